@@ -1,0 +1,287 @@
+"""Settings: defaults, then ragstone.toml (or [tool.ragstone] of pyproject.toml), the environment, and flags.
+
+One cascade, one place: `OPTIONS` lists every setting that can be given outside the file, with its names on each door.
+The environment and the flags are passed in; nothing here reads them by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from ragstone.errors import ConfigError, suggestion
+
+CONFIG_FILE = "ragstone.toml"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GoldenSettings(_Table):
+    """[golden]"""
+
+    paths: tuple[str, ...] = Field(default=(), description="files and globs, relative to the config file")
+    columns: dict[str, str] = Field(default_factory=dict, description="field to column, dotted paths allowed")
+    limit: int | None = Field(default=None, ge=1, description="evaluate the first so many samples only")
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+
+class HttpSettings(_Table):
+    """[system.http]: how an HTTP entrypoint is asked and read."""
+
+    question_field: str = "question"
+    answer_field: str | None = None
+    contexts_field: str | None = None
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description="header to value; ${NAME} is taken from the environment if in system.env",
+    )
+    body: dict[str, Any] = Field(default_factory=dict, description="constant fields of the request")
+
+
+class SystemSettings(_Table):
+    """[system]"""
+
+    entrypoint: str | None = None
+    python: str | None = Field(default=None, description="interpreter that a python entrypoint runs in")
+    working_directory: str | None = None
+    timeout_s: float = Field(default=60.0, gt=0)
+    startup_timeout_s: float = Field(default=120.0, gt=0)
+    concurrency: int = Field(default=4, ge=1, le=256)
+    retries: int = Field(default=0, ge=0, le=10, description="how often a failed question is asked again")
+    env: tuple[str, ...] = Field(default=(), description="names of variables passed to the system under test")
+    http: HttpSettings = HttpSettings()
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
+class Price(_Table):
+    """US dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+
+
+class JudgeSettings(_Table):
+    """[judge]. `name` is ``offline``, ``openai:MODEL``, ``anthropic:MODEL`` or ``openai-compatible:MODEL``."""
+
+    name: str = "offline"
+    base_url: str | None = None
+    api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
+    embeddings: str | None = Field(default=None, description="embedding model; None: the provider's default")
+    concurrency: int = Field(default=64, ge=1, le=1024, description="calls in flight at most")
+    timeout_s: float = Field(default=120.0, gt=0)
+    max_attempts: int = Field(default=5, ge=1, le=20)
+    breaker_failures: int = Field(default=20, ge=1, description="consecutive failures that stop the run")
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    context_window: int | None = Field(default=None, ge=1024, description="tokens; None: known or 128,000")
+    parameters: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    max_cost_usd: float | None = Field(default=None, gt=0)
+    prices: dict[str, Price] = Field(default_factory=dict, description="model to price, over the shipped ones")
+    ca_bundle: str | None = None
+    refresh: bool = Field(default=False, description="ignore cached judgements")
+    batch: bool = Field(default=False, description="use the provider's batch API")
+
+
+class RunSettings(_Table):
+    """[run]"""
+
+    out: str = "ragstone-run"
+    metrics: tuple[str, ...] | None = None
+    repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
+    resume: bool = False
+    stop_early: bool = False
+    seed: int = Field(default=0, ge=0)
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
+class GateSettings(_Table):
+    """[gate]"""
+
+    thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it is there")
+    baseline: str | None = Field(default=None, description="run directory to compare with")
+    fail_on: Literal["fail", "inconclusive", "never"] | None = None
+
+
+class Settings(_Table):
+    """All settings, frozen. `root` is the folder that relative paths start from."""
+
+    root: Path = Path()
+    golden: GoldenSettings = GoldenSettings()
+    system: SystemSettings = SystemSettings()
+    judge: JudgeSettings = JudgeSettings()
+    run: RunSettings = RunSettings()
+    gate: GateSettings = GateSettings()
+
+    def path(self, value: str) -> Path:
+        """`value` as a path, relative ones taken from `root`."""
+        return self.root / value
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting and its names: table and key in the file, variable in the environment."""
+
+    key: str
+    env: str
+    in_file: bool = True
+
+    @property
+    def table(self) -> str:
+        return self.key.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.key.partition(".")[2]
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("golden.paths", "RAGSTONE_GOLDEN"),
+    Option("golden.limit", "RAGSTONE_LIMIT"),
+    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT"),
+    Option("system.python", "RAGSTONE_PYTHON"),
+    Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY"),
+    Option("system.timeout_s", "RAGSTONE_TIMEOUT"),
+    Option("system.startup_timeout_s", "RAGSTONE_STARTUP_TIMEOUT"),
+    Option("system.concurrency", "RAGSTONE_CONCURRENCY"),
+    Option("system.retries", "RAGSTONE_SYSTEM_RETRIES"),
+    Option("system.env", "RAGSTONE_SYSTEM_ENV"),
+    Option("judge.name", "RAGSTONE_JUDGE"),
+    Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL"),
+    Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False),
+    Option("judge.embeddings", "RAGSTONE_EMBEDDINGS"),
+    Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
+    Option("judge.timeout_s", "RAGSTONE_JUDGE_TIMEOUT"),
+    Option("judge.requests_per_minute", "RAGSTONE_REQUESTS_PER_MINUTE"),
+    Option("judge.tokens_per_minute", "RAGSTONE_TOKENS_PER_MINUTE"),
+    Option("judge.max_cost_usd", "RAGSTONE_MAX_COST_USD"),
+    Option("judge.ca_bundle", "RAGSTONE_CA_BUNDLE"),
+    Option("judge.refresh", "RAGSTONE_REFRESH"),
+    Option("judge.batch", "RAGSTONE_BATCH"),
+    Option("run.out", "RAGSTONE_OUT"),
+    Option("run.metrics", "RAGSTONE_METRICS"),
+    Option("run.repeats", "RAGSTONE_REPEATS"),
+    Option("run.resume", "RAGSTONE_RESUME"),
+    Option("run.stop_early", "RAGSTONE_STOP_EARLY"),
+    Option("run.seed", "RAGSTONE_SEED"),
+    Option("gate.thresholds", "RAGSTONE_THRESHOLDS"),
+    Option("gate.baseline", "RAGSTONE_BASELINE"),
+    Option("gate.fail_on", "RAGSTONE_FAIL_ON"),
+)
+
+
+def load_settings(
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+    config: Path | None = None,
+) -> Settings:
+    """Merge all sources into Settings.
+
+    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not given". `config` names the file;
+    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are looked for.
+    Raises ConfigError with file, key and expectation.
+    """
+    table, where, root = _read_file(directory, config)
+    _refuse_unknown(Settings, table, where)
+    merged = {name: dict(value) for name, value in table.items()}
+    origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
+    for option in OPTIONS:
+        if not option.in_file and option.name in table.get(option.table, {}):
+            raise ConfigError(
+                f"'{option.key}' may not stand in a file.",
+                where=where,
+                mend=f"Take it out, and set the environment variable {option.env}.",
+            )
+        value: object | None = environ.get(option.env) or None
+        source = f"environment variable {option.env}"
+        given = (overrides or {}).get(option.key)
+        if given is not None:
+            value, source = given, f"option for {option.key}"
+        if value is not None:
+            merged.setdefault(option.table, {})[option.name] = value
+            origin[option.key] = source
+    try:
+        return Settings.model_validate({**merged, "root": root})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][:2])
+        path = ".".join(str(part) for part in first["loc"])
+        shown = "" if "api_key" in path else f", found {_shown(first['input'])}"
+        raise ConfigError(f"'{path}': {first['msg']}{shown}.", where=origin.get(key, where)) from None
+
+
+def _read_file(directory: Path, config: Path | None) -> tuple[dict[str, dict[str, Any]], str, Path]:
+    if config is not None:
+        if not config.is_file():
+            raise ConfigError(f"config file not found: {config}", mend="Run `ragstone init` to write one.")
+        document = read_toml(config)
+        if config.name == "pyproject.toml":
+            document = cast(dict[str, Any], document.get("tool", {}).get("ragstone", {}))
+        return _tables(document, str(config)), str(config), config.parent
+    if (directory / CONFIG_FILE).is_file():
+        return _tables(read_toml(directory / CONFIG_FILE), CONFIG_FILE), CONFIG_FILE, directory
+    if (directory / "pyproject.toml").is_file():
+        where = "pyproject.toml [tool.ragstone]"
+        tools = read_toml(directory / "pyproject.toml").get("tool", {})
+        return _tables(tools.get("ragstone", {}), where), where, directory
+    return {}, "defaults", directory
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The document in `path`. Raises ConfigError with the line of a syntax error."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
+
+
+def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    for name, value in document.items():
+        if name not in Settings.model_fields or name == "root":
+            known = set(Settings.model_fields) - {"root"}
+            raise ConfigError(f"unknown table '{name}'.", where=where, mend=suggestion(name, known))
+        if not isinstance(value, dict):
+            raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=where)
+    return cast(dict[str, dict[str, Any]], dict(document))
+
+
+def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str = "") -> None:
+    for name, value in table.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, mend=suggestion(name, model.model_fields))
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
+            _refuse_unknown(inner, value, where, f"{prefix}{name}.")
+
+
+def _shown(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,82 @@
+"""The tree of errors: one class a cause, one exit code a class.
+
+Every message is written for the person who hits it: what was found, where, what was expected, and how to
+mend it. `cli.py` and `action.py` are the only places that turn an error into an exit code.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+EXIT_PASS = 0
+EXIT_GATE_FAILED = 1
+EXIT_INCONCLUSIVE = 8
+
+
+class RagstoneError(Exception):
+    """Root of all errors that a user can cause and mend.
+
+    `mend` is one sentence that says what to do; `where` is a place such as ``golden.jsonl:12``.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, where: str | None = None, mend: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.mend = mend
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text}\n  {self.mend}" if self.mend else text
+
+
+class ConfigError(RagstoneError):
+    """Usage or configuration is wrong: a flag, ragstone.toml, thresholds.toml, the environment."""
+
+    exit_code = 2
+
+
+class GoldenSetError(RagstoneError):
+    """The golden set can't be read, or is not valid."""
+
+    exit_code = 3
+
+
+class SystemUnderTestError(RagstoneError):
+    """The system under test could not be started, or failed as a whole."""
+
+    exit_code = 4
+
+
+class JudgeError(RagstoneError):
+    """The judge failed as a whole (dead, refused the key, out of budget), or coverage is too low."""
+
+    exit_code = 5
+
+
+class BaselineError(RagstoneError):
+    """A baseline is required but missing, unreadable or not comparable."""
+
+    exit_code = 6
+
+
+class GitHubError(RagstoneError):
+    """GitHub refused something that the job can't do without."""
+
+    exit_code = 7
+
+
+class RunDirectoryError(ConfigError):
+    """A run directory is missing, truncated beyond use, or of another schema version."""
+
+
+def suggestion(found: str, known: Iterable[str]) -> str:
+    """`Did you mean 'x'?` for the closest known name, else the list of known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(found, names, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean '{close[0]}'?"
+    return f"Known: {', '.join(names)}."

@@ -1,0 +1,1 @@
+"""Policy, comparability, checks, verdict and attribution."""

@@ -1,0 +1,142 @@
+"""What the gate says: checks, and the verdict over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ragstone.errors import EXIT_GATE_FAILED, EXIT_INCONCLUSIVE, EXIT_PASS, BaselineError, JudgeError
+
+
+class Status(StrEnum):
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    ERROR = "error"
+
+
+class CheckKind(StrEnum):
+    FLOOR = "floor"
+    DROP = "drop"
+    COVERAGE = "coverage"
+    MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
+    LATENCY = "latency"
+    ERROR_RATE = "error_rate"
+    AGREEMENT = "agreement"
+    BASELINE = "baseline"
+
+
+class Action(StrEnum):
+    """What a check that does not pass does to the run."""
+
+    BLOCK = "block"
+    WARN = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A two-sided interval. `confidence` is in (0, 1); `method` is words for a reader (``paired bootstrap``)."""
+
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question to the run, and its answer.
+
+    `estimate` is in the metric's unit: the mean for a floor, current minus baseline for a drop, a share for coverage
+    and error rate, seconds for latency. `threshold` is the bound that `estimate` is held against (for a drop:
+    minus `max_drop`). `n` counts the samples (pairs) behind the estimate. `n_more` says how many more samples
+    would settle an inconclusive check. `reason` is one plain sentence.
+    """
+
+    name: str
+    kind: CheckKind
+    status: Status
+    action: Action
+    reason: str
+    metric: str | None = None
+    slice: str | None = None
+    estimate: float | None = None
+    interval: Interval | None = None
+    threshold: float | None = None
+    current: float | None = None
+    baseline: float | None = None
+    n: int = 0
+    n_more: int | None = None
+    detectable_drop: float | None = None
+
+
+class Side(StrEnum):
+    """Which half of the system a regression points at."""
+
+    RETRIEVAL = "retrieval"
+    GENERATION = "generation"
+    BOTH = "both"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Where to look first; `reason` is one sentence with the figures behind it."""
+
+    side: Side
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """One sample that got worse, or that is far below its floor: the change in one metric."""
+
+    sample_id: str
+    metric: str
+    current: float
+    baseline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """Whether and where two runs can be compared.
+
+    `comparable` False means that no drop check was made. `notes` are plain sentences on what differs; `paired` counts
+    the samples compared; `total` those of the current run; `metrics` names the metrics compared.
+    """
+
+    comparable: bool
+    notes: tuple[str, ...] = ()
+    paired: int = 0
+    total: int = 0
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """The verdict of a whole run. `status` follows from the blocking checks; warnings stay in `checks`."""
+
+    status: Status
+    reason: str
+    checks: tuple[Check, ...]
+    comparability: Comparability | None = None
+    attribution: Attribution | None = None
+    regressions: tuple[Regression, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    inconclusive_blocks: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.exit_code == EXIT_PASS
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass (or inconclusive where the policy lets it) · 1 fail · 5 coverage · 6 baseline · 8 inconclusive."""
+        if self.status is Status.FAIL:
+            return EXIT_GATE_FAILED
+        if self.status is Status.ERROR:
+            errors = {check.kind for check in self.checks if check.status is Status.ERROR}
+            return BaselineError.exit_code if errors == {CheckKind.BASELINE} else JudgeError.exit_code
+        if self.status is Status.INCONCLUSIVE and self.inconclusive_blocks:
+            return EXIT_INCONCLUSIVE
+        return EXIT_PASS

@@ -1,0 +1,94 @@
+"""A sample and a golden set, as every other room sees them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+_NO_IDS: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a sample was written: a path as the user gave it, and a line from 1 (None where a format has none)."""
+
+    file: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One golden question.
+
+    `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not relevant). `answerable`
+    False means that the right answer is to abstain. `group` names samples that belong together (several
+    questions on one document), for clustered errors.
+    """
+
+    id: str
+    question: str
+    reference: str | None = None
+    reference_contexts: tuple[str, ...] = ()
+    relevant_ids: Mapping[str, float] = _NO_IDS
+    answerable: bool = True
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    origin: Origin | None = None
+
+    def content_hash(self) -> str:
+        """SHA-256 (hex) of all that bears on scoring: everything but id, tags and origin."""
+        body = json.dumps(
+            [
+                self.question,
+                self.reference,
+                list(self.reference_contexts),
+                sorted(self.relevant_ids.items()),
+                self.answerable,
+                self.group,
+            ],
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping:
+    """What was read from where, for `ragstone convert` and for messages.
+
+    `columns` maps a field of Sample to the column (dotted path) it was read from; `ignored` names columns that
+    were left alone; `recorded` maps response fields (answer, contexts) that the file also holds.
+    """
+
+    file: str
+    format: str
+    columns: Mapping[str, str]
+    ignored: tuple[str, ...] = ()
+    recorded: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenSet:
+    """The samples of one evaluation, ids unique, in file order."""
+
+    samples: tuple[Sample, ...]
+    mappings: tuple[ColumnMapping, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self.samples)
+
+    def content_hash(self) -> str:
+        """SHA-256 (hex) over ids and contents, independent of order and of file layout."""
+        digest = hashlib.sha256()
+        for sample in sorted(self.samples, key=lambda s: s.id):
+            digest.update(f"{sample.id}\0{sample.content_hash()}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()

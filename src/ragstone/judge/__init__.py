@@ -1,0 +1,1 @@
+"""What decides: the judge protocol, its judgements, and the judges."""

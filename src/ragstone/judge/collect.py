@@ -1,0 +1,115 @@
+"""One judging round: the judgements that a set of metrics needs, in the order in which they depend on each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.system.response import Response
+
+REVERSE_QUESTIONS = 3
+"""How many reverse questions answer relevancy asks for (n in the RAGAS paper, section 3)."""
+
+
+async def collect_judgements(
+    judge: Judge, sample: Sample, response: Response, needs: frozenset[JudgementKind], call: Call
+) -> Judgements:
+    """Ask `judge` for everything in `needs`; what can't be had is a JudgementFailure in its place.
+
+    Support and reference match wait for the statements; the rest runs beside them. A judgement that can't apply
+    (support without contexts or statements, reference match without a reference) stays None.
+    Raises JudgeError when the judge is of no more use.
+    """
+    judging = _Round(judge, sample, response, call)
+    tasks: dict[JudgementKind, asyncio.Task[object]] = {}
+    needs_statements = needs & {
+        JudgementKind.STATEMENTS,
+        JudgementKind.SUPPORT,
+        JudgementKind.REFERENCE_MATCH,
+    }
+    try:
+        async with asyncio.TaskGroup() as group:
+            if needs_statements:
+                tasks[JudgementKind.STATEMENTS] = group.create_task(judging.statement_list(needs, group, tasks))
+            if JudgementKind.CONTEXT_USE in needs and response.contexts:
+                tasks[JudgementKind.CONTEXT_USE] = group.create_task(judging.context_use())
+            if JudgementKind.REVERSE_QUESTIONS in needs and response.answer.strip():
+                tasks[JudgementKind.REVERSE_QUESTIONS] = group.create_task(judging.reverse_questions())
+            if JudgementKind.CONTEXT_RELEVANCE in needs and response.contexts:
+                tasks[JudgementKind.CONTEXT_RELEVANCE] = group.create_task(judging.context_relevance())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return Judgements(**{str(kind): task.result() for kind, task in tasks.items()})  # type: ignore[arg-type]
+
+
+class _Round:
+    def __init__(self, judge: Judge, sample: Sample, response: Response, call: Call) -> None:
+        self._judge = judge
+        self._sample = sample
+        self._response = response
+        self._call = call
+
+    async def statement_list(
+        self,
+        needs: frozenset[JudgementKind],
+        group: asyncio.TaskGroup,
+        tasks: dict[JudgementKind, asyncio.Task[object]],
+    ) -> object:
+        answer = self._response.answer
+        if not answer.strip():
+            result: object = StatementList(statements=(), abstains=True)
+        else:
+            result = await _outcome(self._judge.statements(self._sample.question, answer, call=self._call))
+        if isinstance(result, StatementList):
+            if JudgementKind.SUPPORT in needs and result.statements and self._response.contexts:
+                tasks[JudgementKind.SUPPORT] = group.create_task(self._support(result))
+            if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
+                tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(self._reference_match(result))
+        return result
+
+    async def _support(self, found: StatementList) -> object:
+        return await _outcome(self._judge.support(self._response.contexts, found.statements, call=self._call))
+
+    async def _reference_match(self, found: StatementList) -> object:
+        return await _outcome(
+            self._judge.reference_match(
+                self._sample.question,
+                self._sample.reference or "",
+                found.statements,
+                self._response.answer,
+                call=self._call,
+            )
+        )
+
+    async def context_use(self) -> object:
+        return await _outcome(
+            self._judge.context_use(
+                self._sample.question,
+                self._sample.reference,
+                self._response.answer,
+                self._response.contexts,
+                call=self._call,
+            )
+        )
+
+    async def reverse_questions(self) -> object:
+        return await _outcome(
+            self._judge.reverse_questions(
+                self._sample.question, self._response.answer, n=REVERSE_QUESTIONS, call=self._call
+            )
+        )
+
+    async def context_relevance(self) -> object:
+        return await _outcome(
+            self._judge.context_relevance(self._sample.question, self._response.contexts, call=self._call)
+        )
+
+
+async def _outcome(judgement: Awaitable[object]) -> object:
+    try:
+        return await judgement
+    except JudgementFailed as failure:
+        return JudgementFailure(failure.reason)

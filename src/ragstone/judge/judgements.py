@@ -1,0 +1,149 @@
+"""Typed results of judge calls. Everything here can be written to a record and read back without loss.
+
+Contexts are addressed by rank: ``c1`` is the first context of the response, whatever id the retriever gave it.
+Statements of the answer are ``s1``…, statements of the reference ``r1``….
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class JudgementKind(StrEnum):
+    """What a metric can ask for."""
+
+    STATEMENTS = "statements"
+    SUPPORT = "support"
+    CONTEXT_USE = "context_use"
+    REVERSE_QUESTIONS = "reverse_questions"
+    REFERENCE_MATCH = "reference_match"
+    CONTEXT_RELEVANCE = "context_relevance"
+
+
+class Verdict(StrEnum):
+    """Whether a text holds a statement. Only SUPPORTED counts as supported."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One self-contained claim."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The verdict on one statement, with the ids of what supports it (contexts, or statements of the other side).
+
+    `probability` is the judge's probability in [0, 1] that the statement is supported, where it has one.
+    """
+
+    statement_id: str
+    verdict: Verdict
+    supported_by: tuple[str, ...] = ()
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementList:
+    """The statements of an answer, and whether the answer abstains (says that it can't answer)."""
+
+    statements: tuple[Statement, ...]
+    abstains: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SupportTable:
+    """One verdict for each statement of the answer, in the order of the statements."""
+
+    supports: tuple[Support, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUsefulness:
+    """Whether one context helps to reach the reference (or, without one, the answer)."""
+
+    context_id: str
+    useful: bool
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """Usefulness of every context by rank, and which contexts hold each statement of the reference.
+
+    Without a reference, `against_reference` is False, usefulness is judged against the answer, and
+    `reference_statements` and `attributions` are empty.
+    """
+
+    contexts: tuple[ContextUsefulness, ...]
+    against_reference: bool
+    reference_statements: tuple[Statement, ...] = ()
+    attributions: tuple[Support, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReverseQuestions:
+    """Questions that the answer alone would answer, and the cosine of each with the real question, in [-1, 1]."""
+
+    questions: tuple[str, ...]
+    similarities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceMatch:
+    """Answer and reference held against each other, statement by statement.
+
+    `answer_supports`: is each statement of the answer backed by the reference? `reference_supports`: is each
+    statement of the reference said by the answer?
+    """
+
+    reference_statements: tuple[Statement, ...]
+    answer_supports: tuple[Support, ...]
+    reference_supports: tuple[Support, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceRelevance:
+    """How many of a context's sentences are needed to answer the question."""
+
+    context_id: str
+    relevant: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRelevance:
+    """Extracted sentences against all sentences, context by context."""
+
+    contexts: tuple[SentenceRelevance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementFailure:
+    """The judge could not give this judgement; `reason` says why in a few words (no secrets, one line)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """All that one judging round found out about one response. None: not asked for."""
+
+    statements: StatementList | JudgementFailure | None = None
+    support: SupportTable | JudgementFailure | None = None
+    context_use: ContextUse | JudgementFailure | None = None
+    reverse_questions: ReverseQuestions | JudgementFailure | None = None
+    reference_match: ReferenceMatch | JudgementFailure | None = None
+    context_relevance: ContextRelevance | JudgementFailure | None = None
+
+
+def context_id(rank: int) -> str:
+    """The id of the context at `rank` (from 0)."""
+    return f"c{rank + 1}"

@@ -1,0 +1,122 @@
+"""The Judge protocol: one method a judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    ContextUse,
+    ReferenceMatch,
+    ReverseQuestions,
+    Statement,
+    StatementList,
+    SupportTable,
+)
+from ragstone.system.response import Context
+
+
+class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a program error
+    """Raised by a Judge method when this one judgement can't be had. The run goes on; the score is failed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeIdentity:
+    """Who judges. Two runs are comparable when their judge identities are equal.
+
+    `provider`: ``offline``, ``openai``, ``anthropic``, ``openai-compatible``, ``scripted``. `version` is the offline
+    judge's own or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a credential.
+    """
+
+    provider: str
+    model: str
+    version: str
+    endpoint: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    embeddings: str | None = None
+
+    @property
+    def offline(self) -> bool:
+        return self.provider == "offline"
+
+    def label(self) -> str:
+        """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
+        return f"offline judge {self.version}" if self.offline else f"{self.provider} {self.model}"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What judging one sample has cost so far. `cost_usd` is None as soon as one call has no known price."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    def add(self, other: Ledger) -> None:
+        self.calls += other.calls
+        self.cached_calls += other.cached_calls
+        self.input_tokens += other.input_tokens
+        self.cached_input_tokens += other.cached_input_tokens
+        self.output_tokens += other.output_tokens
+        both = self.cost_usd is not None and other.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if both else None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a judge needs to know about the caller: which sample, which repeat (from 0), where to book the cost."""
+
+    sample_id: str
+    repeat: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+class Judge(Protocol):
+    """Gives judgements. Methods may be awaited concurrently.
+
+    Each raises JudgementFailed when this one judgement can't be had, and JudgeError when the judge as a whole
+    is of no more use (key refused, out of budget, circuit open); then the run ends, resumable.
+    """
+
+    @property
+    def identity(self) -> JudgeIdentity: ...
+
+    @property
+    def concurrency(self) -> int:
+        """How many samples are worth judging at once (at least 1)."""
+        ...
+
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList: ...
+
+    async def support(
+        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+    ) -> SupportTable:
+        """One Support for each statement, in order. Never called without contexts or without statements."""
+        ...
+
+    async def context_use(
+        self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
+    ) -> ContextUse:
+        """Usefulness of each context, in order; never called without contexts."""
+        ...
+
+    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions: ...
+
+    async def reference_match(
+        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
+    ) -> ReferenceMatch: ...
+
+    async def context_relevance(
+        self, question: str, contexts: Sequence[Context], *, call: Call
+    ) -> ContextRelevance: ...
+
+    async def close(self) -> None: ...

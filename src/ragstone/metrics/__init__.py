@@ -1,0 +1,1 @@
+"""Metrics: pure functions from a sample, its response and its judgements to a score."""

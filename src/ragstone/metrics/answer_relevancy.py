@@ -1,0 +1,48 @@
+"""Answer relevancy: does the answer address the question that was asked?"""
+
+from __future__ import annotations
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
+from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.score import Failed, Score, Scored
+from ragstone.system.response import Response
+
+
+class AnswerRelevancy:
+    """Mean cosine of the question and the reverse questions, clamped to [0, 1] (RAGAS, section 3).
+
+    Abstaining scores 0 on an answerable sample and 1 on an unanswerable one; answering an unanswerable one
+    scores 0.
+    """
+
+    info = MetricInfo(
+        name="answer_relevancy",
+        version="1",
+        title="Answer relevancy",
+        blames="generation",
+        source="Es et al. 2023, RAGAS, section 3, AR = mean of sim(q, q_i); abstention rules are Ragstone's",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        if not sample.answerable:
+            return frozenset({JudgementKind.STATEMENTS})
+        return frozenset({JudgementKind.STATEMENTS, JudgementKind.REVERSE_QUESTIONS})
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        found = judgements.statements
+        if found is None or isinstance(found, JudgementFailure):
+            return missing(found, "statements")
+        if not sample.answerable:
+            if found.abstains:
+                return Scored(1.0, note="abstains, as it should")
+            return Scored(0.0, note="answers a question that can't be answered")
+        if found.abstains:
+            return Scored(0.0, note="abstains on a question that can be answered")
+        reverse = judgements.reverse_questions
+        if reverse is None or isinstance(reverse, JudgementFailure):
+            return missing(reverse, "reverse questions")
+        if not reverse.similarities:
+            return Failed("judge", "no reverse questions were given")
+        mean = sum(reverse.similarities) / len(reverse.similarities)
+        return Scored(min(1.0, max(0.0, mean)))

@@ -1,0 +1,78 @@
+"""Context precision: are the useful contexts ranked first?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, context_id
+from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if nothing is useful."""
+    hits = 0
+    total = 0.0
+    for rank, is_useful in enumerate(useful, start=1):
+        if is_useful:
+            hits += 1
+            total += hits / rank
+    return total / hits if hits else 0.0
+
+
+class ContextPrecision:
+    """Average precision over ranks, usefulness judged against the reference."""
+
+    info = MetricInfo(
+        name="context_precision",
+        version="1",
+        title="Context precision",
+        blames="retrieval",
+        source="RAGAS documentation, context precision; average precision over ranks",
+        family="context_precision",
+    )
+    _with_reference = True
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        if not sample.answerable or bool(sample.reference) is not self._with_reference:
+            return frozenset()
+        return frozenset({JudgementKind.CONTEXT_USE})
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if not sample.answerable:
+            return NotApplicable("the sample is unanswerable")
+        if bool(sample.reference) is not self._with_reference:
+            return NotApplicable(
+                "the sample has no reference" if self._with_reference else "the sample has a reference"
+            )
+        if not response.contexts:
+            return Scored(0.0, note="no contexts were returned")
+        use = judgements.context_use
+        if use is None or isinstance(use, JudgementFailure):
+            return missing(use, "context judgements")
+        wanted = [context_id(rank) for rank in range(len(response.contexts))]
+        if (
+            use.against_reference is not self._with_reference
+            or [context.context_id for context in use.contexts] != wanted
+        ):
+            return Failed("judge", "the context verdicts do not match the contexts one to one")
+        return Scored(average_precision([context.useful for context in use.contexts]))
+
+
+class ContextPrecisionNoReference(ContextPrecision):
+    """Average precision over ranks, usefulness judged against the answer, for samples without a reference.
+
+    A metric of its own, so that the two are never mixed in one mean.
+    """
+
+    info = MetricInfo(
+        name="context_precision_no_reference",
+        version="1",
+        title="Context precision (no reference)",
+        blames="retrieval",
+        source=ContextPrecision.info.source,
+        family="context_precision",
+    )
+    _with_reference = False

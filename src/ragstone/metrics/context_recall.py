@@ -1,0 +1,44 @@
+"""Context recall: how much of the reference the retrieved contexts hold."""
+
+from __future__ import annotations
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
+from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+
+class ContextRecall:
+    """Statements of the reference held by some context ÷ all statements of the reference."""
+
+    info = MetricInfo(
+        name="context_recall",
+        version="1",
+        title="Context recall",
+        blames="retrieval",
+        source="RAGAS documentation, context recall; statement-level attribution to the reference",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        if not sample.reference or not sample.answerable:
+            return frozenset()
+        return frozenset({JudgementKind.CONTEXT_USE})
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if not sample.answerable:
+            return NotApplicable("the sample is unanswerable")
+        if not sample.reference:
+            return NotApplicable("the sample has no reference")
+        if not response.contexts:
+            return Scored(0.0, note="no contexts were returned")
+        use = judgements.context_use
+        if use is None or isinstance(use, JudgementFailure):
+            return missing(use, "context judgements")
+        if not use.against_reference or not use.reference_statements:
+            return Failed("judge", "no statements were found in the reference")
+        wanted = [statement.id for statement in use.reference_statements]
+        if [attribution.statement_id for attribution in use.attributions] != wanted:
+            return Failed("judge", "the attributions do not match the reference's statements one to one")
+        held = sum(attribution.verdict is Verdict.SUPPORTED for attribution in use.attributions)
+        return Scored(held / len(wanted))

@@ -1,0 +1,48 @@
+"""What every metric declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
+from ragstone.metrics.score import Failed, Score
+from ragstone.system.response import Response
+
+Blames = Literal["retrieval", "generation", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """A metric's description.
+
+    `version` changes with the formula; runs with different versions of a metric are not compared on it.
+    `blames` says which half of the system a drop points at. `family` is the name a user asks for when one
+    name stands for several metrics (``context_precision``). `source` names paper, section and equation.
+    """
+
+    name: str
+    version: str
+    title: str
+    blames: Blames
+    source: str
+    family: str | None = None
+
+
+class Metric(Protocol):
+    @property
+    def info(self) -> MetricInfo: ...
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        """The judgements this metric reads for `sample`; empty when it needs none or does not apply."""
+        ...
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        """The score of one response that is not a failure. Pure; never raises."""
+        ...
+
+
+def missing(judgement: JudgementFailure | None, what: str) -> Failed:
+    """The score where a judgement that the metric needs is not there."""
+    return Failed("judge", judgement.reason if judgement is not None else f"no {what} were given")

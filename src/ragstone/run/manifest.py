@@ -1,0 +1,81 @@
+"""manifest.json: what a run was, in terms that make two runs comparable or not."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JudgeManifest(_Part):
+    """The judge's identity, as judge/protocol.py has it."""
+
+    provider: str
+    model: str
+    version: str
+    endpoint: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    embeddings: str | None = None
+
+    def label(self) -> str:
+        return f"offline judge {self.version}" if self.provider == "offline" else f"{self.provider} {self.model}"
+
+
+class SystemManifest(_Part):
+    """The system under test: its entrypoint, and the commit it was built from where one is known."""
+
+    entrypoint: str
+    commit: str | None = None
+
+
+class GoldenManifest(_Part):
+    """The golden set: its files, its hash, and how many samples were to be evaluated."""
+
+    files: tuple[str, ...]
+    content_hash: str
+    samples: int = Field(ge=0)
+
+
+class Counts(_Part):
+    """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
+
+    scored: int = Field(default=0, ge=0)
+    partly_failed: int = Field(default=0, ge=0)
+    system_failed: int = Field(default=0, ge=0)
+
+
+class Cost(_Part):
+    """What judging cost. `usd` is None when some call had no known price."""
+
+    calls: int = Field(default=0, ge=0)
+    cached_calls: int = Field(default=0, ge=0)
+    input_tokens: int = Field(default=0, ge=0)
+    cached_input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
+    usd: float | None = Field(default=0.0, ge=0)
+
+
+class Manifest(_Part):
+    """The whole of manifest.json."""
+
+    schema_version: Literal[1] = 1
+    ragstone_version: str
+    state: Literal["running", "finished", "stopped"]
+    created_at: str
+    golden: GoldenManifest
+    judge: JudgeManifest
+    system: SystemManifest
+    metrics: dict[str, str] = Field(description="metric name to version")
+    repeats: int = Field(default=1, ge=1)
+    policy_hash: str | None = None
+    counts: Counts = Counts()
+    cost: Cost = Cost()
+    wall_s: float = Field(default=0.0, ge=0)
+    verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
+    stop_reason: str | None = None

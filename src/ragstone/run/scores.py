@@ -1,0 +1,50 @@
+"""The scores of one run as the gate reads them, wherever they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ragstone.golden.sample import Origin
+from ragstone.metrics.score import Failed
+from ragstone.run.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFacts:
+    """What the gate and the reports need to know of a sample without reading its record."""
+
+    question: str = ""
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    origin: Origin | None = None
+    content_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """One metric over a run: every sample is in exactly one of the three, by id."""
+
+    values: Mapping[str, float]
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Failed] = field(default_factory=dict)
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFacts:
+    """How the system under test behaved: seconds by sample id, and one-line failures by sample id."""
+
+    latencies_s: Mapping[str, float] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunScores:
+    """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages."""
+
+    label: str
+    metrics: Mapping[str, MetricScores]
+    samples: Mapping[str, SampleFacts]
+    system: SystemFacts = field(default_factory=SystemFacts)
+    manifest: Manifest | None = None

@@ -1,0 +1,1 @@
+"""Statistics: numpy arrays in, plain dataclasses out; no domain words."""

@@ -1,0 +1,1 @@
+"""Reaching the system under test through an entrypoint."""
