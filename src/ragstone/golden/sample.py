@@ -35,7 +35,7 @@ class Sample:
     question: str
     reference: str | None = None
     reference_contexts: tuple[str, ...] = ()
-    relevant_ids: Mapping[str, float] = _NO_IDS
+    relevant_ids: Mapping[str, float] = field(default_factory=lambda: _NO_IDS)
     answerable: bool = True
     tags: tuple[str, ...] = ()
     group: str | None = None
