@@ -1,0 +1,66 @@
+"""The judge that the settings name, ready to judge. SDKs and models are imported only for the judge that needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ragstone.config import JudgeSettings
+from ragstone.errors import ConfigError, suggestion
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.protocol import Judge
+
+PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "scripted")
+_EXAMPLES = {
+    "openai": "openai:gpt-5.4-mini",
+    "anthropic": "anthropic:claude-haiku-4-5",
+    "openai-compatible": "openai-compatible:MODEL",
+    "scripted": "scripted:judgements.json",
+}
+
+
+def build_judge(
+    settings: JudgeSettings, *, golden_set: GoldenSet, cache: Path | None, environ: Mapping[str, str]
+) -> Judge:
+    """The judge called `settings.name`, not yet connected to anything.
+
+    `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none.
+    `environ` is looked at for keys and base addresses only. Raises ConfigError for a name that is not known, a
+    missing key or base URL, and settings that the judge can't keep (a budget without a known price).
+    """
+    provider, model = split_name(settings.name)
+    if provider == "offline":
+        from ragstone.judge.offline import OfflineJudge
+
+        return OfflineJudge(
+            questions=[sample.question for sample in golden_set],
+            references=[sample.reference for sample in golden_set if sample.reference],
+        )
+    if provider == "scripted":
+        from ragstone.judge.scripted import read_script
+
+        return read_script(Path(model), concurrency=settings.concurrency)
+    from ragstone.judge.llm.assembly import assemble
+
+    return assemble(settings, provider=provider, model=model, golden_set=golden_set, cache=cache, environ=environ)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises ConfigError with a suggestion."""
+    provider, colon, model = name.strip().partition(":")
+    provider = provider.strip()
+    model = model.strip()
+    if provider not in PROVIDERS:
+        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", mend=suggestion(provider, PROVIDERS))
+    if provider == "offline":
+        if colon:
+            raise ConfigError(
+                f"the offline judge takes no model, found '{name}'.", where="judge.name", mend="Write 'offline'."
+            )
+        return provider, ""
+    if not model:
+        what = "file" if provider == "scripted" else "model"
+        raise ConfigError(
+            f"judge '{name}' names no {what}.", where="judge.name", mend=f"Write for example '{_EXAMPLES[provider]}'."
+        )
+    return provider, model

@@ -1,0 +1,148 @@
+"""A judge that gives judgements written down beforehand: for tests and for rehearsing a policy without any model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragstone.errors import ConfigError
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    ContextUse,
+    JudgementFailure,
+    Judgements,
+    ReferenceMatch,
+    ReverseQuestions,
+    Statement,
+    StatementList,
+    SupportTable,
+)
+from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.system.response import Context
+
+_T = TypeVar("_T")
+_MAX_BYTES = 64 * 1024 * 1024
+_SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(dict[str, Judgements | list[Judgements]])
+
+
+class ScriptedJudge:
+    """Answers from a mapping of sample id to Judgements, or to one Judgements a repeat (the last one is repeated).
+
+    A JudgementFailure in the script, a judgement that is None and a sample that is not in the script all raise
+    JudgementFailed. No call is booked as a cost.
+    """
+
+    def __init__(
+        self,
+        judgements: Mapping[str, Judgements | Sequence[Judgements]],
+        *,
+        name: str = "script",
+        version: str = "1",
+        concurrency: int = 64,
+    ) -> None:
+        self._judgements = {
+            sample_id: (given,) if isinstance(given, Judgements) else tuple(given)
+            for sample_id, given in judgements.items()
+        }
+        self._identity = JudgeIdentity(provider="scripted", model=name, version=version)
+        self._concurrency = concurrency
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._identity
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
+        return _given(self._of(call).statements, "statements")
+
+    async def support(
+        self,
+        contexts: Sequence[Context],  # noqa: ARG002
+        statements: Sequence[Statement],  # noqa: ARG002
+        *,
+        call: Call,
+    ) -> SupportTable:
+        return _given(self._of(call).support, "support")
+
+    async def context_use(
+        self,
+        question: str,  # noqa: ARG002
+        reference: str | None,  # noqa: ARG002
+        answer: str,  # noqa: ARG002
+        contexts: Sequence[Context],  # noqa: ARG002
+        *,
+        call: Call,
+    ) -> ContextUse:
+        return _given(self._of(call).context_use, "context use")
+
+    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:  # noqa: ARG002
+        return _given(self._of(call).reverse_questions, "reverse questions")
+
+    async def reference_match(
+        self,
+        question: str,  # noqa: ARG002
+        reference: str,  # noqa: ARG002
+        statements: Sequence[Statement],  # noqa: ARG002
+        answer: str,  # noqa: ARG002
+        *,
+        call: Call,
+    ) -> ReferenceMatch:
+        return _given(self._of(call).reference_match, "reference match")
+
+    async def context_relevance(
+        self,
+        question: str,  # noqa: ARG002
+        contexts: Sequence[Context],  # noqa: ARG002
+        *,
+        call: Call,
+    ) -> ContextRelevance:
+        return _given(self._of(call).context_relevance, "context relevance")
+
+    async def close(self) -> None:
+        return None
+
+    def _of(self, call: Call) -> Judgements:
+        given = self._judgements.get(call.sample_id)
+        if not given:
+            raise JudgementFailed(f"the script has no judgements for sample '{call.sample_id}'")
+        return given[min(call.repeat, len(given) - 1)]
+
+
+def read_script(path: Path, *, concurrency: int = 64) -> ScriptedJudge:
+    """The judge written in `path`: a JSON object of sample id to judgements, in the shape that a run records.
+
+    Raises ConfigError with the file and the place in it.
+    """
+    try:
+        size = path.stat().st_size
+        text = path.read_bytes() if size <= _MAX_BYTES else b""
+    except OSError as error:
+        raise ConfigError(f"the script can't be read: {error.strerror}.", where=str(path)) from None
+    if size > _MAX_BYTES:
+        raise ConfigError(f"the script has {size:,} bytes, more than {_MAX_BYTES:,}.", where=str(path))
+    try:
+        script = _SCRIPT.validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole file"
+        raise ConfigError(
+            f"{place}: {first['msg']}.",
+            where=str(path),
+            mend='Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.',
+        ) from None
+    return ScriptedJudge(script, name=path.name, version=hashlib.sha256(text).hexdigest()[:12], concurrency=concurrency)
+
+
+def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
+    if isinstance(judgement, JudgementFailure):
+        raise JudgementFailed(judgement.reason)
+    if judgement is None:
+        raise JudgementFailed(f"the script has no {what}")
+    return judgement
