@@ -1,0 +1,203 @@
+"""Reading thresholds.toml, with the line of every key, and errors that say where and what."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import types
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ragstone.config import read_toml
+from ragstone.errors import ConfigError, suggestion
+from ragstone.gate.policy import DEFAULT_METRICS, KeyPath, Policy, PolicyTable
+
+POLICY_FILE = "thresholds.toml"
+MAX_POLICY_BYTES = 1_000_000
+_ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
+_EXPECTED = {
+    "model_type": "must be a table",
+    "dict_type": "must be a table",
+    "tuple_type": "must be a list",
+    "float_type": "must be a number",
+    "string_type": "must be a string",
+    "finite_number": "must be a number, not NaN or infinity",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+}
+SCHEMA_FILE = Path(__file__).with_name("policy.schema.json")
+"""The JSON Schema of thresholds.toml, shipped for editors; written by ``python -m ragstone.gate.policy_file``."""
+
+
+def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = ()) -> Policy:
+    """The policy in `path`.
+
+    A metric must be Ragstone's or stand in `known_metrics`; None puts that check off until the scores are known
+    (`decide_gate` makes it). Raises ConfigError with file, line, key, what was found and what is expected.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f"policy file not found: {path}", mend="Run `ragstone init` to write one.")
+    if path.stat().st_size > MAX_POLICY_BYTES:
+        raise ConfigError(f"larger than {MAX_POLICY_BYTES:,} bytes; is it a policy?", where=str(path))
+    document = read_toml(path)
+    lines = key_lines(path.read_text(encoding="utf-8-sig"))
+    policy = Policy(_validated(document, str(path), lines), file=str(path), lines=lines)
+    if known_metrics is not None:
+        policy.require_known_metrics(known_metrics)
+    return policy
+
+
+def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
+    """The policy that `mapping`, of the structure of thresholds.toml, describes.
+
+    Metric names are checked by `decide_gate`, when the scores are known. Raises ConfigError.
+    """
+    return Policy(_validated(dict(mapping), None, {}))
+
+
+def policy_schema() -> dict[str, Any]:
+    """The JSON Schema of thresholds.toml."""
+    schema = PolicyTable.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone thresholds.toml"}
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line (from 1) of every key and table of the TOML document `text`.
+
+    The document is cut into its smallest parts that are TOML by themselves (a header, or a key with its value,
+    over as many lines as the value takes), so that tomllib alone decides what a key is.
+    """
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, statement in _statements(text):
+        for path in _paths(tomllib.loads(statement)):
+            lines.setdefault(table + path if not statement.lstrip().startswith("[") else path, number)
+        if statement.lstrip().startswith("["):
+            table = _innermost(tomllib.loads(statement))
+    return lines
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    held: list[str] = []
+    start = 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not held:
+            start = number
+        held.append(line)
+        if len(held) > 1 and not any(sign in line for sign in _ENDS_OF_LONG_VALUES):
+            continue
+        statement = "\n".join(held)
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue
+        held = []
+        if parsed:
+            yield start, statement
+
+
+def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
+    for key, value in document.items():
+        yield (key,)
+        if isinstance(value, dict):
+            yield from ((key, *rest) for rest in _paths(value))
+
+
+def _innermost(document: Any) -> KeyPath:
+    path: KeyPath = ()
+    while document:
+        if isinstance(document, list):
+            document = document[-1]
+            continue
+        key, document = next(iter(document.items()))
+        path = (*path, key)
+    return path
+
+
+def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPath, int]) -> PolicyTable:
+    try:
+        table = PolicyTable.model_validate(document)
+    except ValidationError as error:
+        raise _as_config_error(error, document, file, lines) from None
+    for path, name, rule in table.rules():
+        has_defaults = path == ("metrics", name) and name in DEFAULT_METRICS
+        if rule.min is None and rule.max_drop is None and not has_defaults:
+            raise ConfigError(
+                f"[{'.'.join(path)}] has neither 'min' nor 'max_drop', so it checks nothing.",
+                where=Policy(table, file, lines).where(*path),
+                mend="Give it one of them, or take the table out.",
+            )
+    return table
+
+
+def _as_config_error(
+    error: ValidationError, document: Mapping[str, Any], file: str | None, lines: Mapping[KeyPath, int]
+) -> ConfigError:
+    # An unknown key is most often a misspelt one, and then explains whatever else is wrong.
+    found = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
+    path = _key_path(found["loc"], document)
+    where = Policy(PolicyTable(), file, lines).where(*path)
+    key = ".".join(path)
+    if found["type"] == "extra_forbidden":
+        fields = _fields_at(path[:-1])
+        return ConfigError(f"unknown key '{key}'.", where=where, mend=suggestion(path[-1], fields))
+    value = found["input"]
+    mend = None
+    if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
+        mend = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
+    return ConfigError(f"'{key}' {_expected(found)}, found {_shown(value)}.", where=where, mend=mend)
+
+
+def _expected(found: ErrorDetails) -> str:
+    sentence = _EXPECTED.get(found["type"])
+    if sentence is None:
+        return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return sentence.format(**found.get("ctx", {}))
+
+
+def _key_path(loc: tuple[int | str, ...], document: Mapping[str, Any]) -> KeyPath:
+    path: list[str] = []
+    value: Any = document
+    for part in loc:
+        if part == "[key]":
+            break
+        path.append(str(part))
+        if isinstance(value, Mapping) and part in value:
+            value = value[str(part)]
+    return tuple(path)
+
+
+def _fields_at(path: KeyPath) -> Collection[str]:
+    model: Any = PolicyTable
+    for part in path:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            model = _inner(model.model_fields[part].annotation)
+        else:  # a dict by name: the part is the name
+            model = get_args(model)[1]
+    return list(model.model_fields)
+
+
+def _inner(annotation: Any) -> Any:
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return next(option for option in get_args(annotation) if option is not type(None))
+    return annotation
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(json.dumps(policy_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
