@@ -1,5 +1,81 @@
-"""The command line."""
+"""The command line: finds the command, and maps errors to exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn, cast
+
+import click
+
+from ragstone._version import __version__
+from ragstone.errors import RagstoneError
+
+COMMANDS = {
+    "init": "Write a starter config, policy, golden set and workflow.",
+    "check": "Validate everything, ask one question, estimate the cost.",
+    "run": "Evaluate the system and write a run directory.",
+    "gate": "Evaluate, compare with thresholds and baseline, decide.",
+    "compare": "Decide on two runs, or on two score files.",
+    "report": "Render a run's report in another format.",
+    "convert": "Turn any readable golden set into native JSONL.",
+    "plan": "How many samples are needed to see a drop.",
+    "noise": "Measure the judge's noise on recorded answers.",
+    "calibrate": "Hold the judge against human labels.",
+    "meta-eval": "Measure a judge on a human-labelled data set.",
+}
 
 
-def main() -> None:
-    """Run the command line."""
+class _Lazy(click.Group):
+    """Loads a command's module only when it is called, so that --help stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"ragstone.commands.{cmd_name.replace('-', '_')}")
+        return cast(click.Command, module.command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="ragstone", message="%(prog)s %(version)s")
+def cli() -> None:
+    """A quality gate for RAG systems: golden set in, verdict out.
+
+    Start with `ragstone init`, then `ragstone check`, then `ragstone gate`.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with the code of what happened."""
+    try:
+        result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+    except RagstoneError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted.")
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has left; there is nobody to tell
+        code = 0
+    sys.exit(code)
+
+
+def _complain(message: str) -> None:
+    from ragstone.report.escape import terminal
+
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {terminal(message)}", err=True)

@@ -7,6 +7,7 @@ The environment and the flags are passed in; nothing here reads them by itself.
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -140,11 +141,15 @@ class Settings(_Table):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting and its names: table and key in the file, variable in the environment."""
+    """A setting and its names: table and key in the file, variable in the environment.
+
+    `is_path`: relative values given outside the file start from the current directory, not from the file's.
+    """
 
     key: str
     env: str
     in_file: bool = True
+    is_path: bool = False
 
     @property
     def table(self) -> str:
@@ -156,11 +161,11 @@ class Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("golden.paths", "RAGSTONE_GOLDEN"),
+    Option("golden.paths", "RAGSTONE_GOLDEN", is_path=True),
     Option("golden.limit", "RAGSTONE_LIMIT"),
-    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT"),
-    Option("system.python", "RAGSTONE_PYTHON"),
-    Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY"),
+    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", is_path=True),
+    Option("system.python", "RAGSTONE_PYTHON", is_path=True),
+    Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY", is_path=True),
     Option("system.timeout_s", "RAGSTONE_TIMEOUT"),
     Option("system.startup_timeout_s", "RAGSTONE_STARTUP_TIMEOUT"),
     Option("system.concurrency", "RAGSTONE_CONCURRENCY"),
@@ -175,17 +180,17 @@ OPTIONS: tuple[Option, ...] = (
     Option("judge.requests_per_minute", "RAGSTONE_REQUESTS_PER_MINUTE"),
     Option("judge.tokens_per_minute", "RAGSTONE_TOKENS_PER_MINUTE"),
     Option("judge.max_cost_usd", "RAGSTONE_MAX_COST_USD"),
-    Option("judge.ca_bundle", "RAGSTONE_CA_BUNDLE"),
+    Option("judge.ca_bundle", "RAGSTONE_CA_BUNDLE", is_path=True),
     Option("judge.refresh", "RAGSTONE_REFRESH"),
     Option("judge.batch", "RAGSTONE_BATCH"),
-    Option("run.out", "RAGSTONE_OUT"),
+    Option("run.out", "RAGSTONE_OUT", is_path=True),
     Option("run.metrics", "RAGSTONE_METRICS"),
     Option("run.repeats", "RAGSTONE_REPEATS"),
     Option("run.resume", "RAGSTONE_RESUME"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY"),
     Option("run.seed", "RAGSTONE_SEED"),
-    Option("gate.thresholds", "RAGSTONE_THRESHOLDS"),
-    Option("gate.baseline", "RAGSTONE_BASELINE"),
+    Option("gate.thresholds", "RAGSTONE_THRESHOLDS", is_path=True),
+    Option("gate.baseline", "RAGSTONE_BASELINE", is_path=True),
     Option("gate.fail_on", "RAGSTONE_FAIL_ON"),
 )
 
@@ -220,6 +225,8 @@ def load_settings(
         if given is not None:
             value, source = given, f"option for {option.key}"
         if value is not None:
+            if option.is_path:
+                value = _from_directory(value, directory, root)
             merged.setdefault(option.table, {})[option.name] = value
             origin[option.key] = source
     try:
@@ -257,6 +264,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"can't be read: {error.strerror}", where=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
+
+
+def _from_directory(value: object, directory: Path, root: Path) -> object:
+    """A path (or paths, or file: entrypoint) given relative to `directory`, as one relative to `root`."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_from_directory(item, directory, root) for item in value)
+    if not isinstance(value, str) or directory.resolve() == root.resolve():
+        return value
+    scheme, separator, rest = value.partition(":")
+    if separator and len(scheme) > 1:  # an entrypoint; one letter before the colon is a drive
+        return f"file:{_from_directory(rest, directory, root)}" if scheme == "file" else value
+    if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
+        # A bare name that is not there is a command (python3), or a new directory beside the config file.
+        return value
+    return os.path.relpath(directory / value, root)
 
 
 def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

@@ -69,6 +69,14 @@ class GitHubError(RagstoneError):
     exit_code = 7
 
 
+class Interrupted(RagstoneError):
+    """The run was interrupted by a signal: 128 + its number, as shells have it (130 Ctrl-C, 143 SIGTERM)."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("interrupted.")
+        self.exit_code = 128 + signal_number
+
+
 class RunDirectoryError(ConfigError):
     """A run directory is missing, truncated beyond use, or of another schema version."""
 

@@ -1,0 +1,62 @@
+# `make demo` runs the gate on the example; `make test` runs the tests. Both need Python 3.11+, make and git only.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DEMO   := examples/docs-qa
+PYTEST_ARGS ?=
+
+.PHONY: demo demo-regression demo-baseline test lint types test-heavy test-browser test-container check clean
+
+demo: $(VENV)/.installed $(DEMO)/.venv/.installed
+	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
+
+demo-regression: $(VENV)/.installed $(DEMO)/.venv/.installed
+	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline \
+		--entrypoint python:regressed:answer --out $(DEMO)/ragstone-run-regressed
+
+# Run after a change to the example that is meant to move its scores; look at the comparison before committing it.
+demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
+	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
+
+test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
+	$(BIN)/python -m pytest -m "not heavy and not container and not browser" $(PYTEST_ARGS)
+
+test-heavy: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
+	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)
+
+test-browser: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)
+
+test-container: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m container $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+check: lint types test
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("Ragstone needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
+	touch $@ $(VENV)/.installed
+
+# The example is a user's system: it has an environment of its own, without Ragstone in it.
+$(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
+	$(PYTHON) -m venv $(DEMO)/.venv
+	$(DEMO)/.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis

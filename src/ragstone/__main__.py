@@ -1,0 +1,5 @@
+"""`python -m ragstone`."""
+
+from ragstone.cli import main
+
+main()

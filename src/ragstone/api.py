@@ -1,0 +1,162 @@
+"""The Python API, for notebooks and other harnesses. The command line is a thin layer over the same use cases."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ragstone.config import GoldenSettings, JudgeSettings, RunSettings, Settings, SystemSettings
+from ragstone.errors import ConfigError
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
+from ragstone.gate.verdict import GateVerdict
+from ragstone.golden.load import load_golden_set as _load
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import build_judge
+from ragstone.judge.protocol import Judge
+from ragstone.run.directory import RunDirectory
+from ragstone.run.score_files import scores_from_mapping
+from ragstone.run.scores import RunScores
+from ragstone.system.build import build_system
+from ragstone.system.in_process import CallableSystem
+from ragstone.system.response import System
+from ragstone.usecases.run import Surroundings, evaluate_golden_set
+
+if TYPE_CHECKING:
+    import pandas
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished evaluation. `path` is its run directory, `scores` is what the gate reads of it."""
+
+    path: Path
+    scores: RunScores
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a sample: id, question, answer, and a column a metric (missing where there is no score).
+
+        Raises ConfigError when pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ConfigError("to_pandas() needs pandas.", mend="Install it: pip install 'ragstone[pandas]'") from None
+        rows = [
+            {
+                "id": record.sample.id,
+                "question": record.sample.question,
+                "answer": record.response.answer,
+                **{name: scores.values.get(record.sample.id) for name, scores in self.scores.metrics.items()},
+            }
+            for record in RunDirectory.open(self.path).records()
+        ]
+        return pandas.DataFrame(rows)
+
+
+def load_golden_set(path: str | Path | Sequence[str | Path], columns: Mapping[str, str] | None = None) -> GoldenSet:
+    """Read a golden set from a file, a glob, or several.
+
+    `columns` maps a field (``question``, ``reference`` …) to the column it stands in, dotted paths allowed.
+    Raises GoldenSetError with file and line.
+    """
+    paths = [path] if isinstance(path, (str, Path)) else list(path)
+    return _load(paths, columns=columns)
+
+
+def evaluate(
+    golden_set: GoldenSet,
+    system: str | Callable[..., object],
+    judge: str | Judge = "offline",
+    metrics: Iterable[str] | None = None,
+    *,
+    out: str | Path | None = None,
+    concurrency: int = 4,
+    repeats: int = 1,
+) -> Run:
+    """Ask `system` every question of `golden_set`, judge and score the answers.
+
+    `system` is an entrypoint string, or a callable that takes a question. `judge` is a name as in ragstone.toml, or a
+    Judge. The run directory is written to `out` (a new temporary folder by default). Works inside a running event
+    loop too, as in a notebook. Raises the errors of `ragstone run`.
+    """
+    where = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
+    settings = Settings(
+        golden=GoldenSettings(),
+        system=SystemSettings(entrypoint=system if isinstance(system, str) else None, concurrency=concurrency),
+        judge=JudgeSettings(name=judge) if isinstance(judge, str) else JudgeSettings(),
+        run=RunSettings(out=str(where), metrics=tuple(metrics) if metrics is not None else None, repeats=repeats),
+    )
+    tested: System = (
+        build_system(settings.system, root=Path(), environ=os.environ)
+        if isinstance(system, str)
+        else CallableSystem(system, concurrency=concurrency)
+    )
+    _wait_for(_evaluate(golden_set, tested, judge, settings))
+    return Run(where, RunDirectory.open(where).scores())
+
+
+def compare(
+    current: Run | RunScores | Mapping[str, Mapping[str, float]] | str | Path,
+    baseline: Run | RunScores | Mapping[str, Mapping[str, float]] | str | Path | None = None,
+    policy: Policy | Mapping[str, Any] | str | Path | None = None,
+) -> GateVerdict:
+    """Decide: thresholds on `current`, and allowed drops against `baseline`.
+
+    Runs are given as Run, as a run directory, or as ``{metric: {sample_id: value}}`` with values in [0, 1]; the policy
+    as a file or as a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or
+    ``error``; its `checks` say why.
+    """
+    return decide_gate(
+        _scores_of(current, "current"),
+        None if baseline is None else _scores_of(baseline, "baseline"),
+        _policy_of(policy),
+        baseline_required=baseline is not None,
+    )
+
+
+async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, settings: Settings) -> None:
+    around = Surroundings(environ=os.environ)
+    if not isinstance(judge, str):
+        await evaluate_golden_set(golden, system, judge, settings, around)
+        return
+    built = build_judge(settings.judge, golden_set=golden, cache=None, environ=os.environ)
+    try:
+        await evaluate_golden_set(golden, system, built, settings, around)
+    finally:
+        await built.close()
+
+
+def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:  # a notebook's loop is running: use one of our own beside it
+        return pool.submit(asyncio.run, work).result()
+
+
+def _scores_of(source: Run | RunScores | Mapping[str, Mapping[str, float]] | str | Path, label: str) -> RunScores:
+    if isinstance(source, Run):
+        return source.scores
+    if isinstance(source, RunScores):
+        return source
+    if isinstance(source, Mapping):
+        return scores_from_mapping(source, label=label)
+    return RunDirectory.open(Path(source)).scores()
+
+
+def _policy_of(policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
+    if policy is None:
+        return default_policy()
+    if isinstance(policy, Policy):
+        return policy
+    return policy_from_mapping(policy) if isinstance(policy, Mapping) else load_policy(Path(policy))

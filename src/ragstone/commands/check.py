@@ -1,0 +1,37 @@
+"""`ragstone check`."""
+
+from __future__ import annotations
+
+import click
+
+from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+
+
+@click.command(name="check")
+@with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
+def command(**flags: object) -> None:
+    """Validate config, policy, golden set and entrypoint.
+
+    Asks the entrypoint one question, and says how many judge calls (and, where prices are known, dollars) a run would
+    cost. Judges nothing and writes nothing.
+    """
+    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.report.escape import terminal
+    from ragstone.usecases.check import check
+
+    settings = settings_from(flags)
+    found = run_to_end(check(settings, surroundings(settings)))
+    unanswerable = sum(not sample.answerable for sample in found.golden)
+    latency = f" in {found.response.latency_s:.2f} s" if found.response.latency_s is not None else ""
+    lines = [
+        f"golden set   {len(found.golden)} samples, {unanswerable} unanswerable",
+        f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with {len(found.response.contexts)} "
+        f"contexts{latency}",
+        f"metrics      {', '.join(metric.info.name for metric in found.metrics)}",
+        f"judge        {found.judge.label()}",
+        f"policy       {found.policy.describe()}",
+        f"baseline     {found.baseline or 'none: only floors are checked'}",
+        f"cost         {found.estimate.describe()}",
+    ]
+    for line in lines:
+        click.echo(terminal(line))

@@ -1,0 +1,28 @@
+"""`ragstone gate`: the main job."""
+
+from __future__ import annotations
+
+import click
+
+from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+
+
+@click.command(name="gate")
+@with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
+def command(**flags: object) -> int:
+    """Evaluate, compare with the thresholds and the baseline, decide.
+
+    Writes the run directory with its reports, shows the verdict, and exits with
+    0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
+    4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
+    7 GitHub refused · 8 inconclusive where the policy says that blocks.
+    """
+    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.report.terminal import print_report
+    from ragstone.usecases.gate import gate
+
+    settings = settings_from(flags)
+    around = surroundings(settings)
+    outcome = run_to_end(gate(settings, around))
+    print_report(outcome.view)
+    return outcome.exit_code

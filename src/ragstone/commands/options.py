@@ -1,0 +1,107 @@
+"""Options that several commands share, and what they are as settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ragstone.config import Settings, load_settings
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FLAGS: dict[str, str] = {
+    "golden": "golden.paths",
+    "limit": "golden.limit",
+    "entrypoint": "system.entrypoint",
+    "python": "system.python",
+    "timeout": "system.timeout_s",
+    "concurrency": "system.concurrency",
+    "system_env": "system.env",
+    "judge": "judge.name",
+    "judge_base_url": "judge.base_url",
+    "embeddings": "judge.embeddings",
+    "max_cost_usd": "judge.max_cost_usd",
+    "refresh": "judge.refresh",
+    "batch": "judge.batch",
+    "metrics": "run.metrics",
+    "out": "run.out",
+    "repeats": "run.repeats",
+    "resume": "run.resume",
+    "seed": "run.seed",
+    "stop_early": "run.stop_early",
+    "thresholds": "gate.thresholds",
+    "baseline": "gate.baseline",
+    "fail_on": "gate.fail_on",
+}
+"""Flag (as a Python name) to the setting it overrides."""
+
+CONFIG = click.option(
+    "--config", type=click.Path(path_type=Path), help="Config file  [default: ragstone.toml, or pyproject.toml]"
+)
+
+SYSTEM = (
+    click.option("--golden", multiple=True, metavar="FILE", help="Golden set: a file or a glob; may be repeated."),
+    click.option("--limit", type=int, metavar="N", help="Evaluate the first N samples only."),
+    click.option(
+        "--entrypoint", metavar="WHERE", help="python:module:attribute, command:…, http(s)://…, or file:outputs.jsonl"
+    ),
+    click.option("--python", metavar="EXE", help="Interpreter that a python entrypoint runs in."),
+    click.option("--timeout", type=float, metavar="SECONDS", help="For one question  [default: 60]"),
+    click.option("--concurrency", type=int, metavar="N", help="Questions asked at once  [default: 4]"),
+    click.option("--system-env", metavar="NAMES", help="Variables passed to the system under test."),
+)
+
+JUDGE = (
+    click.option("--judge", metavar="NAME", help="offline, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL"),
+    click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server."),
+    click.option("--embeddings", metavar="MODEL", help="Embedding model for answer relevancy."),
+    click.option("--max-cost-usd", type=float, metavar="USD", help="Stop, and save, before judging costs more."),
+    click.option("--refresh", is_flag=True, default=None, help="Ignore cached judgements."),
+    click.option("--batch", is_flag=True, default=None, help="Use the provider's batch API (cheaper, slower)."),
+    click.option("--repeats", type=int, metavar="K", help="Independent judgements of each answer  [default: 1]"),
+    click.option("--metrics", metavar="NAMES", help="Metrics, separated by commas  [default: the four headline ones]"),
+)
+
+RUN = (
+    click.option("--out", metavar="DIR", help="Run directory to write  [default: ragstone-run]"),
+    click.option("--resume", is_flag=True, default=None, help="Go on with the unfinished run in the directory."),
+)
+
+GATE = (
+    click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml where there is one]"),
+    click.option("--baseline", metavar="RUN_DIR", help="Run to compare with."),
+    click.option("--stop-early", is_flag=True, default=None, help="Stop when every blocking check is decided."),
+    click.option("--seed", type=int, metavar="N", help="Seed of everything random  [default: 0]"),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["fail", "inconclusive", "never"]),
+        help="What makes the exit code non-zero  [default: as the policy says]",
+    ),
+)
+
+
+def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
+    """All options of `groups`, in order."""
+
+    def apply(function: Function) -> Function:
+        for option in reversed([option for group in groups for option in group]):
+            function = option(function)
+        return function
+
+    return apply
+
+
+def settings_from(flags: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings from the flags of a command and the process's environment."""
+    overrides = {key: flags[flag] for flag, key in FLAGS.items() if flag in flags and flags[flag] not in (None, ())}
+    config = flags.get("config")
+    return load_settings(
+        directory=Path(),
+        environ=os.environ if environ is None else environ,
+        overrides=overrides,
+        config=config if isinstance(config, Path) else None,
+    )

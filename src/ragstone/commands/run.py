@@ -1,0 +1,27 @@
+"""`ragstone run`."""
+
+from __future__ import annotations
+
+import click
+
+from ragstone.commands.options import CONFIG, JUDGE, RUN, SYSTEM, settings_from, with_options
+
+
+@click.command(name="run")
+@with_options((CONFIG,), SYSTEM, JUDGE, RUN)
+def command(**flags: object) -> None:
+    """Evaluate the system under test and write a run directory.
+
+    Asks every sample of the golden set, judges and scores the answers. Decides nothing: that is `ragstone gate`, or
+    `ragstone compare` on the directory afterwards.
+    """
+    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.usecases.run import evaluate_run
+
+    settings = settings_from(flags)
+    run = run_to_end(evaluate_run(settings, surroundings(settings)))
+    counts = run.manifest.counts
+    click.echo(
+        f"{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
+        f"{counts.system_failed} without an answer. Written to {run.path}."
+    )

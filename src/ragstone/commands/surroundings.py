@@ -1,0 +1,56 @@
+"""The world that the command line hands to a use case: environment, terminal, signals, secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import click
+
+from ragstone.config import Settings
+from ragstone.errors import Interrupted
+from ragstone.report.escape import terminal
+from ragstone.report.progress import progress_for
+from ragstone.run.redact import Redactor, secrets_in
+from ragstone.usecases.run import Surroundings
+
+Result = TypeVar("Result")
+
+
+def surroundings(settings: Settings) -> Surroundings:
+    """Those of a person, or a CI job, at a terminal."""
+    return Surroundings(
+        environ=os.environ,
+        progress=progress_for(click.get_text_stream("stderr")),
+        say=lambda line: click.echo(terminal(line), err=True),
+        redact=Redactor(secrets_in(os.environ, settings)),
+    )
+
+
+def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work`; Ctrl-C and SIGTERM cancel it, let it save, and end as Interrupted."""
+    terminated = False
+
+    async def guarded() -> Result:
+        task = asyncio.current_task()
+
+        def on_term() -> None:
+            nonlocal terminated
+            terminated = True
+            if task is not None:
+                task.cancel()
+
+        with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in the loop
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
+        return await work
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        raise Interrupted(signal.SIGTERM if terminated else signal.SIGINT) from None
+    except KeyboardInterrupt:
+        raise Interrupted(signal.SIGINT) from None

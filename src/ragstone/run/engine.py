@@ -1,0 +1,125 @@
+"""The engine: samples stream in, are asked, judged and scored, and leave through a sink.
+
+Bounded everywhere: as many samples are held as the system and the judge work on, whatever the length of the golden set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import Judgements
+from ragstone.judge.protocol import Call, Judge, Ledger
+from ragstone.metrics.metric import Metric
+from ragstone.run.record import SampleRecord
+from ragstone.run.scoring import needed_judgements, sample_state, score_response
+from ragstone.system.response import Response, System
+
+
+class Progress(Protocol):
+    """Is told how a run goes. `state` is ``scored``, ``partly_failed`` or ``system_failed``."""
+
+    def start(self, total: int) -> None: ...
+
+    def advance(self, state: str) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class Quiet:
+    """Progress for those who don't look."""
+
+    def start(self, total: int) -> None: ...
+
+    def advance(self, state: str) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+async def run_samples(
+    samples: Iterable[Sample],
+    *,
+    system: System,
+    judge: Judge,
+    metrics: Sequence[Metric],
+    sink: Callable[[SampleRecord], None],
+    repeats: int = 1,
+    progress: Progress | None = None,
+    enough: Callable[[], bool] | None = None,
+) -> None:
+    """Ask, judge and score every sample; hand each record to `sink` as it is finished.
+
+    `system` must be started. `enough` is asked before each sample and ends the run early when it says so. Raises what
+    the system or the judge raise for their failure as a whole (SystemUnderTestError, JudgeError); by then every
+    finished sample has reached the sink, and the samples in flight are lost, to be evaluated again on resume.
+    """
+    engine = _Engine(iter(samples), system, judge, tuple(metrics), sink, repeats, progress or Quiet(), enough)
+    try:
+        async with asyncio.TaskGroup() as group:
+            askers = [group.create_task(engine.ask()) for _ in range(max(1, system.concurrency))]
+            width = max(1, judge.concurrency)
+            for _ in range(width):
+                group.create_task(engine.judge())
+            await asyncio.gather(*askers)
+            for _ in range(width):
+                await engine.answered.put(None)
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+class _Engine:
+    def __init__(
+        self,
+        source: Iterator[Sample],
+        system: System,
+        judge: Judge,
+        metrics: tuple[Metric, ...],
+        sink: Callable[[SampleRecord], None],
+        repeats: int,
+        progress: Progress,
+        enough: Callable[[], bool] | None,
+    ) -> None:
+        self._source = source
+        self._system = system
+        self._judge = judge
+        self._metrics = metrics
+        self._sink = sink
+        self._repeats = repeats
+        self._progress = progress
+        self._enough = enough
+        self.answered: asyncio.Queue[tuple[Sample, Response] | None] = asyncio.Queue(max(1, judge.concurrency))
+
+    async def ask(self) -> None:
+        for sample in self._source:
+            if self._enough is not None and self._enough():
+                return
+            response = await self._system.ask(sample)
+            await self.answered.put((sample, response))
+
+    async def judge(self) -> None:
+        while (item := await self.answered.get()) is not None:
+            sample, response = item
+            record = await self._evaluate(sample, response)
+            self._sink(record)
+            self._progress.advance(sample_state(record.scores, response))
+            # A judge that never waits would keep the loop to itself, and signals and time-outs unheard.
+            await asyncio.sleep(0)
+
+    async def _evaluate(self, sample: Sample, response: Response) -> SampleRecord:
+        ledger = Ledger()
+        rounds: list[Judgements] = []
+        if response.failure is None:
+            needs = needed_judgements(self._metrics, sample)
+            for repeat in range(self._repeats if needs else 0):
+                call = Call(sample.id, repeat, ledger)
+                rounds.append(await collect_judgements(self._judge, sample, response, needs, call))
+        scores, repeat_scores = score_response(self._metrics, sample, response, rounds)
+        return SampleRecord(sample, response, tuple(rounds), scores, repeat_scores, ledger)

@@ -1,0 +1,55 @@
+"""From a response and its judging rounds to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.score import Failed, Score, Scored
+from ragstone.system.response import Response
+
+
+def needed_judgements(metrics: Sequence[Metric], sample: Sample) -> frozenset[JudgementKind]:
+    """All that `metrics` need for `sample`, asked once for all of them."""
+    return frozenset().union(*(metric.needs(sample) for metric in metrics))
+
+
+def score_response(
+    metrics: Sequence[Metric], sample: Sample, response: Response, rounds: Sequence[Judgements]
+) -> tuple[dict[str, Score], dict[str, tuple[float, ...]]]:
+    """Scores by metric, and each round's own values where there were several rounds.
+
+    A failed response fails every metric. With several rounds, the score is the mean of the rounds that scored if they
+    are more than half; else the first state that is no score. Pure: the same judgements give the same scores.
+    """
+    if response.failure is not None:
+        reason = f"{response.failure.kind}: {response.failure.message}"
+        return {metric.info.name: Failed("system", reason) for metric in metrics}, {}
+    scores: dict[str, Score] = {}
+    repeats: dict[str, tuple[float, ...]] = {}
+    for metric in metrics:
+        each = [metric.score(sample, response, judgements) for judgements in rounds or (Judgements(),)]
+        scores[metric.info.name] = combine_rounds(each)
+        if len(each) > 1:
+            repeats[metric.info.name] = tuple(score.value for score in each if isinstance(score, Scored))
+    return scores, repeats
+
+
+def combine_rounds(each: Sequence[Score]) -> Score:
+    """One score from the scores of several independent judging rounds."""
+    if len(each) == 1:
+        return each[0]
+    scored = [score for score in each if isinstance(score, Scored)]
+    if 2 * len(scored) > len(each):
+        mean = sum(score.value for score in scored) / len(scored)
+        return Scored(min(1.0, max(0.0, mean)), note=scored[0].note)
+    return next(score for score in each if not isinstance(score, Scored))
+
+
+def sample_state(scores: Mapping[str, Score], response: Response) -> str:
+    """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts samples."""
+    if response.failure is not None:
+        return "system_failed"
+    return "partly_failed" if any(isinstance(score, Failed) for score in scores.values()) else "scored"

@@ -1,0 +1,73 @@
+"""Validate everything that a run needs, ask the system one question, and estimate what judging would cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragstone.config import Settings
+from ragstone.errors import SystemUnderTestError
+from ragstone.gate.policy import Policy
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.estimate import CostEstimate, estimate_cost
+from ragstone.judge.factory import build_judge
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import select_metrics
+from ragstone.system.response import Response
+from ragstone.usecases.gate import open_baseline, read_policy
+from ragstone.usecases.run import Surroundings, make_system, read_golden_set
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a run would use, and what one question came to."""
+
+    golden: GoldenSet
+    policy: Policy
+    metrics: tuple[Metric, ...]
+    judge: JudgeIdentity
+    entrypoint: str
+    asked: Sample
+    response: Response
+    estimate: CostEstimate
+    baseline: str | None
+
+
+async def check(settings: Settings, around: Surroundings) -> CheckResult:
+    """Raise the error that a run would meet, or say what it would do. Makes no judge call."""
+    policy = read_policy(settings)
+    metrics = select_metrics(settings.run.metrics)
+    golden = read_golden_set(settings)
+    baseline = settings.gate.baseline
+    if baseline is not None:
+        open_baseline(settings.path(baseline))
+    judge = build_judge(settings.judge, golden_set=golden, cache=None, environ=around.environ)
+    try:
+        system = make_system(settings, around)
+        first = next(iter(golden))
+        try:
+            await system.start()
+            response = await system.ask(first)
+        finally:
+            await system.close()
+        if response.failure is not None:
+            raise SystemUnderTestError(
+                f"the entrypoint failed on the first question ({first.id}): "
+                f"{response.failure.kind}: {response.failure.message}"
+                + (f"\n{response.failure.detail}" if response.failure.detail else ""),
+                where=system.entrypoint,
+                mend="Mend the system, or raise --timeout if it needs longer.",
+            )
+        return CheckResult(
+            golden=golden,
+            policy=policy,
+            metrics=metrics,
+            judge=judge.identity,
+            entrypoint=system.entrypoint,
+            asked=first,
+            response=response,
+            estimate=estimate_cost(settings.judge, golden, metrics, repeats=settings.run.repeats),
+            baseline=baseline,
+        )
+    finally:
+        await judge.close()

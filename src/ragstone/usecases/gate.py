@@ -1,0 +1,162 @@
+"""The main job: evaluate, compare with thresholds and baseline, decide, write the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from ragstone.config import Settings
+from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
+from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.judge.cache import restore_cache
+from ragstone.report.render import Format, render
+from ragstone.report.view import Links, ReportView, build_view
+from ragstone.run.directory import CACHE, RunDirectory, write_manifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.usecases.run import Surroundings, evaluate_run
+
+THRESHOLDS_FILE = "thresholds.toml"
+REPORT_FILES: dict[Format, str] = {
+    "md": "report.md",
+    "json": "report.json",
+    "junit": "junit.xml",
+    "html": "report.html",
+}
+MAX_DETAILS = 50
+"""So many samples are shown in full in the reports."""
+
+FailOn = Literal["fail", "inconclusive", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """What a gate run came to. `reports` are the files written into the run directory."""
+
+    verdict: GateVerdict
+    view: ReportView
+    run: RunDirectory
+    exit_code: int
+    reports: tuple[Path, ...] = ()
+
+
+def read_policy(settings: Settings) -> Policy:
+    """The policy file that `settings` name, thresholds.toml where there is one, else the defaults of the field."""
+    if settings.gate.thresholds is not None:
+        return load_policy(settings.path(settings.gate.thresholds))
+    beside = settings.path(THRESHOLDS_FILE)
+    return load_policy(beside) if beside.is_file() else default_policy()
+
+
+def open_baseline(path: Path) -> RunDirectory:
+    """The baseline run in `path`. Raises BaselineError when there is none to compare with."""
+    try:
+        run = RunDirectory.open(path)
+    except RunDirectoryError as error:
+        raise BaselineError(
+            f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
+        ) from None
+    if run.manifest.state != "finished":
+        raise BaselineError(
+            f"the baseline is of a run that was {run.manifest.state}, not finished.",
+            where=str(path),
+            mend="Take a baseline from a finished run.",
+        )
+    return run
+
+
+async def gate(
+    settings: Settings,
+    around: Surroundings,
+    *,
+    policy: Policy | None = None,
+    baseline: RunDirectory | None = None,
+    links: Links | None = None,
+    template_dir: Path | None = None,
+    formats: Iterable[Format] = tuple(REPORT_FILES),
+) -> GateOutcome:
+    """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
+
+    Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
+    """
+    policy = policy or read_policy(settings)
+    required = baseline is None and settings.gate.baseline is not None
+    if baseline is None and settings.gate.baseline is not None:
+        baseline = open_baseline(settings.path(settings.gate.baseline))
+    before = baseline_scores(baseline)
+    if baseline is not None:
+        restore_cache(baseline.path / CACHE, settings.path(settings.run.out) / CACHE, say=around.say)
+    run = await evaluate_run(settings, around, policy_hash=policy_hash(policy))
+    verdict = decide_gate(run.scores(), before, policy, baseline_required=required, seed=settings.run.seed)
+    return conclude(run, verdict, baseline, settings.gate.fail_on, links, template_dir, formats, around)
+
+
+def baseline_scores(baseline: RunDirectory | None) -> RunScores | None:
+    """The baseline's scores; a baseline that can't be read is a BaselineError, not a fault of this run."""
+    if baseline is None:
+        return None
+    try:
+        return baseline.scores()
+    except RunDirectoryError as error:
+        raise BaselineError(error.message, where=error.where, mend=error.mend) from None
+
+
+def conclude(
+    run: RunDirectory,
+    verdict: GateVerdict,
+    baseline: RunDirectory | None,
+    fail_on: FailOn | None,
+    links: Links | None,
+    template_dir: Path | None,
+    formats: Iterable[Format],
+    around: Surroundings,
+) -> GateOutcome:
+    """Write the verdict into the run and its reports beside it."""
+    if fail_on is not None and fail_on != "never":
+        verdict = replace(verdict, inconclusive_blocks=fail_on == "inconclusive")
+    view = view_of(run, verdict, baseline, links)
+    manifest = run.manifest.model_copy(update={"verdict": verdict.status.value})
+    write_manifest(run.path, manifest)
+    written = []
+    for name in formats:
+        path = run.path / REPORT_FILES[name]
+        path.write_text(around.redact(render(view, name, template_dir=template_dir)), encoding="utf-8")
+        written.append(path)
+    return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
+
+
+def view_of(
+    run: RunDirectory, verdict: GateVerdict, baseline: RunDirectory | None, links: Links | None = None
+) -> ReportView:
+    """The view model of a run, with the samples that the verdict names in full."""
+    current = run.scores()
+    ids = samples_to_show(verdict, current)
+    before: dict[str, SampleRecord] = baseline.find(ids) if baseline is not None else {}
+    return build_view(
+        verdict,
+        current,
+        baseline_scores(baseline),
+        run.find(ids),
+        baseline_details=before,
+        links=links,
+    )
+
+
+def samples_to_show(verdict: GateVerdict, scores: RunScores) -> tuple[str, ...]:
+    """The ids worth showing in full: regressions first, then what failed, at most MAX_DETAILS."""
+    ids = dict.fromkeys(regression.sample_id for regression in verdict.regressions)
+    ids.update(dict.fromkeys(scores.system.failures))
+    for metric in scores.metrics.values():
+        ids.update(dict.fromkeys(metric.failed))
+    return tuple(ids)[:MAX_DETAILS]
+
+
+def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
+    """The verdict's exit code; with ``never``, only errors are left."""
+    if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
+        return EXIT_PASS
+    return verdict.exit_code

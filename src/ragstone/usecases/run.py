@@ -1,0 +1,196 @@
+"""Evaluate one version of the system: golden set in, run directory out."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+from ragstone._version import __version__
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, RagstoneError
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.factory import build_judge
+from ragstone.judge.protocol import Judge
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import select_metrics
+from ragstone.run.directory import CACHE, RunDirectory, RunWriter
+from ragstone.run.engine import Progress, Quiet, run_samples
+from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.system.build import build_system
+from ragstone.system.response import System
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a use case needs of the world, handed in by a front door.
+
+    `redact` takes the secrets that Ragstone was given out of a text; `say` shows one line to the person who waits.
+    """
+
+    environ: Mapping[str, str]
+    progress: Progress = field(default_factory=Quiet)
+    say: Callable[[str], None] = lambda _line: None
+    redact: Callable[[str], str] = str
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
+
+
+def read_golden_set(settings: Settings) -> GoldenSet:
+    """The golden set that `settings` name. Raises ConfigError when they name none."""
+    if not settings.golden.paths:
+        raise ConfigError(
+            "no golden set is named.",
+            mend="Give --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
+        )
+    return load_golden_set(
+        settings.golden.paths,
+        root=settings.root,
+        columns=settings.golden.columns or None,
+        limit=settings.golden.limit,
+    )
+
+
+def make_system(settings: Settings, around: Surroundings) -> System:
+    """The system under test that `settings` name, not yet started."""
+    if around.system_factory is not None:
+        return around.system_factory(settings, around.environ)
+    if not settings.system.entrypoint:
+        raise ConfigError(
+            "no entrypoint is named.",
+            mend="Give --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
+        )
+    return build_system(settings.system, root=settings.root, environ=around.environ)
+
+
+async def evaluate_run(
+    settings: Settings,
+    around: Surroundings,
+    *,
+    policy_hash: str | None = None,
+    enough: Callable[[], bool] | None = None,
+) -> RunDirectory:
+    """Run the whole evaluation that `settings` describe and return its directory.
+
+    Raises RagstoneError of the class that failed; what was finished by then is saved and can be resumed.
+    """
+    golden = read_golden_set(settings)
+    system = make_system(settings, around)
+    cache = settings.path(settings.run.out) / CACHE
+    judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
+    try:
+        return await evaluate_golden_set(
+            golden, system, judge, settings, around, policy_hash=policy_hash, enough=enough
+        )
+    finally:
+        await judge.close()
+
+
+async def evaluate_golden_set(
+    golden: GoldenSet,
+    system: System,
+    judge: Judge,
+    settings: Settings,
+    around: Surroundings,
+    *,
+    policy_hash: str | None = None,
+    enough: Callable[[], bool] | None = None,
+) -> RunDirectory:
+    """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
+    metrics = select_metrics(settings.run.metrics)
+    manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
+    begin = RunWriter.resume if settings.run.resume else RunWriter.create
+    writer = begin(settings.path(settings.run.out), manifest, redact=around.redact)
+    pending = _pending(golden, writer)
+    started = monotonic()
+    around.progress.start(len(golden) - len(writer.finished_ids))
+    try:
+        await system.start()
+        await run_samples(
+            pending,
+            system=system,
+            judge=judge,
+            metrics=metrics,
+            sink=writer.append,
+            repeats=settings.run.repeats,
+            progress=around.progress,
+            enough=enough,
+        )
+    except BaseException as error:
+        reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
+        writer.stop(around.redact(reason), wall_s=monotonic() - started)
+        around.say(resume_hint(writer, len(golden)))
+        raise
+    finally:
+        around.progress.finish()
+        await system.close()
+    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+
+
+def _pending(golden: GoldenSet, writer: RunWriter) -> Iterable[Sample]:
+    finished = frozenset(writer.finished_ids)
+    return (sample for sample in golden if sample.id not in finished)
+
+
+def resume_hint(writer: RunWriter, total: int) -> str:
+    """How to go on with a run that was stopped."""
+    done = len(writer.finished_ids)
+    return f"{done} of {total} samples are saved in {writer.path}; go on with --resume."
+
+
+def describe_run(
+    settings: Settings,
+    around: Surroundings,
+    golden: GoldenSet,
+    metrics: tuple[Metric, ...],
+    judge: Judge,
+    system: System,
+    policy_hash: str | None,
+) -> Manifest:
+    """The manifest of a run that is about to begin."""
+    identity = judge.identity
+    return Manifest(
+        ragstone_version=__version__,
+        state="running",
+        created_at=around.now().isoformat(timespec="seconds"),
+        golden=GoldenManifest(
+            files=tuple(dict.fromkeys(mapping.file for mapping in golden.mappings)),
+            content_hash=golden.content_hash(),
+            samples=len(golden),
+        ),
+        judge=JudgeManifest(
+            provider=identity.provider,
+            model=identity.model,
+            version=identity.version,
+            endpoint=identity.endpoint,
+            parameters=identity.parameters,
+            embeddings=identity.embeddings,
+        ),
+        system=SystemManifest(entrypoint=system.entrypoint, commit=system_commit(settings.root, around.environ)),
+        metrics={metric.info.name: metric.info.version for metric in metrics},
+        repeats=settings.run.repeats,
+        policy_hash=policy_hash,
+    )
+
+
+def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
+    """The commit that is evaluated: what the CI says, else what git says, else None."""
+    if commit := environ.get("GITHUB_SHA"):
+        return commit
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607 - git is where PATH says
+            cwd=root,
+            env={name: value for name, value in environ.items() if name in {"PATH", "HOME", "SYSTEMROOT"}},
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
