@@ -1,0 +1,159 @@
+"""Exact-style inference for the mean of bounded values: Gaffke's bound.
+
+The upper limit for a mean of values in [lo, hi] is a quantile of Σ D_i x_i + D_0 hi, with (D_0, D_1, …, D_n) uniform
+on the simplex: a Bayesian bootstrap with one more observation at the far bound. For values of 0 and 1 it is exactly
+the Clopper–Pearson limit; for other bounded values no case is known in which it covers too rarely, at any n.
+
+Sources: N. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
+variable", Mathematical Methods of Statistics 14 (2005); E. Learned-Miller and P. Thomas, "A new confidence interval
+for the mean of a bounded random variable" (2019), section 4; tail probabilities after R. Lugannani and S. Rice (1980)
+in the form of O. Barndorff-Nielsen (1986), equation 1.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincinv, ndtr
+
+Floats = NDArray[np.float64]
+_STEPS = 80
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Values summed by independent block (a sample, or a group of them that belong together).
+
+    `totals` (k,) are the sums of the values in each kind of block, `sizes` (k,) how many values a block holds,
+    `counts` (k,) how many blocks are alike; `n` values in `n_blocks` blocks.
+    """
+
+    totals: Floats
+    sizes: Floats
+    counts: Floats
+    n: int
+    n_blocks: int
+
+    @property
+    def typical_size(self) -> float:
+        """The size of the block that a value drawn at random lies in."""
+        return float(np.sum(self.counts * self.sizes**2) / self.n)
+
+
+def blocks_of(values: Floats, groups: NDArray[np.int64] | None) -> Blocks:
+    """Sum `values` (n,) by group; equal blocks are counted once, which makes heaped values cheap."""
+    if groups is None:
+        distinct, counts = np.unique(values, return_counts=True)
+        return Blocks(distinct, np.ones_like(distinct), counts.astype(np.float64), len(values), len(values))
+    _, index = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(index).astype(np.float64)
+    totals = np.bincount(index, weights=values)
+    pairs, repeats = np.unique(np.column_stack([totals, sizes]), axis=0, return_counts=True)
+    return Blocks(pairs[:, 0], pairs[:, 1], repeats.astype(np.float64), len(values), len(sizes))
+
+
+def positive_probability(weights: Floats, counts: Floats) -> Floats:
+    """P(Σ a_k G_k > 0) for independent G_k ~ Gamma(c_k, 1), by saddlepoint.
+
+    `weights` a and `counts` c have shape (..., k), c may hold zeros. The error is below 0.002 from six terms on,
+    and below 1 % of the tail for small tails. All a <= 0 gives 0, all a >= 0 (one of them > 0) gives 1, all 0 gives 1.
+    """
+    live = counts > 0
+    a = np.where(live, weights, 0.0)
+    top = a.max(axis=-1)
+    bottom = a.min(axis=-1)
+    mixed = (top > _TINY) & (bottom < -_TINY)
+    answer = np.where((top > _TINY) | (bottom >= -_TINY), 1.0, 0.0)
+    if not np.any(mixed):
+        return np.asarray(answer, dtype=np.float64)
+    picked = a[mixed] if a.ndim > 1 else a[None, :]
+    answer_mixed = _saddlepoint(picked, np.broadcast_to(counts, a.shape)[mixed] if a.ndim > 1 else counts[None, :])
+    if a.ndim == 1:
+        return np.asarray(answer_mixed[0], dtype=np.float64)
+    answer[mixed] = answer_mixed
+    return np.asarray(answer, dtype=np.float64)
+
+
+def _saddlepoint(a: Floats, c: Floats) -> Floats:
+    # K(s) = -Σ c log(1 - s a) is convex on (1/min a, 1/max a) and its slope runs over the whole line there.
+    scale = np.maximum(a.max(axis=1), -a.min(axis=1))[:, None]
+    a = a / scale
+    low = 1.0 / a.min(axis=1)
+    high = 1.0 / a.max(axis=1)
+    s = np.zeros(len(a))
+    for _ in range(_STEPS):
+        ratio = a / (1.0 - s[:, None] * a)
+        slope = np.sum(c * ratio, axis=1)
+        curve = np.sum(c * ratio * ratio, axis=1)
+        low = np.where(slope < 0, s, low)
+        high = np.where(slope > 0, s, high)
+        step = s - slope / curve
+        following = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        done = np.abs(following - s) <= 1e-13 * (1.0 + np.abs(s))
+        s = following
+        if done.all():
+            break
+    one_less = 1.0 - s[:, None] * a
+    k0 = -np.sum(c * np.log(one_less), axis=1)
+    k2 = np.sum(c * (a / one_less) ** 2, axis=1)
+    w = np.sign(s) * np.sqrt(np.maximum(-2.0 * k0, 0.0))
+    u = s * np.sqrt(k2)
+    near = np.abs(w) < 1e-4
+    safe_w = np.where(near, 1.0, w)
+    safe_u = np.where(near, 1.0, u)
+    skew = 2.0 * np.sum(c * a**3, axis=1) / np.sum(c * a**2, axis=1) ** 1.5
+    star = np.where(near, skew / 6.0 + w, w + np.log(safe_u / safe_w) / safe_w)
+    return np.asarray(ndtr(-star), dtype=np.float64)
+
+
+def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
+    """P-value of "the mean is at least `bound`"; small: evidence that it lies below. In [0, 1]."""
+    lo, hi = bounds
+    if bound <= lo:
+        return 1.0
+    exact = _binary(blocks, bounds)
+    if exact is not None:
+        ones, n = exact
+        share = (bound - lo) / (hi - lo)
+        return 1.0 if ones == n else (0.0 if share >= 1.0 else float(1.0 - betainc(ones + 1, n - ones, share)))
+    a = np.append(blocks.totals - blocks.sizes * bound, blocks.typical_size * (hi - bound))
+    return float(positive_probability(a, np.append(blocks.counts, 1.0)))
+
+
+def p_mean_at_most(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
+    """P-value of "the mean is at most `bound`"; small: evidence that it lies above. In [0, 1]."""
+    return p_mean_at_least(mirrored(blocks), -bound, (-bounds[1], -bounds[0]))
+
+
+def mirrored(blocks: Blocks) -> Blocks:
+    """The blocks of the negated values."""
+    return Blocks(-blocks.totals, blocks.sizes, blocks.counts, blocks.n, blocks.n_blocks)
+
+
+def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:
+    """The one-sided upper limit at 1 - `level`: the bound at which `p_mean_at_least` is `level`."""
+    lo, hi = bounds
+    exact = _binary(blocks, bounds)
+    if exact is not None:
+        ones, n = exact
+        return hi if ones == n else lo + (hi - lo) * float(betaincinv(ones + 1, n - ones, 1.0 - level))
+    mean = float(np.sum(blocks.totals * blocks.counts)) / blocks.n
+    if mean >= hi or p_mean_at_least(blocks, hi, bounds) >= level:
+        return hi
+    return float(brentq(lambda m: p_mean_at_least(blocks, m, bounds) - level, max(mean, lo), hi, xtol=1e-9))
+
+
+def lower_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:
+    """The one-sided lower limit at 1 - `level`."""
+    return -upper_limit(mirrored(blocks), level, (-bounds[1], -bounds[0]))
+
+
+def _binary(blocks: Blocks, bounds: tuple[float, float]) -> tuple[int, int] | None:
+    lo, hi = bounds
+    if np.any(blocks.sizes != 1.0) or not np.all((blocks.totals == lo) | (blocks.totals == hi)):
+        return None
+    return round(float(np.sum(blocks.counts[blocks.totals == hi]))), blocks.n

@@ -1,0 +1,78 @@
+"""How many samples a drop needs, and which drop a number of samples can show."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtri
+
+
+def samples_for_drop(
+    sd: float,
+    drop: float,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    *,
+    tests: int = 1,
+    group_size: float = 1.0,
+    correlation: float = 0.0,
+) -> int:
+    """The number of samples at which a true shortfall of `drop` under the bound is decided with chance `power`.
+
+    `sd` is the standard deviation of one value (a score; for a drop, a paired difference); `tests` the hypotheses
+    that share `alpha`, counted as Bonferroni does, so the answer is on the safe side; `group_size` and `correlation`
+    widen it for samples that come in groups (Kish's design effect, 1 + (size - 1) · correlation).
+    One-sided normal approximation, (z_{alpha/tests} + z_power)² sd² / drop², plus z²/2 for the estimated sd
+    (Guenther 1981). Raises ValueError for arguments out of range.
+    """
+    if not drop > 0.0:
+        raise ValueError(f"drop must be above 0, got {drop}")
+    z_alpha, total = _quantiles(power, alpha, tests)
+    effect = design_effect(group_size, correlation)
+    _not_negative(sd)
+    if sd == 0.0:
+        return 1
+    return math.ceil(effect * ((total * sd / drop) ** 2 + z_alpha**2 / 2.0))
+
+
+def detectable_drop(
+    sd: float,
+    n: int,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    *,
+    tests: int = 1,
+    group_size: float = 1.0,
+    correlation: float = 0.0,
+) -> float:
+    """The smallest true shortfall that `n` samples decide with chance `power`; inf where n is too small for any.
+
+    The inverse of `samples_for_drop`, with the same arguments and assumptions.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    z_alpha, total = _quantiles(power, alpha, tests)
+    _not_negative(sd)
+    effective = n / design_effect(group_size, correlation) - z_alpha**2 / 2.0
+    if sd == 0.0:
+        return 0.0
+    return math.inf if effective <= 0.0 else total * sd / math.sqrt(effective)
+
+
+def design_effect(group_size: float, correlation: float) -> float:
+    """1 + (size - 1) · correlation (Kish 1965): how much grouping inflates the variance of a mean; at least 1."""
+    if group_size < 1.0 or not -1.0 <= correlation <= 1.0:
+        raise ValueError(f"need group_size >= 1 and correlation in [-1, 1], got {group_size} and {correlation}")
+    return max(1.0, 1.0 + (group_size - 1.0) * correlation)
+
+
+def _quantiles(power: float, alpha: float, tests: int) -> tuple[float, float]:
+    if not 0.0 < power < 1.0 or not 0.0 < alpha < 0.5 or tests < 1:
+        raise ValueError(f"need power in (0, 1), alpha in (0, 0.5), tests >= 1; got {power}, {alpha}, {tests}")
+    z_alpha = float(ndtri(1.0 - alpha / tests))
+    return z_alpha, z_alpha + float(ndtri(power))
+
+
+def _not_negative(sd: float) -> None:
+    if not (math.isfinite(sd) and sd >= 0.0):
+        raise ValueError(f"sd must be finite and not negative, got {sd}")

@@ -1,0 +1,52 @@
+"""Exact limits for a proportion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scipy.special import betainc, betaincinv
+
+
+@dataclass(frozen=True, slots=True)
+class ProportionInterval:
+    """`estimate` = hits ÷ n with the two-sided Clopper–Pearson interval."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    hits: int
+    n: int
+
+
+def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> ProportionInterval:
+    """The exact interval for a proportion of `hits` in `n` independent trials.
+
+    Source: C. Clopper and E. Pearson, Biometrika 26 (1934). Covers at least `confidence` at any n and any proportion.
+    Raises ValueError unless 0 <= hits <= n, n >= 1 and confidence in (0, 1).
+    """
+    _check(hits, n)
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    tail = (1.0 - confidence) / 2.0
+    low = 0.0 if hits == 0 else float(betaincinv(hits, n - hits + 1, tail))
+    high = 1.0 if hits == n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
+    return ProportionInterval(hits / n, low, high, confidence, hits, n)
+
+
+def p_proportion_at_least(hits: int, n: int, bound: float) -> float:
+    """Exact binomial p-value of "the proportion is at least `bound`": P(X <= hits); small: it lies below."""
+    _check(hits, n)
+    if hits == n or bound <= 0.0:
+        return 1.0
+    return 0.0 if bound >= 1.0 else float(1.0 - betainc(hits + 1, n - hits, bound))
+
+
+def p_proportion_at_most(hits: int, n: int, bound: float) -> float:
+    """Exact binomial p-value of "the proportion is at most `bound`": P(X >= hits); small: it lies above."""
+    return p_proportion_at_least(n - hits, n, 1.0 - bound)
+
+
+def _check(hits: int, n: int) -> None:
+    if n < 1 or not 0 <= hits <= n:
+        raise ValueError(f"need 0 <= hits <= n and n >= 1, got {hits} of {n}")

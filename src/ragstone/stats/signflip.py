@@ -1,0 +1,67 @@
+"""Joint sign flips: the null distribution of several means over the same samples.
+
+If a value is as likely to be +v as -v (two answers drawn from one source, their difference taken), flipping signs
+gives equally likely data. Flipping all values of one sample together keeps how they move together, so the
+distribution of the largest statistic over all hypotheses is right without assuming independence.
+
+Sources: P. Westfall and S. Young, "Resampling-Based Multiple Testing" (1993), sections 2.3 and 2.6; J. Romano and
+M. Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing" (2005).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+GRID = 2.0**30
+"""Values are rounded to this grid, on which sums of up to a million values in [-2, 2] are exact in any order."""
+MAX_BLOCKS = 2048
+_ENUMERATED = 12
+_CHUNK = 512
+
+
+def on_grid(values: Floats) -> Floats:
+    """`values` rounded to multiples of 2^-30, so that a sum does not depend on its order, nor on the machine."""
+    return np.asarray(np.rint(values * GRID) / GRID, dtype=np.float64)
+
+
+def flipped_sums(totals: Floats, *, draws: int, seed: int) -> Floats:
+    """Column sums of `totals` (units, m) under sign flips of whole rows, shape (draws, m); the first is unflipped.
+
+    Up to 12 rows that are not all zero are enumerated in full (2^rows draws); otherwise `draws` are made at random.
+    More rows than `MAX_BLOCKS` are first gathered at random into that many blocks, which is a subgroup of the flips
+    and keeps the test exact.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    rows = totals[np.any(totals != 0.0, axis=1)]
+    if len(rows) == 0:
+        return np.zeros((1, totals.shape[1]))
+    if len(rows) <= _ENUMERATED:
+        patterns = np.arange(2 ** len(rows))[:, None] >> np.arange(len(rows))
+        return np.asarray((1.0 - 2.0 * (patterns & 1)) @ rows)
+    if len(rows) > MAX_BLOCKS:
+        rows = _gathered(rows, rng)
+    sums = np.empty((draws, rows.shape[1]))
+    for start in range(0, draws, _CHUNK):
+        size = min(_CHUNK, draws - start)
+        signs = 1.0 - 2.0 * rng.integers(0, 2, size=(size, len(rows)), dtype=np.int8)
+        sums[start : start + size] = signs @ rows
+    sums[0] = rows.sum(axis=0)
+    return sums
+
+
+def _gathered(rows: Floats, rng: np.random.Generator) -> Floats:
+    block = rng.permutation(len(rows)) % MAX_BLOCKS
+    return np.column_stack([np.bincount(block, weights=column, minlength=MAX_BLOCKS) for column in rows.T])
+
+
+def upper_ranks(sums: Floats) -> Floats:
+    """For each entry of `sums` (draws, m), the share of its column that is at least as large: p-values in (0, 1]."""
+    draws = len(sums)
+    ranks = np.empty_like(sums)
+    for j, column in enumerate(sums.T):
+        ordered = np.sort(column)
+        ranks[:, j] = (draws - np.searchsorted(ordered, column, side="left")) / draws
+    return ranks
