@@ -1,0 +1,129 @@
+"""Workflow commands: annotations within GitHub's limits, and foreign text that can't act as a command."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TextIO
+
+MAX_PER_LEVEL = 10
+"""GitHub shows 10 annotations of a level for one step, and drops the rest in silence."""
+
+MAX_MESSAGE = 4_000
+
+
+class Level(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A remark on a file's line, or on the job when `file` is None. `file` is relative to the workspace."""
+
+    level: Level
+    message: str
+    title: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+def escape_data(text: str) -> str:
+    """Text for the message of a command: percent first, then line ends."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Text for a property of a command: as `escape_data`, and colon and comma, which part properties."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def render_annotation(annotation: Annotation) -> str:
+    """One workflow command, on one line."""
+    properties = {
+        "file": annotation.file,
+        "line": str(annotation.line) if annotation.line is not None and annotation.file else None,
+        "title": annotation.title,
+    }
+    listed = ",".join(f"{name}={escape_property(_plain(value))}" for name, value in properties.items() if value)
+    message = _plain(annotation.message)
+    if len(message) > MAX_MESSAGE:
+        message = message[: MAX_MESSAGE - 1] + "…"
+    return f"::{annotation.level}{' ' if listed else ''}{listed}::{escape_data(message)}"
+
+
+def within_limits(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
+    """The first ten of each level. Where some are left out, the tenth says how many."""
+    by_level: dict[Level, list[Annotation]] = {level: [] for level in Level}
+    for annotation in annotations:
+        by_level[annotation.level].append(annotation)
+    kept: list[Annotation] = []
+    for level, found in by_level.items():
+        if len(found) <= MAX_PER_LEVEL:
+            kept += found
+            continue
+        left_out = len(found) - (MAX_PER_LEVEL - 1)
+        kept += found[: MAX_PER_LEVEL - 1]
+        kept.append(Annotation(level, f"{left_out} more are listed in the job summary."))
+    return tuple(kept)
+
+
+def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
+    """Write `annotations`, limited, as commands."""
+    for annotation in within_limits(annotations):
+        out.write(render_annotation(annotation) + "\n")
+    out.flush()
+
+
+def mask(secret: str, out: TextIO) -> None:
+    """Have GitHub mask `secret` in the log. Multi-line secrets are masked line by line, as GitHub does."""
+    for line in secret.splitlines():
+        if line.strip():
+            out.write(f"::add-mask::{escape_data(line)}\n")
+    out.flush()
+
+
+@contextmanager
+def commands_stopped(
+    out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)
+) -> Iterator[Callable[[str], None]]:
+    """Within the block, nothing that is written acts as a command, neither ``::x::`` nor ``##[x]``.
+
+    Gives a function that writes text. The token is random and never handed to anything that makes such text.
+    """
+    word = f"ragstone-{token()}"
+    out.write(f"::stop-commands::{word}\n")
+    ends_line = True
+
+    def write(text: str) -> None:
+        nonlocal ends_line
+        if text:
+            out.write(text)
+            out.flush()
+            ends_line = text.endswith("\n")
+
+    try:
+        yield write
+    finally:
+        out.write(f"{'' if ends_line else chr(10)}::{word}::\n")
+        out.flush()
+
+
+@contextmanager
+def group(title: str, out: TextIO) -> Iterator[None]:
+    """Fold what is written in the block under `title`."""
+    out.write(f"::group::{escape_data(_plain(title))}\n")
+    try:
+        yield
+    finally:
+        out.write("::endgroup::\n")
+        out.flush()
+
+
+def _plain(text: str) -> str:
+    """No control characters but line ends and tabs: the log viewer acts on escape sequences."""
+    return "".join(char for char in text if char in "\n\t" or (ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F))

@@ -1,0 +1,78 @@
+"""Step outputs, written to the file that GITHUB_OUTPUT names."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.metrics.registry import METRICS
+
+MAX_VALUE_BYTES = 200_000
+"""GitHub allows 1 MB of outputs a job; longer values are left out rather than cut."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    name: str
+    description: str
+
+
+def metric_output(metric: str) -> str:
+    """The output that carries a metric's mean: ``context_recall`` → ``context-recall``."""
+    return metric.replace("_", "-")
+
+
+OUTPUTS: tuple[Output, ...] = (
+    Output("verdict", "`pass`, `fail`, `inconclusive` or `error`"),
+    Output("passed", "`true` where the gate lets the job go on, else `false`"),
+    *(
+        Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty where nothing was scored")
+        for name, metric in METRICS.items()
+    ),
+    Output("coverage", "Share of samples that could be scored, in [0, 1]"),
+    Output("cost-usd", "What judging cost, empty where a price is not known"),
+    Output("baseline-run-id", "The run that was compared with, empty where there was none"),
+    Output("run-directory", "The run directory, relative to the workspace: upload it as the artifact"),
+    Output("report-json", "The report as JSON, relative to the workspace"),
+    Output("report-markdown", "The report as Markdown, relative to the workspace"),
+    Output("comment-url", "The pull request comment, empty where none was written"),
+)
+
+
+def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> str:
+    """One entry of the output file, with a random delimiter that `value` does not hold.
+
+    Raises ValueError for a name that is no output's name.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"not an output's name: {name!r}")
+    delimiter = f"ragstone_{token()}"
+    while delimiter in value:
+        delimiter = f"ragstone_{token()}"
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
+def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Append `values` to the output file; None (not in a step): nothing. Returns the names that were too long."""
+    too_long = tuple(name for name, value in values.items() if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES)
+    if path is None:
+        return too_long
+    kept = {name: "" if name in too_long else _one_encoding(value) for name, value in values.items()}
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write("".join(format_output(name, value) for name, value in kept.items()))
+    return too_long
+
+
+def output_path(environ: Mapping[str, str], variable: str = "GITHUB_OUTPUT") -> Path | None:
+    """The file behind a runner's file variable, None where it is not set."""
+    value = environ.get(variable, "")
+    return Path(value) if value else None
+
+
+def _one_encoding(value: str) -> str:
+    return value.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
