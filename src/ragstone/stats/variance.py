@@ -1,0 +1,135 @@
+"""Where a score's variance comes from: the samples, the system's answers, or the judge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ragstone.stats.intervals import MeanInterval, mean_interval
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceComponents:
+    """Variances in squared units of the values, never negative; None where the data can't tell.
+
+    `units` is the variance between units (samples), `draws` between repeated draws within a unit (answers of a system
+    to one question), `readings` between repeated readings of one draw (judgements of one answer). A component that
+    was not repeated is None and is contained in the one before it.
+    """
+
+    units: float
+    draws: float | None
+    readings: float | None
+    n_units: int
+    n_draws: int
+    n_readings: int
+
+    @property
+    def total(self) -> float:
+        """The variance of one reading of one draw of one unit."""
+        return self.units + (self.draws or 0.0) + (self.readings or 0.0)
+
+    def share(self, part: float | None) -> float | None:
+        """`part` ÷ total, in [0, 1]; None for a part that is not known or where nothing varies."""
+        return None if part is None or self.total == 0.0 else part / self.total
+
+
+def variance_components(values: Floats, units: Ints, draws: Ints | None = None) -> VarianceComponents:
+    """Components of variance from repeats, by nested analysis of variance; unbalanced data are fine.
+
+    `values` (n,) are readings, `units` (n,) and `draws` (n,) say of which unit and which draw of it (labels of draws
+    need to be unique within their unit only; None: every unit was drawn once). Negative estimates are set to 0.
+    Source: S. Searle, G. Casella, C. McCulloch, "Variance Components" (1992), sections 3.6 and 5.3 (Henderson I).
+    Raises ValueError for fewer than two units, values that are not finite, or lengths that differ.
+    """
+    v = np.asarray(values, dtype=np.float64)
+    if v.ndim != 1 or np.shape(units) != v.shape or (draws is not None and np.shape(draws) != v.shape):
+        raise ValueError("values, units and draws must be vectors of one length")
+    if not np.all(np.isfinite(v)):
+        raise ValueError("values must be finite")
+    names, unit = np.unique(units, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"variance components need at least two units, got {len(names)}")
+    labels = np.zeros_like(unit) if draws is None else np.asarray(draws)
+    _, draw = np.unique(np.column_stack([unit, labels]), axis=0, return_inverse=True)
+    return _henderson(v, unit, draw.ravel())
+
+
+def _henderson(v: Floats, unit: NDArray[np.intp], draw: NDArray[np.intp]) -> VarianceComponents:
+    n = len(v)
+    draw_size = np.bincount(draw).astype(np.float64)
+    unit_size = np.bincount(unit).astype(np.float64)
+    draw_mean = np.bincount(draw, weights=v) / draw_size
+    unit_mean = np.bincount(unit, weights=v) / unit_size
+    n_draws, n_units = len(draw_size), len(unit_size)
+    within = float(np.sum((v - draw_mean[draw]) ** 2))
+    between_draws = float(np.sum((draw_mean[draw] - unit_mean[unit]) ** 2))
+    between_units = float(np.sum((unit_mean[unit] - v.mean()) ** 2))
+    unit_of_draw = np.zeros(n_draws, dtype=np.intp)
+    unit_of_draw[draw] = unit
+    # Coefficients of the expected sums of squares.
+    k1 = float(np.sum(draw_size**2 / unit_size[unit_of_draw]))
+    k2 = float(np.sum(draw_size**2)) / n
+    k3 = float(np.sum(unit_size**2)) / n
+    readings = within / (n - n_draws) if n > n_draws else None
+    draws = None
+    if n_draws > n_units:
+        draws = max(0.0, (between_draws - (n_draws - n_units) * (readings or 0.0)) / (n - k1))
+    rest = (n_units - 1) * (readings or 0.0) + (k1 - k2) * (draws or 0.0)
+    units = max(0.0, (between_units - rest) / (n - k3))
+    return VarianceComponents(units, draws, readings, n_units, n_draws, n)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What reading the same things twice shows.
+
+    `sd` is the standard deviation of one reading around its unit's mean reading; `changed` the share of units whose
+    reading changed; `reliability` the share of variance that is not noise (the intraclass correlation of one
+    reading; None where nothing varies); `shift` the mean change with its interval; `floor` the fall of the mean that
+    noise alone exceeds with the chance `alpha` when both sides are read anew.
+    """
+
+    sd: float
+    changed: float
+    reliability: float | None
+    shift: MeanInterval
+    floor: float
+    alpha: float
+    n: int
+
+
+def noise_floor(
+    first: Floats,
+    second: Floats,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    groups: Ints | None = None,
+    alpha: float = 0.05,
+    confidence: float = 0.95,
+) -> NoiseFloor:
+    """The noise of a reading, from two readings `first` and `second` (n,) of the same n >= 2 units.
+
+    Assumes that both readings have one distribution; `shift` shows where they do not. One-sided normal floor:
+    z_{1-alpha} · sd · √(2/n). Raises ValueError for lengths that differ, n < 2, or values out of bounds.
+    """
+    a = np.asarray(first, dtype=np.float64)
+    b = np.asarray(second, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
+        raise ValueError(f"two readings of the same two units or more are needed, got {a.shape} and {b.shape}")
+    if not 0.0 < alpha < 0.5:
+        raise ValueError(f"alpha must be in (0, 0.5), got {alpha}")
+    width = bounds[1] - bounds[0]
+    difference = b - a
+    shift = mean_interval(difference, confidence=confidence, bounds=(-width, width), groups=groups)
+    sd = math.sqrt(float(np.mean(difference**2)) / 2.0)
+    parts = variance_components(np.concatenate([a, b]), np.tile(np.arange(len(a)), 2))
+    floor = float(ndtri(1.0 - alpha)) * sd * math.sqrt(2.0 / len(a))
+    return NoiseFloor(sd, float(np.mean(difference != 0.0)), parts.share(parts.units), shift, floor, alpha, len(a))
