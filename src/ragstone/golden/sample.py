@@ -6,9 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-
-_NO_IDS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Sample:
     question: str
     reference: str | None = None
     reference_contexts: tuple[str, ...] = ()
-    relevant_ids: Mapping[str, float] = field(default_factory=lambda: _NO_IDS)
+    relevant_ids: Mapping[str, float] = field(default_factory=dict)
     answerable: bool = True
     tags: tuple[str, ...] = ()
     group: str | None = None

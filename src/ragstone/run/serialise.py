@@ -22,18 +22,18 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 class _ScoredLine(BaseModel):
-    state: Literal["scored"] = "scored"
+    state: Literal["scored"]
     value: float = Field(ge=0, le=1)
     note: str | None = None
 
 
 class _NotApplicableLine(BaseModel):
-    state: Literal["not_applicable"] = "not_applicable"
+    state: Literal["not_applicable"]
     reason: str
 
 
 class _FailedLine(BaseModel):
-    state: Literal["failed"] = "failed"
+    state: Literal["failed"]
     by: Literal["system", "judge"]
     reason: str
 
@@ -109,7 +109,7 @@ def record_to_line(record: SampleRecord) -> str:
         scores={name: _score_to_line(score) for name, score in record.scores.items()},
         repeat_scores=dict(record.repeat_scores),
         ledger=record.ledger,
-    ).model_dump_json(exclude_defaults=False, exclude_none=True)
+    ).model_dump_json(exclude_defaults=True)
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
@@ -161,11 +161,11 @@ def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _L
 def _score_to_line(score: Score) -> _ScoredLine | _NotApplicableLine | _FailedLine:
     match score:
         case Scored(value, note):
-            return _ScoredLine(value=value, note=note)
+            return _ScoredLine(state="scored", value=value, note=note)
         case NotApplicable(reason):
-            return _NotApplicableLine(reason=reason)
+            return _NotApplicableLine(state="not_applicable", reason=reason)
         case Failed(by, reason):
-            return _FailedLine(by=by, reason=reason)
+            return _FailedLine(state="failed", by=by, reason=reason)
 
 
 def _score_from_line(line: _ScoredLine | _NotApplicableLine | _FailedLine) -> Score:
