@@ -1,0 +1,118 @@
+"""One cascade: defaults, file, environment, flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragstone.config import OPTIONS, Settings, load_settings
+from ragstone.errors import ConfigError
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_settings(directory=tmp_path, environ={}) == Settings(root=tmp_path)
+
+
+def test_a_flag_goes_before_the_environment_and_the_environment_before_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[system]\nentrypoint = "a:file"\nconcurrency = 2\ntimeout_s = 5\n')
+    settings = load_settings(
+        directory=tmp_path,
+        environ={"RAGSTONE_ENTRYPOINT": "b:env", "RAGSTONE_CONCURRENCY": "3"},
+        overrides={"system.entrypoint": "c:flag", "system.concurrency": None},
+    )
+    assert settings.system.entrypoint == "c:flag"
+    assert settings.system.concurrency == 3
+    assert settings.system.timeout_s == 5
+
+
+def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", '[project]\nname = "x"\n[tool.ragstone.golden]\npaths = "a.jsonl"\n')
+    assert load_settings(directory=tmp_path, environ={}).golden.paths == ("a.jsonl",)
+    write(tmp_path / "ragstone.toml", '[golden]\npaths = ["b.jsonl"]\n')
+    assert load_settings(directory=tmp_path, environ={}).golden.paths == ("b.jsonl",)
+
+
+def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_from_here(tmp_path: Path) -> None:
+    config = write(tmp_path / "eval" / "ragstone.toml", '[golden]\npaths = ["g.jsonl"]\n')
+    write(tmp_path / "policy.toml", "")
+    settings = load_settings(
+        directory=tmp_path,
+        environ={"RAGSTONE_OUT": "runs/one"},
+        overrides={"gate.thresholds": "policy.toml", "system.entrypoint": "file:runs/answers.jsonl"},
+        config=config,
+    )
+    assert settings.path(settings.golden.paths[0]) == tmp_path / "eval" / "g.jsonl"
+    assert settings.gate.thresholds is not None
+    assert settings.path(settings.gate.thresholds).resolve() == tmp_path / "policy.toml"
+    assert settings.path(settings.run.out).resolve() == tmp_path / "runs" / "one"
+    assert settings.system.entrypoint == "file:../runs/answers.jsonl"
+
+
+@pytest.mark.parametrize("name", ["python3", "app.rag:answer", "http://localhost:1/x", "command:./rag --json"])
+def test_what_is_no_path_is_left_alone(tmp_path: Path, name: str) -> None:
+    config = write(tmp_path / "eval" / "ragstone.toml", "")
+    found = load_settings(directory=tmp_path, environ={}, overrides={"system.entrypoint": name}, config=config)
+    assert found.system.entrypoint == name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[sistem]\n", "Did you mean 'system'"),
+        ('[system]\nentrypiont = "x"\n', "Did you mean 'entrypoint'"),
+        ("[system.http]\nanswer = 1\n", "unknown key 'http.answer'"),
+        ("[system]\nconcurrency = 0\n", "'system.concurrency'.*found 0"),
+        ("[system]\ntimeout_s = true\nconcurrency = []\n", "'system.concurrency'"),
+        ("system = 3\n", "'system' must be a table, found 3"),
+        ("[system\n", "not valid TOML"),
+        ("[run]\nrepeats = nan\n", "'run.repeats'"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    write(tmp_path / "ragstone.toml", text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_settings(directory=tmp_path, environ={})
+    assert "ragstone.toml" in str(caught.value)
+
+
+def test_a_wrong_value_in_the_environment_is_said_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="RAGSTONE_CONCURRENCY"):
+        load_settings(directory=tmp_path, environ={"RAGSTONE_CONCURRENCY": "many"})
+
+
+def test_a_key_in_a_file_is_refused_and_never_shown(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[judge]\napi_key = "sk-very-secret"\n')
+    with pytest.raises(ConfigError, match="may not stand in a file") as caught:
+        load_settings(directory=tmp_path, environ={})
+    assert "sk-very-secret" not in str(caught.value)
+
+
+def test_a_key_from_the_environment_is_in_no_repr(tmp_path: Path) -> None:
+    settings = load_settings(directory=tmp_path, environ={"RAGSTONE_JUDGE_API_KEY": "sk-very-secret"})
+    assert settings.judge.api_key is not None
+    assert settings.judge.api_key.get_secret_value() == "sk-very-secret"
+    assert "sk-very-secret" not in repr(settings)
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not found"):
+        load_settings(directory=tmp_path, environ={}, config=tmp_path / "none.toml")
+
+
+def test_every_option_names_a_setting_that_exists_once() -> None:
+    fields = {
+        f"{table}.{name}"
+        for table in ("golden", "system", "judge", "run", "gate")
+        for name in Settings.model_fields[table].annotation.model_fields  # type: ignore[union-attr]
+    }
+    keys = [option.key for option in OPTIONS]
+    assert set(keys) <= fields
+    assert len(set(keys)) == len(keys)
+    assert len({option.env for option in OPTIONS}) == len(OPTIONS)
