@@ -1,0 +1,67 @@
+"""Whether an answer abstains: says that it can't answer, and claims nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ragstone.judge.offline.lexicon import Language, load_data
+from ragstone.judge.offline.passage import Sentence, read_sentence
+
+_CLAIM_KEYS = 2
+_LOOK_AT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class _Cues:
+    refusal: re.Pattern[str]
+    filler: re.Pattern[str]
+    turn: re.Pattern[str]
+
+
+@cache
+def _cues(code: str) -> _Cues | None:
+    lists = load_data("abstention.json").get(code)
+    if lists is None:
+        return None
+
+    def any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+    return _Cues(any_of(lists["refusals"]), any_of(lists["fillers"]), any_of([lists["turns"]]))
+
+
+def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
+    """True when `sentences` refuse to answer and hold no claim besides.
+
+    "I don't know, but X is Y" and "The page does not say. X is Y." are answers: a clause after a turn, or a
+    sentence without any cue, is a claim when it has content of its own.
+    """
+    known = [cues for code in dict.fromkeys((language.code, "en")) if (cues := _cues(code))]
+    refused = False
+    for sentence in sentences:
+        text = sentence.text[:_LOOK_AT]
+        if any(cues.refusal.search(text) for cues in known):
+            refused = True
+            if any(_claims_after_turn(text, cues, known, language) for cues in known):
+                return False
+        elif len(sentence.keys) >= _CLAIM_KEYS and not any(cues.filler.search(text) for cues in known):
+            return False
+    return refused
+
+
+def refuses(sentence: Sentence, language: Language) -> bool:
+    """Whether one sentence says that something is not known or not given."""
+    known = [cues for code in dict.fromkeys((language.code, "en")) if (cues := _cues(code))]
+    return any(cues.refusal.search(sentence.text[:_LOOK_AT]) for cues in known)
+
+
+def _claims_after_turn(text: str, cues: _Cues, known: Sequence[_Cues], language: Language) -> bool:
+    for clause in cues.turn.split(text)[1:]:
+        if any(other.refusal.search(clause) or other.filler.search(clause) for other in known):
+            continue
+        if len(read_sentence(clause, language).keys) >= _CLAIM_KEYS:
+            return True
+    return False

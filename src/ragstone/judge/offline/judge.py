@@ -1,0 +1,225 @@
+"""The offline judge itself: the six judgements by lexical means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    ContextUse,
+    ContextUsefulness,
+    ReferenceMatch,
+    ReverseQuestions,
+    SentenceRelevance,
+    Statement,
+    StatementList,
+    Support,
+    SupportTable,
+    Verdict,
+    context_id,
+)
+from ragstone.judge.offline import evidence, relevance
+from ragstone.judge.offline.abstention import abstains, refuses
+from ragstone.judge.offline.evidence import match
+from ragstone.judge.offline.lexicon import Language, guess_language
+from ragstone.judge.offline.lexicon import language as language_of
+from ragstone.judge.offline.model import load_weights
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
+from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.relevance import Question, read_question
+from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
+from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.system.response import Context
+
+_PASSAGES_KEPT = 256
+_LANGUAGE_SAMPLE = 600
+
+
+class OfflineJudge:
+    """Judges by words, numbers and names: no key, no network, no model to download, the same result every time.
+
+    `questions` and `references` are the golden set's; how rare a word is there says how much it tells. Methods never
+    wait. Raises JudgementFailed for text that it can't judge, never anything else.
+    """
+
+    def __init__(self, questions: Iterable[str] = (), references: Iterable[str] = ()) -> None:
+        weights = load_weights()
+        self._version = weights.version
+        self._support = weights.model("support", evidence.FEATURES)
+        self._relevance = weights.model("relevance", relevance.FEATURES)
+        texts = (
+            [key for sentence in read_passage(text, guess_language(text)).sentences for key in sentence.keys]
+            for text in (*questions, *references)
+            if text
+        )
+        self._rarity = Rarity(texts, weights.everyday)
+        self._read = lru_cache(maxsize=_PASSAGES_KEPT)(_read)
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return JudgeIdentity(provider="offline", model="embedded", version=self._version)
+
+    @property
+    def concurrency(self) -> int:
+        return 8
+
+    async def close(self) -> None:
+        return None
+
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
+        text = normalise(answer)
+        language = guess_language(text)
+        found = split_statements(text, language)
+        if len(found) > MOST_STATEMENTS:
+            raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
+        if abstains(found, language):
+            return StatementList(statements=(), abstains=True)
+        claims = [sentence for sentence in found if not refuses(sentence, language)] or found
+        return StatementList(statements=_numbered("s", claims), abstains=False)
+
+    async def support(
+        self,
+        contexts: Sequence[Context],
+        statements: Sequence[Statement],
+        *,
+        call: Call,  # noqa: ARG002
+    ) -> SupportTable:
+        texts = [context.text for context in contexts]
+        sources = [context_id(rank) for rank in range(len(contexts))]
+        return SupportTable(self._supports(statements, texts, sources))
+
+    async def context_use(
+        self,
+        question: str,
+        reference: str | None,
+        answer: str,
+        contexts: Sequence[Context],
+        *,
+        call: Call,  # noqa: ARG002
+    ) -> ContextUse:
+        texts = [context.text for context in contexts]
+        language = _language(texts)
+        passages = [self._read(text, language.code) for text in texts]
+        sources = [context_id(rank) for rank in range(len(contexts))]
+        goal = reference or answer
+        found = _limited(split_statements(normalise(goal), language), "the reference" if reference else "the answer")
+        chances = [self._chances(sentence, passages, language) for sentence in found]
+        if chances:
+            use = [max(column) for column in zip(*chances, strict=True)]
+        else:
+            asked = self._question(question, language)
+            use = [self._relevance.probability(relevance.features(asked, passage.sentences)) for passage in passages]
+        useful = tuple(
+            ContextUsefulness(source, chance >= self._support.threshold, chance)
+            for source, chance in zip(sources, use, strict=True)
+        )
+        if not reference:
+            return ContextUse(contexts=useful, against_reference=False)
+        statements = _numbered("r", found)
+        return ContextUse(
+            contexts=useful,
+            against_reference=True,
+            reference_statements=statements,
+            attributions=tuple(
+                self._verdict(statement.id, row, sources) for statement, row in zip(statements, chances, strict=True)
+            ),
+        )
+
+    async def reverse_questions(
+        self,
+        question: str,
+        answer: str,
+        *,
+        n: int,  # noqa: ARG002
+        call: Call,  # noqa: ARG002
+    ) -> ReverseQuestions:
+        language = _language([answer])
+        asked = self._question(question, language)
+        sentences = split_statements(normalise(answer), language)
+        similarity = self._relevance.probability(relevance.features(asked, sentences)) if sentences else 0.0
+        return ReverseQuestions(questions=(), similarities=(similarity,))
+
+    async def reference_match(
+        self,
+        question: str,  # noqa: ARG002
+        reference: str,
+        statements: Sequence[Statement],
+        answer: str,
+        *,
+        call: Call,  # noqa: ARG002
+    ) -> ReferenceMatch:
+        language = _language([reference])
+        found = _limited(split_statements(normalise(reference), language), "the reference")
+        references = _numbered("r", found)
+        return ReferenceMatch(
+            reference_statements=references,
+            answer_supports=self._supports(statements, [reference], ["reference"]),
+            reference_supports=self._supports(references, [answer], ["answer"]),
+        )
+
+    async def context_relevance(
+        self,
+        question: str,
+        contexts: Sequence[Context],
+        *,
+        call: Call,  # noqa: ARG002
+    ) -> ContextRelevance:
+        texts = [context.text for context in contexts]
+        language = _language(texts)
+        asked = self._question(question, language)
+        return ContextRelevance(
+            tuple(
+                self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
+                for rank, text in enumerate(texts)
+            )
+        )
+
+    def _question(self, question: str, language: Language) -> Question:
+        return read_question(read_sentence(normalise(question), language), self._rarity)
+
+    def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
+        relevant = sum(
+            self._relevance.probability(relevance.features(asked, [sentence])) >= self._relevance.threshold
+            for sentence in passage.sentences
+        )
+        return SentenceRelevance(name, relevant, len(passage.sentences))
+
+    def _supports(
+        self, statements: Sequence[Statement], texts: Sequence[str], sources: Sequence[str]
+    ) -> tuple[Support, ...]:
+        language = _language(texts)
+        passages = [self._read(text, language.code) for text in texts]
+        rows = [self._chances(read_sentence(statement.text, language), passages, language) for statement in statements]
+        return tuple(self._verdict(statement.id, row, sources) for statement, row in zip(statements, rows, strict=True))
+
+    def _chances(self, sentence: Sentence, passages: Sequence[Passage], language: Language) -> list[float]:
+        """For each passage the probability that it holds the statement."""
+        found = match(sentence, passages, self._rarity, language)
+        return [self._support.probability(one.features) for one in found]
+
+    def _verdict(self, statement_id: str, chances: Sequence[float], sources: Sequence[str]) -> Support:
+        holding = tuple(
+            source for source, chance in zip(sources, chances, strict=True) if chance >= self._support.threshold
+        )
+        verdict = Verdict.SUPPORTED if holding else Verdict.UNSUPPORTED
+        return Support(statement_id, verdict, holding, max(chances))
+
+
+def _read(text: str, code: str) -> Passage:
+    return read_passage(text, language_of(code))
+
+
+def _language(texts: Sequence[str]) -> Language:
+    return guess_language(normalise(" ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])))
+
+
+def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:
+    return tuple(Statement(f"{prefix}{rank}", sentence.text) for rank, sentence in enumerate(sentences, start=1))
+
+
+def _limited(found: list[Sentence], what: str) -> list[Sentence]:
+    if len(found) > MOST_STATEMENTS:
+        raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
+    return found

@@ -1,0 +1,55 @@
+"""Logistic models with non-negative weights, as `bench/train_offline_judge.py` leaves them in weights.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ragstone.judge.offline.lexicon import load_data
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))), w ≥ 0: more of a feature never lowers the probability."""
+
+    bias: float
+    weights: tuple[float, ...]
+    threshold: float
+
+    def probability(self, features: Sequence[float]) -> float:
+        """The probability in (0, 1) for one row of features."""
+        z = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
+        return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, z))))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Everything that was learnt. `everyday` maps common words to their weight below 1."""
+
+    version: str
+    models: Mapping[str, Mapping[str, object]]
+    everyday: Mapping[str, float]
+
+    def model(self, name: str, features: Sequence[str]) -> Logistic:
+        """The model called `name` over `features`. Raises ValueError when the file and the code disagree."""
+        table = self.models[name]
+        found = table["weights"]
+        assert isinstance(found, dict)  # noqa: S101 - package data, checked by the tests
+        if set(found) != set(features):
+            raise ValueError(f"weights.json and the code disagree on the features of '{name}'")
+        return Logistic(
+            bias=float(str(table["bias"])),
+            weights=tuple(float(found[feature]) for feature in features),
+            threshold=float(str(table["threshold"])),
+        )
+
+
+@cache
+def load_weights() -> Weights:
+    """The weights shipped with this package."""
+    document = load_data("weights.json")
+    everyday = document.pop("everyday")
+    version = str(document.pop("version"))
+    return Weights(version, document, everyday)

@@ -1,0 +1,52 @@
+"""Text in one form, so that what looks the same compares the same."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_INVISIBLE = dict.fromkeys(
+    [
+        *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+        *range(0x180B, 0x1810),
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2070),
+        *range(0xFE00, 0xFE10),
+        # Vowel points of Arabic and Hebrew are optional in writing; a text without them says the same.
+        *range(0x0591, 0x05BE),
+        *range(0x0610, 0x061B),
+        *range(0x064B, 0x0660),
+        *(0x0640, 0x0670),
+    ]
+)
+_PUNCTUATION = str.maketrans(
+    {
+        "‘": "'", "’": "'", "‚": "'", "‛": "'", "ʼ": "'", "′": "'", "`": "'",
+        "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "″": '"',
+        "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "―": "-", "−": "-",
+        "\u2028": "\n", "\u2029": "\n", "\x85": "\n",
+    }
+)  # fmt: skip
+_TABLE = {**_INVISIBLE, **_PUNCTUATION}
+_ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
+    "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
+)
+_MIXED_WORD = re.compile(r"\w*[A-Za-z]\w*[Ͱ-ӿ]\w*|\w*[Ͱ-ӿ]\w*[A-Za-z]\w*")
+_GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
+
+
+def normalise(text: str) -> str:
+    """`text` in compatibility form (NFKC), without invisible characters, with plain quotes and dashes.
+
+    Greek and Cyrillic lookalikes inside a Latin word become Latin. Lone surrogates become U+FFFD.
+    """
+    if text.isascii():
+        return _ASCII_CONTROLS.sub(" ", text)
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    text = unicodedata.normalize("NFKC", text).translate(_TABLE)
+    if _GREEK_OR_CYRILLIC.search(text):
+        text = _MIXED_WORD.sub(lambda found: found.group().translate(_LOOKALIKES), text)
+    return _ASCII_CONTROLS.sub(" ", text)

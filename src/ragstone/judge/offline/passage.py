@@ -1,0 +1,66 @@
+"""A text taken apart once: sentences, keys, and where each key stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ragstone.judge.offline.lexicon import Language
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.sentences import split_sentences
+from ragstone.judge.offline.tokens import FUNCTION, has_unspaced, key_sequence, unspaced_sequence, words
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence. `surface` are its tokens as written; `keys` its content keys in order, with repeats."""
+
+    text: str
+    surface: tuple[str, ...]
+    keys: tuple[str, ...]
+    key_set: frozenset[str]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text in sentences. `places` maps each content key to the sentences (from 0) it stands in.
+
+    `pairs` are neighbouring content keys, and neighbours but one, in order.
+    """
+
+    sentences: tuple[Sentence, ...]
+    places: dict[str, list[int]]
+    pairs: frozenset[tuple[str, str]]
+
+
+def read_sentence(text: str, language: Language) -> Sentence:
+    """Normalised `text` as one sentence."""
+    surface = words(text)
+    if has_unspaced(text):
+        sequence = unspaced_sequence(surface, language)
+        lowered = surface
+    else:
+        lowered = [token.lower() for token in surface]
+        sequence = key_sequence(lowered, language)
+    keys = tuple(key for key in sequence if key != FUNCTION)
+    negations = language.negations
+    negated = any(token in negations or token.endswith("n't") for token in lowered)
+    return Sentence(text, tuple(surface), keys, frozenset(keys), negated)
+
+
+def read_passage(text: str, language: Language) -> Passage:
+    """`text` (as it came) normalised and taken apart."""
+    sentences = tuple(read_sentence(sentence, language) for sentence in split_sentences(normalise(text), language.code))
+    places: dict[str, list[int]] = {}
+    pairs: set[tuple[str, str]] = set()
+    for position, sentence in enumerate(sentences):
+        for key in sentence.key_set:
+            places.setdefault(key, []).append(position)
+        pairs.update(key_pairs(sentence.keys))
+    return Passage(sentences, places, frozenset(pairs))
+
+
+def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:
+    """Neighbouring keys, and neighbours but one."""
+    return {*pairwise(keys), *zip(keys, keys[2:], strict=False)}

@@ -1,0 +1,42 @@
+"""How much a word tells: rare words weigh more than common ones."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ragstone.judge.offline.tokens import NUMBER
+
+_PRIOR_TEXTS = 20
+_LEAST = 0.15
+
+
+class Rarity:
+    """Inverse document frequency over the golden set's texts, above a shipped table of everyday words.
+
+    A weight is in [0.15, 1]. A word that stands in every text of the golden set, like the product's own name, tells
+    one sample from another as little as an everyday word does.
+    """
+
+    def __init__(self, texts: Iterable[Iterable[str]] = (), everyday: Mapping[str, float] | None = None) -> None:
+        counts: Counter[str] = Counter()
+        total = 0
+        for keys in texts:
+            counts.update(set(keys))
+            total += 1
+        self._everyday = everyday or {}
+        scale = math.log(total + _PRIOR_TEXTS)
+        self._local = {key: max(_LEAST, 1.0 - math.log(count) / scale) for key, count in counts.items() if count > 1}
+
+    def weight(self, key: str) -> float:
+        """The weight of `key`, a number's being 1."""
+        if key.startswith(NUMBER):
+            return 1.0
+        return min(self._everyday.get(key, 1.0), self._local.get(key, 1.0))
+
+    def weights(self, keys: Iterable[str]) -> dict[str, float]:
+        everyday, local = self._everyday, self._local
+        return {
+            key: 1.0 if key.startswith(NUMBER) else min(everyday.get(key, 1.0), local.get(key, 1.0)) for key in keys
+        }

@@ -1,0 +1,54 @@
+"""Statements: sentences of an answer, cut at coordinate clauses where both halves can stand alone."""
+
+from __future__ import annotations
+
+import re
+
+from ragstone.judge.offline.lexicon import Language
+from ragstone.judge.offline.passage import Sentence, read_sentence
+from ragstone.judge.offline.sentences import split_sentences
+
+MOST_STATEMENTS = 400
+"""An answer with more statements than this is refused by the judge rather than judged in part."""
+
+_LEAD_IN = re.compile(
+    r"^(?:sure|certainly|of course|yes|no|well|so|oh|okay|ok|great question)[,!.]\s+(?=\w)"
+    r"|^(?:according to|based on|as per|as stated in|as mentioned in|from) (?:the |this |these )?"
+    r"(?:provided |given |above )?(?:context|documents?|passages?|text|sources?|information)"
+    r"(?: provided| above| given)?,\s+(?:it is (?:stated|said|clear) that )?",
+    re.IGNORECASE,
+)
+_CITATION = re.compile(r"\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]")
+_CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
+_CLAUSE_KEYS = 4
+_FINITE_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could|may|might|must|shall|should|became|becomes|"
+    r"ist|sind|war|waren|hat|haben|wird|wurde|wurden|est|sont|était|étaient|ont|fut|es|son|fue|fueron|era|eran|"
+    r"è|sono|ha|hanno|fu|furono|é|são|foi|foram|tem|têm|werd|werden|heeft|hebben)\b",
+    re.IGNORECASE,
+)
+
+
+def split_statements(text: str, language: Language) -> list[Sentence]:
+    """The statements of normalised `text`, in order. Questions put back to the asker claim nothing and are left out,
+    unless nothing else is there.
+    """
+    found: list[Sentence] = []
+    questions: list[Sentence] = []
+    for whole in split_sentences(text, language.code):
+        bare = _LEAD_IN.sub("", _CITATION.sub("", whole)).strip()
+        if not bare:
+            continue
+        for clause in _split_clauses(bare, language):
+            (questions if clause.text.endswith(("?", "？", "؟")) else found).append(clause)
+    return found or questions
+
+
+def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
+    whole = read_sentence(sentence, language)
+    if len(whole.keys) < 2 * _CLAUSE_KEYS:
+        return [whole]
+    parts = [read_sentence(part.strip(), language) for part in _CLAUSES.split(sentence)]
+    if len(parts) == 1 or any(len(part.keys) < _CLAUSE_KEYS or not _FINITE_VERB.search(part.text) for part in parts):
+        return [whole]
+    return parts

@@ -1,0 +1,153 @@
+"""Words as keys: stems for words, plain values for numbers, character n-grams for scripts without spaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import Stemmer
+
+from ragstone.judge.offline.lexicon import Language, language
+
+NUMBER = "#"
+"""First character of the key of a number; no word's key starts with it."""
+
+FUNCTION = ""
+"""The key of a function word: it carries no content."""
+
+_ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGNORECASE)
+# Indic vowel signs and combining accents are no word characters to `re`, though they belong to their word.
+_MARKS = "\u0300-\u036f\u0900-\u0963\u0980-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u17b6-\u17d3"
+_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*[^\W\d_]*|[^\W\d_][^\W\d_{_MARKS}]*(?:[{_MARKS}]+[^\W\d_]*)*(?:'[^\W\d_]+)?\d*")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_THREE_LETTERS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
+_PIECES = re.compile(
+    r"\d+(?:[.,]\d+)*|[a-zA-Z]+|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\d_]+"
+)
+_ORDINAL_OR_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]*)")
+_THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
+_POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
+_ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
+_MAX_WORDS_KNOWN = 200_000
+
+
+def words(text: str) -> list[str]:
+    """The surface tokens of normalised `text`, in order."""
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
+
+
+class Keys(dict[str, str]):
+    """Surface word in lower case to key, for one language; learns as it is asked, and never grows beyond a bound."""
+
+    def __init__(self, of: Language) -> None:
+        super().__init__()
+        self._language = of
+        self._stem = Stemmer.Stemmer(of.stemmer) if of.stemmer else None
+        self._months = frozenset(of.months)
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MAX_WORDS_KNOWN:
+            self.clear()
+        key = self[word] = self._key(word)
+        return key
+
+    def _key(self, word: str) -> str:
+        of = self._language
+        if word in of.function or word in of.negations:
+            return FUNCTION
+        if word[0].isdecimal():
+            return self._number(word)
+        if of.numbers and word in of.numbers:
+            return NUMBER + of.numbers[word]
+        base, apostrophe, ending = word.partition("'")
+        if apostrophe:
+            # don't, it's, Ada's; l'eau, d'Italia.
+            if base in of.function and len(ending) > 2:
+                return self[ending]
+            word = base
+            if word in of.function:
+                return FUNCTION
+        if len(word) == 1 and word.isascii():
+            return FUNCTION
+        return str(self._stem.stemWord(word)) if self._stem and len(word) > 2 else word
+
+    def _number(self, word: str) -> str:
+        found = _ORDINAL_OR_UNIT.match(word)
+        if found is None:
+            return word
+        digits, unit = found.groups()
+        value = plain_number(digits)
+        return NUMBER + value if not unit or unit in _ORDINALS else NUMBER + value + unit
+
+
+def plain_number(digits: str) -> str:
+    """``1,200.50`` and ``1.200,50`` as ``1200.5``; what is no number stays as it is (``3.11.7``)."""
+    if _THOUSANDS.match(digits):
+        digits = digits.replace(",", "")
+    elif _POINT_THOUSANDS.match(digits) and ("," in digits or digits.count(".") > 1):
+        digits = digits.replace(".", "").replace(",", ".")
+    elif digits.count(",") == 1 and "." not in digits:
+        digits = digits.replace(",", ".")
+    if digits.count(".") == 1:
+        digits = digits.rstrip("0").rstrip(".")
+    whole, point, rest = digits.partition(".")
+    return (whole.lstrip("0") or "0") + point + rest
+
+
+@cache
+def keys_of(code: str) -> Keys:
+    """The table of keys of one language."""
+    return Keys(language(code))
+
+
+def key_sequence(lowered: Sequence[str], of: Language) -> list[str]:
+    """The keys of lower-case tokens in order, function words included as FUNCTION.
+
+    ``1.2 million`` is one number; runs of scripts without spaces become overlapping n-grams.
+    """
+    table = keys_of(of.code)
+    keys = [table[word] for word in lowered]
+    if of.magnitudes:
+        for position in range(len(keys) - 1):
+            power = of.magnitudes.get(lowered[position + 1])
+            if power is not None and keys[position].startswith(NUMBER):
+                keys[position] = _scaled(keys[position], power)
+                keys[position + 1] = FUNCTION
+    return keys
+
+
+def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
+    """As `key_sequence`, for tokens some of which are runs of a script without spaces."""
+    keys: list[str] = []
+    for token in surface:
+        if not _UNSPACED.search(token):
+            keys.extend(key_sequence([token.lower()], of))
+            continue
+        for piece in _PIECES.findall(token):
+            if _UNSPACED.match(piece):
+                keys.extend(_ngrams(piece))
+            else:
+                keys.extend(key_sequence([piece.lower()], of))
+    return keys
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether some of `text` is in a script that puts no spaces between words (Korean counts: its words inflect)."""
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def _ngrams(run: str) -> list[str]:
+    size = 3 if _THREE_LETTERS.search(run) else 2
+    if len(run) <= size:
+        return [run]
+    grams = [run[start : start + size] for start in range(len(run) - size + 1)]
+    return [FUNCTION if _HIRAGANA.fullmatch(gram) else gram for gram in grams]
+
+
+def _scaled(key: str, power: int) -> str:
+    whole, _, fraction = key[1:].partition(".")
+    if not (whole + fraction).isdecimal() or len(fraction) > power:
+        return key
+    return NUMBER + ((whole + fraction.ljust(power, "0")).lstrip("0") or "0")

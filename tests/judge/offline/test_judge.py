@@ -1,0 +1,139 @@
+"""The offline judge through the Judge protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Statement, Verdict
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.system.response import Context, Response
+
+T = TypeVar("T")
+CALL = Call("sample-1")
+LIGHTHOUSE = "The lighthouse on Grey Point was built in 1871. It is 34 metres tall and its keeper was Ada Brown."
+
+
+def done(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(coroutine)
+
+
+def verdicts(contexts: list[str], *statements: str) -> list[Verdict]:
+    judge = OfflineJudge()
+    numbered = [Statement(f"s{rank}", text) for rank, text in enumerate(statements, start=1)]
+    table = done(judge.support([Context(text) for text in contexts], numbered, call=CALL))
+    assert [support.statement_id for support in table.supports] == [statement.id for statement in numbered]
+    return [support.verdict for support in table.supports]
+
+
+def test_it_is_a_judge_that_says_it_is_offline() -> None:
+    judge: Judge = OfflineJudge()
+    assert judge.identity.offline
+    assert judge.identity.model == "embedded"
+    assert judge.concurrency >= 1
+
+
+def test_a_statement_taken_from_a_context_is_supported_by_that_context() -> None:
+    judge = OfflineJudge()
+    contexts = [Context("Bread is baked with flour, water and salt."), Context(LIGHTHOUSE)]
+    table = done(judge.support(contexts, [Statement("s1", "The lighthouse was built in 1871.")], call=CALL))
+    (support,) = table.supports
+    assert support.verdict is Verdict.SUPPORTED
+    assert support.supported_by == ("c2",)
+    assert support.probability is not None
+    assert support.probability > 0.5
+
+
+def test_a_statement_about_something_else_is_not_supported() -> None:
+    found = verdicts([LIGHTHOUSE], "Penguins breed on the southern islands during winter.")
+    assert found != [Verdict.SUPPORTED]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I don't know.",
+        "I'm sorry, but I cannot answer this question based on the provided context.",
+        "The documents do not mention the price of the boat.",
+        "There is no information about that in the context. Please consult the manual.",
+        "Not mentioned.",
+        "Das weiß ich leider nicht.",
+        "Dazu liegen mir keine Informationen vor.",
+        "Je ne sais pas.",
+        "Le contexte ne précise pas cette information.",
+        "No lo sé.",
+        "No hay información suficiente en el contexto.",
+        "Non lo so.",
+        "Il testo non fornisce questa informazione.",
+        "Não sei.",
+        "O documento não menciona o preço.",
+        "わかりません。",
+        "我不知道。",
+    ],
+)
+def test_a_refusal_abstains_in_many_languages(answer: str) -> None:
+    found = done(OfflineJudge().statements("What does the boat cost?", answer, call=CALL))
+    assert found.abstains
+    assert found.statements == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I don't know the exact year, but the lighthouse was built by Ada Brown in the nineteenth century.",
+        "The lighthouse was built in 1871.",
+        "The plant does not contain any caffeine and grows slowly.",
+        "It probably opened in 1871.",
+        "Unknown Pleasures is the debut album by Joy Division.",
+        "Der Leuchtturm wurde 1871 gebaut.",
+        "El faro fue construido en 1871.",
+    ],
+)
+def test_a_hedged_or_negative_answer_is_still_an_answer(answer: str) -> None:
+    found = done(OfflineJudge().statements("When was it built?", answer, call=CALL))
+    assert not found.abstains
+    assert found.statements
+
+
+def test_an_answer_of_several_sentences_gives_numbered_statements() -> None:
+    found = done(OfflineJudge().statements("What about it?", f"1. {LIGHTHOUSE}\n2. It still works.", call=CALL))
+    assert [statement.id for statement in found.statements] == [f"s{n}" for n in range(1, len(found.statements) + 1)]
+    assert len(found.statements) >= 3
+
+
+def test_too_many_statements_are_refused_rather_than_judged_in_part() -> None:
+    answer = " ".join(f"Boat number {n} sails on day {n}." for n in range(2, 600))
+    with pytest.raises(JudgementFailed, match="statements"):
+        done(OfflineJudge().statements("Which boats?", answer, call=CALL))
+
+
+def test_the_same_input_gives_the_same_judgements() -> None:
+    sample = Sample("a", "When was the lighthouse built?", reference="It was built in 1871.")
+    response = Response("a", LIGHTHOUSE, (Context(LIGHTHOUSE), Context("Boats are wet.")))
+    rounds = [
+        done(collect_judgements(OfflineJudge(["When?"], ["Then."]), sample, response, frozenset(JudgementKind), CALL))
+        for _ in range(2)
+    ]
+    assert rounds[0] == rounds[1]
+
+
+_ANY_TEXT = st.text(max_size=120) | st.text(alphabet=st.characters(categories=("Cs", "Cc", "Cf", "Mn")), max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(question=_ANY_TEXT, answer=_ANY_TEXT, reference=_ANY_TEXT, contexts=st.lists(_ANY_TEXT, max_size=3))
+def test_no_text_breaks_it(question: str, answer: str, reference: str, contexts: list[str]) -> None:
+    sample = Sample("a", question, reference=reference)
+    response = Response("a", answer, tuple(Context(text) for text in contexts))
+    found = done(collect_judgements(OfflineJudge(), sample, response, frozenset(JudgementKind), CALL))
+    assert found.statements is not None
+    for kind in JudgementKind:
+        assert not isinstance(getattr(found, kind), JudgementFailure) or getattr(found, kind).reason
