@@ -1,0 +1,183 @@
+"""The cache of judgements: one SQLite file that travels with the run directory.
+
+Keys are hashes of everything that a judgement depends on, so an entry is never out of date. Values are the model's
+checked replies; the reader checks them again by the same rules, so a damaged entry is a miss and not a score.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import urllib.parse
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+_FORMAT = 1
+_MAX_VALUE = 1_000_000
+_MAX_ENTRIES = 1_000_000
+_MAX_FILE = 2 * 1024**3
+_CREATE = "CREATE TABLE IF NOT EXISTS judgements (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+
+
+class CacheWarning(UserWarning):
+    """A cache could not be used, and was set aside or left alone; judging goes on without it."""
+
+
+class JudgementCache:
+    """Judgements by key, in a file that several processes may share.
+
+    With `refresh`, entries from before this object was made are not read, and are replaced as they are judged anew.
+    A file that SQLite can't read is renamed to ``*.corrupt`` with a CacheWarning. Never raises for the disk's faults:
+    what can't be read is a miss, what can't be written is judged again next time.
+    """
+
+    def __init__(self, path: Path, *, refresh: bool = False) -> None:
+        self._path = path
+        self._fresh: set[bytes] | None = set() if refresh else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db: sqlite3.Connection | None = self._open()
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def get(self, key: bytes) -> object | None:
+        """The document stored under `key`, not yet checked against any form; None if there is none."""
+        if self._db is None or (self._fresh is not None and key not in self._fresh):
+            return None
+        try:
+            row = self._db.execute("SELECT value FROM judgements WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return None
+        if row is None or not isinstance(row[0], str) or len(row[0]) > _MAX_VALUE:
+            return None
+        try:
+            document: object = json.loads(row[0])
+        except (ValueError, RecursionError):
+            return None
+        return document
+
+    def put(self, key: bytes, document: object) -> None:
+        """Store `document` under `key`, in place of what was there."""
+        value = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        if self._fresh is not None:
+            self._fresh.add(key)
+        if self._db is None or len(value) > _MAX_VALUE:
+            return
+        try:
+            self._db.execute("INSERT OR REPLACE INTO judgements (key, value) VALUES (?, ?)", (key, value))
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            self._give_up(error)
+
+    def __len__(self) -> int:
+        return 0 if self._db is None else int(self._db.execute("SELECT count(*) FROM judgements").fetchone()[0])
+
+    def restore_from(self, path: Path) -> int:
+        """Take over the entries of another run's cache that are not here yet; returns how many.
+
+        For the cache of a trusted baseline only: an entry's key says what it is about, not that it is true. A file
+        that is no cache, too large or damaged is left alone with a CacheWarning.
+        """
+        if self._db is None or not path.is_file():
+            return 0
+        if path.stat().st_size > _MAX_FILE:
+            warnings.warn(CacheWarning(f"{path} is larger than 2 GB and was not restored"), stacklevel=2)
+            return 0
+        before = len(self)
+        try:
+            with contextlib.closing(_read_only(path)) as other:
+                rows = other.execute(
+                    "SELECT key, value FROM judgements WHERE typeof(key) = 'blob' AND length(key) = 32 "
+                    "AND typeof(value) = 'text' AND length(value) <= ? LIMIT ?",
+                    (_MAX_VALUE, _MAX_ENTRIES),
+                )
+                with self._transaction() as db:
+                    db.executemany("INSERT OR IGNORE INTO judgements (key, value) VALUES (?, ?)", rows)
+        except (sqlite3.Error, UnicodeError) as error:
+            warnings.warn(CacheWarning(f"{path} is no readable cache and was not restored ({error})"), stacklevel=2)
+        return len(self) - before
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file, so that the file alone can be carried away."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.close()
+            self._db = None
+
+    def _open(self) -> sqlite3.Connection | None:
+        try:
+            return _connect(self._path)
+        except sqlite3.OperationalError as error:
+            warnings.warn(CacheWarning(f"{self._path} can't be opened ({error}); judging without it"), stacklevel=3)
+            return None
+        except sqlite3.DatabaseError as error:
+            aside = self._path.with_name(self._path.name + ".corrupt")
+            self._path.replace(aside)
+            for suffix in ("-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            warnings.warn(
+                CacheWarning(f"{self._path} is damaged ({error}); it was set aside as {aside.name}"), stacklevel=3
+            )
+            return _connect(self._path)
+
+    def _give_up(self, error: Exception) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+            warnings.warn(CacheWarning(f"{self._path} failed ({error}); judging goes on without it"), stacklevel=3)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if self._db is None:
+            raise sqlite3.ProgrammingError("the cache is closed")
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._db
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA journal_mode = WAL")
+        # A power cut may lose the last judgements, which are then asked for again; it can't damage the file.
+        db.execute("PRAGMA synchronous = NORMAL")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _FORMAT):
+            raise sqlite3.DatabaseError(f"format {version} is not known")
+        db.execute(_CREATE)
+        _check_tables(db)
+        db.execute(f"PRAGMA user_version = {_FORMAT}")
+        if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("the file fails SQLite's check")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(f"file:{urllib.parse.quote(str(path.resolve()))}?mode=ro", uri=True, timeout=10.0)
+    try:
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA cell_size_check = ON")
+        _check_tables(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check_tables(db: sqlite3.Connection) -> None:
+    """Refuse views, triggers and foreign tables: a file from elsewhere must bring data and nothing else."""
+    found = db.execute("SELECT type, name FROM sqlite_master").fetchall()
+    if found != [("table", "judgements")]:
+        raise sqlite3.DatabaseError("the file holds other things than judgements")

@@ -1,0 +1,236 @@
+"""The forms that the judge has the model fill in: which fields, with which checks, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.llm.replies import Field, Path, closed
+
+_T = TypeVar("_T")
+
+VERDICTS = tuple(str(verdict) for verdict in Verdict)
+_MAX_STATEMENTS = 400
+_MAX_TEXT = 4_000
+_TEXT: Mapping[str, object] = {"type": "string"}
+
+ANSWER: Path = ("answer",)
+REFERENCE: Path = ("reference_statements",)
+
+
+def answer_field(answer: str) -> Field:
+    """Kind and statements of an answer; "abstains" goes with no statements, "answers" with at least one."""
+    schema = closed({"kind": {"type": "string", "enum": ["answers", "abstains"]}, "statements": _array(_TEXT)})
+
+    def check(value: object) -> object:
+        kind = _enum(_object(value)["kind"], ("answers", "abstains"))
+        statements = _texts(_object(value)["statements"], room_for=answer)
+        if (kind == "abstains") is bool(statements):
+            raise ValueError("kind and statements disagree")
+        return {"kind": kind, "statements": statements}
+
+    return Field(ANSWER, schema, check)
+
+
+def support_fields(statements: Sequence[Statement], contexts: Sequence[str]) -> tuple[Field, ...]:
+    """A verdict with its evidence for each statement; a verdict other than "unsupported" needs evidence."""
+    schema = closed(
+        {
+            "evidence": _array({"type": "string", "enum": list(contexts)}),
+            "verdict": {"type": "string", "enum": list(VERDICTS)},
+        }
+    )
+
+    def check(value: object) -> object:
+        verdict = _enum(_object(value)["verdict"], VERDICTS)
+        evidence = _ids(_object(value)["evidence"], contexts)
+        if verdict != Verdict.UNSUPPORTED and not evidence:
+            raise ValueError("a verdict without evidence")
+        return {"evidence": evidence, "verdict": verdict}
+
+    return tuple(Field(("verdicts", statement.id), schema, check) for statement in statements)
+
+
+def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
+    """Useful or not, for each context."""
+    uses = ("useful", "not_useful")
+    schema = closed({"use": {"type": "string", "enum": list(uses)}})
+
+    def check(value: object) -> object:
+        return {"use": _enum(_object(value)["use"], uses)}
+
+    return tuple(Field(("contexts", name), schema, check) for name in contexts)
+
+
+def attribution_fields(
+    reference: str, statements: Sequence[Statement] | None, contexts: Sequence[str]
+) -> tuple[Field, ...]:
+    """Where each statement of the reference is found: in a list if the statements are not known yet, else by id."""
+    found_in = _array({"type": "string", "enum": list(contexts)})
+
+    def check(value: object) -> dict[str, object]:
+        return {"found_in": _ids(_object(value)["found_in"], contexts)}
+
+    return _reference_fields(reference, statements, {"found_in": found_in}, check)
+
+
+def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tuple[Field, ...]:
+    """The answer's verdict on each statement of the reference: a list, or by id, as `attribution_fields`."""
+
+    def check(value: object) -> dict[str, object]:
+        return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
+
+    return _reference_fields(reference, statements, {"verdict": {"type": "string", "enum": list(VERDICTS)}}, check)
+
+
+def answer_verdict_fields(statements: Sequence[Statement]) -> tuple[Field, ...]:
+    """The reference's verdict on each statement of the answer."""
+    schema = closed({"verdict": {"type": "string", "enum": list(VERDICTS)}})
+
+    def check(value: object) -> object:
+        return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
+
+    return tuple(Field(("answer_verdicts", statement.id), schema, check) for statement in statements)
+
+
+def question_fields(n: int) -> tuple[Field, ...]:
+    """`n` questions, none empty."""
+    return tuple(Field(("questions", f"q{number}"), _TEXT, _text) for number in range(1, n + 1))
+
+
+def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
+    """For each context, the numbers of its needed sentences, from 1 to its count."""
+    return tuple(Field(("contexts", name), _needed_schema(), _needed_check(count)) for name, count in counts.items())
+
+
+def grade_field() -> Field:
+    def check(value: object) -> object:
+        grade = _object(value)["value"]
+        if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= 10:
+            raise ValueError("not a grade from 0 to 10")
+        return {"value": grade}
+
+    return Field(("grade",), closed({"value": {"type": "integer", "enum": list(range(11))}}), check)
+
+
+def better_field(candidates: Sequence[str]) -> Field:
+    def check(value: object) -> object:
+        return {"candidate": _enum(_object(value)["candidate"], candidates)}
+
+    return Field(("better",), closed({"candidate": {"type": "string", "enum": list(candidates)}}), check)
+
+
+def reference_statements(values: Mapping[Path, object], given: Sequence[Statement] | None) -> tuple[Statement, ...]:
+    """The reference's statements: those given, else those that the reply lists, numbered r1, r2, …"""
+    if given is not None:
+        return tuple(given)
+    return tuple(Statement(f"r{at}", str(item["text"])) for at, item in enumerate(_items(values), start=1))
+
+
+def by_statement(values: Mapping[Path, object], statements: Sequence[Statement]) -> dict[str, Mapping[str, object]]:
+    """What the reply says on each of the reference's statements, by id, from either shape of the form."""
+    if REFERENCE in values:
+        return {statement.id: item for statement, item in zip(statements, _items(values), strict=True)}
+    return {statement.id: _object(values[(*REFERENCE, statement.id)]) for statement in statements}
+
+
+def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = ()) -> Support:
+    """A Support; evidence is kept for supported statements only, as its field's name promises."""
+    found = Verdict(str(verdict))
+    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else ())
+
+
+def _reference_fields(
+    reference: str,
+    statements: Sequence[Statement] | None,
+    properties: Mapping[str, object],
+    check: Callable[[object], dict[str, object]],
+) -> tuple[Field, ...]:
+    if statements is not None:
+        schema = closed(properties)
+        return tuple(Field((*REFERENCE, statement.id), schema, check) for statement in statements)
+
+    def check_list(value: object) -> object:
+        items = [{"text": _text(_object(item)["text"]), **check(item)} for item in _list(value)]
+        unique = _unique(items, key=lambda item: str(item["text"]).casefold())
+        _bounded(len(unique), reference)
+        if not unique:
+            raise ValueError("a reference without statements")
+        return unique
+
+    return (Field(REFERENCE, _array(closed({"text": _TEXT, **properties})), check_list),)
+
+
+def _items(values: Mapping[Path, object]) -> list[Mapping[str, object]]:
+    return [_object(item) for item in _list(values[REFERENCE])]
+
+
+def _array(items: Mapping[str, object]) -> dict[str, object]:
+    return {"type": "array", "items": items}
+
+
+def _needed_schema() -> Mapping[str, object]:
+    return closed({"needed": _array({"type": "integer"})})
+
+
+def _needed_check(count: int) -> Callable[[object], object]:
+    def check(value: object) -> object:
+        numbers: list[int] = []
+        for number in _list(_object(value)["needed"]):
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
+                raise ValueError("no such sentence")
+            numbers.append(number)
+        return {"needed": sorted(set(numbers))}
+
+    return check
+
+
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _enum(value: object, allowed: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError("not one of the allowed words")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_TEXT:
+        raise ValueError("not a short text")
+    return value.strip().encode("utf-8", "replace").decode("utf-8")
+
+
+def _texts(value: object, *, room_for: str) -> list[str]:
+    texts = [_text(item) for item in _list(value)]
+    unique = _unique(texts, key=str.casefold)
+    _bounded(len(unique), room_for)
+    return unique
+
+
+def _unique(items: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
+    """The first of each, in order: a claim that is listed twice would count twice."""
+    first: dict[str, _T] = {}
+    for item in items:
+        first.setdefault(key(item), item)
+    return list(first.values())
+
+
+def _bounded(count: int, source: str) -> None:
+    """No text of n words makes more than n claims; more is a model running wild."""
+    if count > min(_MAX_STATEMENTS, max(8, len(source) // 2)):
+        raise ValueError("more statements than the text can hold")
+
+
+def _ids(value: object, allowed: Sequence[str]) -> list[str]:
+    found = {_enum(item, allowed) for item in _list(value)}
+    return [name for name in allowed if name in found]

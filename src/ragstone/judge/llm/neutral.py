@@ -1,0 +1,79 @@
+"""Untrusted text made harmless: cleaned of hidden characters, and put in blocks that it can't close.
+
+The marks of a block carry a nonce derived from all the text inside the prompt, so the text can't contain it: to write
+the nonce down an attacker needs a fixed point of SHA-256. What looks like a mark, or like the control tokens of chat
+templates, is broken up besides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_OPEN = "<<<"
+_CLOSE = ">>>"
+_KEEP = frozenset("\n\t")
+_JOINERS = "‌‍"
+_JOINING = re.compile("(?<=[؀-෿])[‌‍](?=[؀-෿])")
+_MARKS = re.compile(r"<{3,}|>{3,}")
+# Control tokens of common chat templates: some servers read them inside of user text as if they were real.
+_TEMPLATE = re.compile(r"<\||\|>|</?s>|\[/?INST\]|<{1,2}/?SYS>{1,2}|<(?:start|end)_of_turn>|<｜|｜>", re.IGNORECASE)
+_HIDDEN = frozenset({"Cf", "Cc", "Cs", "Co", "Cn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A named piece of data for the judge: `name` is ours (``answer``, ``context c1``), `text` is anybody's."""
+
+    name: str
+    text: str
+
+
+def cleaned(text: str) -> str:
+    """`text` without what a reader can't see (zero-width, bidi and tag characters, controls, lone surrogates).
+
+    The joiners that Arabic and Indic scripts need inside of words stay. Line ends become ``\\n``.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    needed = {match.start() for match in _JOINING.finditer(text)} if any(j in text for j in _JOINERS) else set()
+    return "".join(
+        character
+        for at, character in enumerate(text)
+        if character in _KEEP or at in needed or unicodedata.category(character) not in _HIDDEN
+    )
+
+
+def neutral(text: str) -> str:
+    """`text` cleaned, and with everything broken up that could pass for a block's mark or a chat template's token."""
+    text = cleaned(text)
+    if "<" in text or ">" in text:
+        text = _MARKS.sub(lambda match: " ".join(match.group()), text)
+    if "<" in text or "[" in text or ">" in text or "｜" in text:
+        text = _TEMPLATE.sub(lambda match: " ".join(match.group()), text)
+    return text
+
+
+def listed(items: Sequence[tuple[str, str]]) -> str:
+    """Items by id, a line of JSON each: an item can't reach beyond its own line, whatever it says."""
+    return "\n".join(json.dumps({"id": item_id, "text": neutral(text)}, ensure_ascii=False) for item_id, text in items)
+
+
+def fenced(blocks: Sequence[Block]) -> str:
+    """All blocks, each between an opening and a closing mark that only this prompt has."""
+    texts = [neutral(block.text) for block in blocks]
+    digest = hashlib.sha256()
+    for block, text in zip(blocks, texts, strict=True):
+        digest.update(f"{len(block.name)}:{block.name}{len(text)}:{text}".encode())
+    nonce = digest.hexdigest()[:12]
+    return "\n".join(
+        f"{_OPEN}{block.name} {nonce}{_CLOSE}\n{text}\n{_OPEN}end {block.name} {nonce}{_CLOSE}"
+        for block, text in zip(blocks, texts, strict=True)
+    )

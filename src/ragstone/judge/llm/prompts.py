@@ -1,0 +1,55 @@
+"""The prompts: data files of this package, rendered the same for every sample so that providers can cache them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from ragstone.judge.llm.neutral import Block, fenced
+
+NAMES = (
+    "statements",
+    "support",
+    "context_use",
+    "context_use_no_reference",
+    "reverse_questions",
+    "reference_match",
+    "context_relevance",
+    "direct_score",
+    "direct_rank",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One task. `static` is all that comes before the data; `digest` is the SHA-256 (hex) of it."""
+
+    name: str
+    version: str
+    static: str
+    digest: str
+
+
+@functools.cache
+def load_prompt(name: str) -> Prompt:
+    """The prompt called `name`, with the shared part before it and its worked examples after it."""
+    shared = _document("shared")
+    document = _document(name)
+    parts = [str(shared["text"]).strip(), str(document["text"]).strip(), "Worked examples"]
+    for example in document["examples"]:  # type: ignore[attr-defined]
+        blocks = [Block(name=block[0], text=block[1]) for block in example["blocks"]]
+        parts.append(f"{fenced(blocks)}\nReply: {example['reply']}")
+    static = "\n\n".join(parts)
+    version = f"{shared['version']}.{document['version']}"
+    return Prompt(name, version, static, hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest())
+
+
+def all_prompts() -> tuple[Prompt, ...]:
+    return tuple(load_prompt(name) for name in NAMES)
+
+
+def _document(name: str) -> dict[str, object]:
+    return tomllib.loads(files("ragstone.judge.llm").joinpath("prompts", f"{name}.toml").read_text("utf-8"))
