@@ -67,7 +67,7 @@ def test_what_is_no_path_is_left_alone(tmp_path: Path, name: str) -> None:
     [
         ("[sistem]\n", "Did you mean 'system'"),
         ('[system]\nentrypiont = "x"\n', "Did you mean 'entrypoint'"),
-        ("[system.http]\nanswer = 1\n", "unknown key 'http.answer'"),
+        ("[system.http]\nanswer = 1\n", "unknown key 'system.http.answer'"),
         ("[system]\nconcurrency = 0\n", "'system.concurrency'.*found 0"),
         ("[system]\ntimeout_s = true\nconcurrency = []\n", "'system.concurrency'"),
         ("system = 3\n", "'system' must be a table, found 3"),
