@@ -1,0 +1,112 @@
+"""Retrieval or generation: which half of the system moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragstone.gate.bounds import group_labels
+from ragstone.gate.comparability import Pairing
+from ragstone.gate.figures import change, figure
+from ragstone.gate.verdict import Attribution, Check, CheckKind, Side, Status
+from ragstone.metrics.registry import METRICS
+from ragstone.run.scores import RunScores
+from ragstone.stats.intervals import mean_interval
+
+_CONFIDENCE = 0.9
+"""Two-sided, so that each half is said to have fallen wrongly in 5 of 100 unchanged runs at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    metric: str
+    estimate: float
+    fell: bool
+
+
+def attribute(
+    current: RunScores, baseline: RunScores | None, pairing: Pairing | None, checks: Sequence[Check]
+) -> Attribution | None:
+    """Where to look first, from the metrics that moved; None when no metric check failed or fell short.
+
+    With a comparable baseline a half of the system moved when one of its metrics is shown to have fallen; without one,
+    when one of its floors was missed.
+    """
+    failed = [
+        check
+        for check in checks
+        if check.status is Status.FAIL and check.metric and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
+    ]
+    if not failed:
+        return None
+    if baseline is not None and pairing is not None and pairing.comparability.comparable:
+        moved = _moved(current, baseline, pairing)
+        if any(one.fell for one in moved):
+            return _by_change(moved)
+    return _by_floor(failed)
+
+
+def _moved(current: RunScores, baseline: RunScores, pairing: Pairing) -> list[_Moved]:
+    found = []
+    for metric in pairing.metrics:
+        ids = pairing.pairs(metric, current, baseline)
+        now, then = current.metrics[metric].values, baseline.metrics[metric].values
+        values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
+        groups = group_labels(current, {sample_id: index for index, sample_id in enumerate(ids)})
+        interval = mean_interval(values, confidence=_CONFIDENCE, bounds=(-1.0, 1.0), groups=groups)
+        found.append(_Moved(metric, interval.estimate, interval.high < 0.0))
+    return found
+
+
+def _by_change(moved: Sequence[_Moved]) -> Attribution:
+    fallen = {half: [one for one in moved if one.fell and _half(one.metric) == half] for half in _HALVES}
+    retrieval, generation = fallen[Side.RETRIEVAL], fallen[Side.GENERATION]
+    if retrieval and generation:
+        reason = (
+            f"Retrieval fell ({_changes(retrieval)}) and so did generation ({_changes(generation)}): "
+            "look at retrieval first, answers follow what was retrieved."
+        )
+        return Attribution(Side.BOTH, reason)
+    if retrieval:
+        still = _steady(moved, Side.GENERATION)
+        return Attribution(Side.RETRIEVAL, f"Retrieval fell ({_changes(retrieval)}){still}.")
+    if generation:
+        still = _steady(moved, Side.RETRIEVAL)
+        return Attribution(Side.GENERATION, f"Generation fell ({_changes(generation)}){still}.")
+    rest = [one for one in moved if one.fell]
+    return Attribution(Side.UNCLEAR, f"What fell ({_changes(rest)}) points at neither retrieval nor generation alone.")
+
+
+def _steady(moved: Iterable[_Moved], half: Side) -> str:
+    others = [one for one in moved if _half(one.metric) == half]
+    word = "retrieval" if half is Side.RETRIEVAL else "generation"
+    return f"; {word} did not ({_changes(others)})" if others else f"; {word} was not measured"
+
+
+def _by_floor(failed: Sequence[Check]) -> Attribution:
+    halves = {_half(check.metric or "") for check in failed}
+    overall = [check for check in failed if check.slice is None] or failed
+    means = {check.metric: check.current for check in reversed(overall) if check.current is not None}
+    shown = ", ".join(f"{metric} {figure(mean)}" for metric, mean in sorted(means.items(), key=lambda one: str(one[0])))
+    if halves == {Side.RETRIEVAL}:
+        return Attribution(Side.RETRIEVAL, f"Only retrieval falls short ({shown}).")
+    if halves == {Side.GENERATION}:
+        return Attribution(Side.GENERATION, f"Only generation falls short ({shown}).")
+    if {Side.RETRIEVAL, Side.GENERATION} <= halves:
+        return Attribution(Side.BOTH, f"Retrieval and generation fall short ({shown}): look at retrieval first.")
+    return Attribution(Side.UNCLEAR, f"What falls short ({shown}) points at neither half alone.")
+
+
+_HALVES = (Side.RETRIEVAL, Side.GENERATION)
+
+
+def _half(metric: str) -> Side:
+    known = METRICS.get(metric)
+    return Side.UNCLEAR if known is None else Side(known.info.blames)
+
+
+def _changes(moved: Iterable[_Moved]) -> str:
+    ordered = sorted(moved, key=lambda one: (one.estimate, one.metric))
+    return ", ".join(f"{one.metric} {change(one.estimate)}" for one in ordered[:3])

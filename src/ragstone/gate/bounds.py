@@ -1,0 +1,205 @@
+"""Floors and drops: from scores to hypotheses, and from decisions back to checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.gate.comparability import Pairing
+from ragstone.gate.figures import change, counted, figure, round_up, share
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.run.scores import RunScores
+from ragstone.stats.family import Decision, Hypothesis, decide
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A floor or a drop, ready to be decided: the values by sample id, in the order of the ids."""
+
+    rule: Rule
+    kind: CheckKind
+    samples: tuple[str, ...]
+    values: NDArray[np.float64]
+    bound: float
+    current: float
+    baseline: float | None = None
+
+    @property
+    def name(self) -> str:
+        base = f"{self.rule.metric}.{self.kind.value}"
+        return base if self.rule.slice is None else f"{self.rule.slice}/{base}"
+
+    @property
+    def action(self) -> Action:
+        return self.rule.floor_action if self.kind is CheckKind.FLOOR else self.rule.drop_action
+
+
+def questions(
+    current: RunScores, baseline: RunScores | None, pairing: Pairing | None, rules: Sequence[Rule]
+) -> Iterator[Question]:
+    """Every floor and drop that the rules ask for and that has at least one score (or pair)."""
+    for rule in rules:
+        if rule.min is not None:
+            yield from _floor(rule, rule.min, current)
+        if rule.max_drop is not None and baseline is not None and pairing is not None:
+            yield from _drop(rule, rule.max_drop, current, baseline, pairing)
+
+
+def _floor(rule: Rule, floor: float, current: RunScores) -> Iterator[Question]:
+    scores = current.metrics.get(rule.metric)
+    if scores is None:
+        return
+    ids = tuple(sorted(scores.values if rule.samples is None else scores.values.keys() & rule.samples))
+    if ids:
+        values = np.array([scores.values[i] for i in ids], dtype=np.float64)
+        yield Question(rule, CheckKind.FLOOR, ids, values, floor, float(values.mean()))
+
+
+def _drop(rule: Rule, max_drop: float, current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[Question]:
+    ids = pairing.pairs(rule.metric, current, baseline)
+    if rule.samples is not None:
+        ids = tuple(i for i in ids if i in rule.samples)
+    if not ids:
+        return
+    now = np.array([current.metrics[rule.metric].values[i] for i in ids], dtype=np.float64)
+    then = np.array([baseline.metrics[rule.metric].values[i] for i in ids], dtype=np.float64)
+    # 0 - 0.02 is written as -0.02, not as -0.0 when nothing may drop.
+    yield Question(rule, CheckKind.DROP, ids, now - then, 0.0 - max_drop, float(now.mean()), float(then.mean()))
+
+
+def decide_questions(
+    asked: Sequence[Question], run: RunScores, policy: Policy, *, alpha: float, seed: int
+) -> list[Check]:
+    """The checks that answer `asked`, decided as one family with error rate `alpha`."""
+    units = {sample_id: index for index, sample_id in enumerate(sorted({i for one in asked for i in one.samples}))}
+    labels = group_labels(run, units)
+    hypotheses = []
+    for one in asked:
+        index = np.array([units[i] for i in one.samples], dtype=np.int64)
+        hypotheses.append(
+            Hypothesis(
+                name=one.name,
+                values=one.values,
+                units=index,
+                bound=one.bound,
+                bounds=(0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0),
+                groups=None if labels is None else labels[index],
+            )
+        )
+    decisions = decide(hypotheses, alpha=alpha, seed=seed)
+    return [_check(one, decision, policy) for one, decision in zip(asked, decisions, strict=True)]
+
+
+def group_labels(run: RunScores, units: Mapping[str, int]) -> NDArray[np.int64] | None:
+    """A label for every unit; samples without a group stand for themselves. None: there are no groups."""
+    names = {i: run.samples[i].group for i in units if i in run.samples}
+    named = sorted({name for name in names.values() if name is not None})
+    if not named:
+        return None
+    label_of = {name: len(units) + index for index, name in enumerate(named)}
+    labels = np.arange(len(units), dtype=np.int64)
+    for sample_id, index in units.items():
+        name = names.get(sample_id)
+        if name is not None:
+            labels[index] = label_of[name]
+    return labels
+
+
+def _check(one: Question, decision: Decision, policy: Policy) -> Check:
+    status = _status(decision, one.bound, policy.gate.decision)
+    found = decision.interval
+    detectable = None
+    if one.kind is CheckKind.DROP and decision.detectable is not None:
+        detectable = decision.detectable - one.bound
+    return Check(
+        name=one.name,
+        kind=one.kind,
+        status=status,
+        action=one.action,
+        reason=_reason(one, decision, status, policy),
+        metric=one.rule.metric,
+        slice=one.rule.slice,
+        estimate=decision.estimate,
+        interval=Interval(found.low, found.high, found.confidence, found.method),
+        threshold=one.bound,
+        current=one.current,
+        baseline=one.baseline,
+        n=decision.n,
+        n_more=decision.n_more if status is not Status.PASS and not decision.below else None,
+        detectable_drop=detectable,
+    )
+
+
+def _status(decision: Decision, bound: float, how: str) -> Status:
+    if how == "point":
+        return Status.FAIL if decision.estimate < bound - _ROUNDING else Status.PASS
+    if decision.above:
+        return Status.PASS
+    if decision.below or how == "assured":
+        return Status.FAIL
+    return Status.INCONCLUSIVE
+
+
+def _reason(one: Question, decision: Decision, status: Status, policy: Policy) -> str:
+    text = _floor_reason if one.kind is CheckKind.FLOOR else _drop_reason
+    sentence = f"{one.rule.title} {text(one, decision, status)}"
+    if status is Status.INCONCLUSIVE or (status is Status.FAIL and policy.gate.decision == "assured"):
+        sentence += _settle(decision)
+    return f"{sentence}."
+
+
+def _floor_reason(one: Question, decision: Decision, status: Status) -> str:
+    mean, floor = figure(decision.estimate, one.bound), figure(one.bound)
+    span = _span(decision, signed=False)
+    n = counted(decision.n, "sample")
+    if status is Status.PASS and decision.above:
+        return f"is {mean} on {n} {span}: the floor of {floor} holds"
+    if status is Status.PASS:
+        return f"is {mean} on {n} {span}, not below the floor of {floor}"
+    if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
+        return f"is {mean} on {n} {span}, below the floor of {floor}"
+    if status is Status.FAIL:
+        return f"is {mean} on {n} {span}: not shown to reach the floor of {floor}"
+    return f"is {mean} on {n} {span}: the floor of {floor} is neither shown to hold nor to be missed"
+
+
+def _drop_reason(one: Question, decision: Decision, status: Status) -> str:
+    n = counted(decision.n, "paired sample")
+    if not one.values.any():
+        return f"is the same as in the baseline on each of {n}"
+    moved = change(decision.estimate, one.bound)
+    span = _span(decision, signed=True)
+    too_much = "a drop" if one.bound == 0.0 else f"a drop of more than {figure(-one.bound)}"
+    allowed = "no drop is allowed" if one.bound == 0.0 else f"a drop of {figure(-one.bound)} is allowed"
+    if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
+        fell = figure(-decision.estimate, -one.bound)
+        return f"fell by {fell} against the baseline on {n} {span}; {allowed}"
+    start = f"changed by {moved} against the baseline on {n} {span}"
+    if decision.above and status is Status.PASS:
+        return f"{start}: {too_much} is ruled out"
+    if status is Status.PASS:
+        return f"{start}; {allowed}"
+    if status is Status.FAIL:
+        return f"{start}: {too_much} is not ruled out"
+    return f"{start}: {too_much} is neither shown nor ruled out"
+
+
+def _span(decision: Decision, *, signed: bool) -> str:
+    found = decision.interval
+    text = change if signed else figure
+    return f"({share(found.confidence)} interval {text(found.low)} to {text(found.high)})"
+
+
+def _settle(decision: Decision) -> str:
+    if decision.n_more is None:
+        return "; no realistic number of samples would settle it"
+    if decision.n_more == 0:
+        return ""
+    return f"; about {counted(decision.n_more, 'more sample')} would settle it"

@@ -1,0 +1,143 @@
+"""What two runs have in common, and in plain sentences what they do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragstone.gate.verdict import Comparability
+from ragstone.golden.sample import Sample
+from ragstone.metrics.registry import METRICS
+from ragstone.run.manifest import JudgeManifest, Manifest
+from ragstone.run.scores import RunScores
+
+_PROBE = Sample(id="probe", question="?", reference="!")
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The samples (ids, sorted) and metrics on which two runs are compared."""
+
+    comparability: Comparability
+    samples: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return self.comparability.metrics
+
+    def pairs(self, metric: str, current: RunScores, baseline: RunScores) -> tuple[str, ...]:
+        """The ids, sorted, of the paired samples that both runs have a score of `metric` for."""
+        if metric not in self.metrics:
+            return ()
+        now, then = current.metrics[metric].values, baseline.metrics[metric].values
+        return tuple(sample_id for sample_id in self.samples if sample_id in now and sample_id in then)
+
+
+def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:
+    """Find what `current` and `baseline` can be compared on.
+
+    Samples are the same when their ids are, and their contents where both are known. A metric is compared when its
+    version agrees and, if a judge takes part in it, the judge and its prompts agree. `unmatched` is the policy's.
+    """
+    notes: list[str] = []
+    samples = _same_samples(current, baseline, unmatched, notes)
+    metrics = _same_metrics(current, baseline, samples, notes) if samples else ()
+    comparable = bool(samples and metrics)
+    if comparable and current.manifest and baseline.manifest:
+        notes += _harmless_differences(current.manifest, baseline.manifest)
+    comparability = Comparability(
+        comparable,
+        tuple(notes),
+        paired=len(samples),
+        total=len(current.samples),
+        metrics=metrics,
+    )
+    return Pairing(comparability, samples)
+
+
+def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes: list[str]) -> tuple[str, ...]:
+    common = current.samples.keys() & baseline.samples.keys()
+    changed = {sample_id for sample_id in common if not _same_content(current, baseline, sample_id)}
+    same = tuple(sorted(common - changed))
+    new = len(current.samples) - len(common)
+    gone = len(baseline.samples) - len(common)
+    if not same:
+        notes.append(
+            "the baseline is of another golden set: "
+            + ("no sample has the same content." if common else "no sample has the same id.")
+        )
+        return ()
+    if not changed and not new and not gone:
+        return same
+    counts = [f"{count} {word}" for count, word in ((len(changed), "changed"), (new, "new"), (gone, "gone")) if count]
+    differs = f"the golden set changed ({', '.join(counts)})"
+    if unmatched == "refuse":
+        notes.append(f'{differs}, and the policy says unmatched = "refuse".')
+        return ()
+    notes.append(f"{differs}: compared on {len(same)} of {len(current.samples)} samples.")
+    return same
+
+
+def _same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
+    now, then = current.samples[sample_id].content_hash, baseline.samples[sample_id].content_hash
+    return now is None or then is None or now == then
+
+
+def _same_metrics(
+    current: RunScores, baseline: RunScores, samples: tuple[str, ...], notes: list[str]
+) -> tuple[str, ...]:
+    same_judge = True
+    if current.manifest is not None and baseline.manifest is not None:
+        difference = _judge_difference(current.manifest.judge, baseline.manifest.judge)
+        if difference is not None:
+            same_judge = False
+            notes.append(difference)
+    elif current.manifest is not None or baseline.manifest is not None:
+        bare = baseline if baseline.manifest is None else current
+        notes.append(f"{bare.label} does not say who judged it; that the judge is the same is taken on trust.")
+    compared: list[str] = []
+    for name in sorted(current.metrics):
+        now, then = current.metrics[name], baseline.metrics.get(name)
+        if then is None:
+            notes.append(f"the baseline has no {name}: not compared.")
+        elif now.version is not None and then.version is not None and now.version != then.version:
+            notes.append(f"{name} was version {then.version} in the baseline and is {now.version} now: not compared.")
+        elif not same_judge and _is_judged(name):
+            continue
+        elif any(sample_id in now.values and sample_id in then.values for sample_id in samples):
+            compared.append(name)
+        elif now.values:
+            notes.append(f"{name} has no sample with a score in both runs: not compared.")
+    return tuple(compared)
+
+
+def _judge_difference(now: JudgeManifest, then: JudgeManifest) -> str | None:
+    if now == then:
+        return None
+    end = "metrics that the judge decides are not compared."
+    if now.label() != then.label():
+        return f"the judge changed from {then.label()} to {now.label()}: {end}"
+    if now.version != then.version:
+        return f"the prompts of the judge changed ({then.version[:12]} to {now.version[:12]}): {end}"
+    if now.embeddings != then.embeddings:
+        return f"the embedding model changed from {then.embeddings} to {now.embeddings}: {end}"
+    if now.endpoint != then.endpoint:
+        return f"the judge's endpoint changed from {then.endpoint} to {now.endpoint}: {end}"
+    return f"the judge's parameters changed: {end}"
+
+
+def _is_judged(metric: str) -> bool:
+    known = METRICS.get(metric)
+    return known is None or bool(known.needs(_PROBE))
+
+
+def _harmless_differences(now: Manifest, then: Manifest) -> list[str]:
+    notes: list[str] = []
+    if now.repeats != then.repeats:
+        notes.append(f"answers were judged {_times(then.repeats)} for the baseline and {_times(now.repeats)} now.")
+    if then.state != "finished":
+        notes.append("the baseline run did not finish; only the samples that it holds are compared.")
+    return notes
+
+
+def _times(repeats: int) -> str:
+    return "once" if repeats == 1 else f"{repeats} times"

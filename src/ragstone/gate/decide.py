@@ -1,0 +1,224 @@
+"""The gate: two sets of scores and a policy in, one verdict out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ragstone.gate.attribution import attribute
+from ragstone.gate.bounds import Question, decide_questions, questions
+from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.facts import (
+    coverage_checks,
+    error_rate_check,
+    latency_check,
+    must_pass_checks,
+    unknown_tag_checks,
+)
+from ragstone.gate.figures import counted, figure, most_common
+from ragstone.gate.policy import Policy
+from ragstone.gate.regressions import worst_regressions
+from ragstone.gate.rules import Resolved, Rule, resolve_rules
+from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, GateVerdict, Side, Status
+from ragstone.metrics.registry import METRICS
+from ragstone.run.scores import RunScores
+
+
+def decide_gate(
+    current: RunScores,
+    baseline: RunScores | None,
+    policy: Policy,
+    *,
+    baseline_required: bool = False,
+    seed: int = 0,
+) -> GateVerdict:
+    """Hold `current` against `policy`, and against `baseline` where there is one.
+
+    Floors and drops that block are decided as one family, so that an unchanged run fails with at most the chance that
+    the policy states; those that warn are a family of their own. The order of samples never matters, and the same
+    inputs and seed give the same verdict. Raises ConfigError when the policy names a metric that nobody knows.
+    """
+    policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
+    resolved = resolve_rules(policy, current)
+    pairing = None if baseline is None else pair_runs(current, baseline, unmatched=policy.gate.unmatched)
+    asked = list(questions(current, baseline, pairing, resolved.rules))
+    checks = [
+        *_baseline_checks(pairing, resolved.rules, policy, required=baseline_required),
+        *unknown_tag_checks(resolved.unknown_tags),
+        *coverage_checks(current, resolved.rules, policy),
+        *must_pass_checks(current, resolved.rules, policy),
+        *_decided(asked, current, policy, seed),
+    ]
+    error_rate = error_rate_check(current, policy)
+    checks += [error_rate] if error_rate is not None else []
+    if not checks or not any(scores.values for scores in current.metrics.values()):
+        checks.append(_nothing_to_decide(current))
+    attribution = attribute(current, baseline, pairing, checks)
+    return _verdict(
+        tuple(_with_side(check, attribution) for check in checks),
+        policy,
+        GateVerdict(
+            status=Status.ERROR,
+            reason="",
+            checks=(),
+            comparability=None if pairing is None else pairing.comparability,
+            attribution=attribution,
+            regressions=worst_regressions(current, baseline, pairing, resolved.rules, checks),
+            notes=tuple(_notes(current, baseline, pairing, resolved, checks, policy)),
+            inconclusive_blocks=policy.gate.inconclusive == "fail",
+        ),
+    )
+
+
+def _decided(asked: Sequence[Question], current: RunScores, policy: Policy, seed: int) -> Iterator[Check]:
+    """Floors, drops and latency: what blocks as one family, what warns as another."""
+    has_latency = policy.system.latency_p95_s is not None
+    for action in (Action.BLOCK, Action.WARN):
+        family = [one for one in asked if one.action is action]
+        with_latency = has_latency and policy.system.action is action
+        # Latency has no joint distribution with the scores, so it takes its share of alpha by Bonferroni.
+        alpha = policy.alpha / (len(family) + with_latency) if with_latency else 0.0
+        yield from decide_questions(family, current, policy, alpha=policy.alpha - alpha, seed=seed) if family else ()
+        latency = latency_check(current, policy, alpha=alpha) if with_latency else None
+        if latency is not None:
+            yield latency
+
+
+def _baseline_checks(
+    pairing: Pairing | None, rules: Sequence[Rule], policy: Policy, *, required: bool
+) -> Iterator[Check]:
+    if pairing is not None and pairing.comparability.comparable:
+        return
+    wanted = required or any(rule.max_drop is not None for rule in rules)
+    if not wanted or (not required and policy.gate.on_no_baseline == "pass"):
+        return
+    why = "there is no baseline to compare with."
+    if pairing is not None:
+        why = f"the runs can't be compared: {' '.join(pairing.comparability.notes)}"
+    error = required or policy.gate.on_no_baseline == "fail"
+    yield Check(
+        name="baseline",
+        kind=CheckKind.BASELINE,
+        status=Status.ERROR if error else Status.INCONCLUSIVE,
+        action=Action.BLOCK,
+        reason=why,
+    )
+
+
+def _nothing_to_decide(run: RunScores) -> Check:
+    if not run.samples:
+        reason = f"nothing to decide: {run.label} holds no sample."
+    elif not any(scores.values for scores in run.metrics.values()):
+        reason = f"nothing to decide: none of {counted(len(run.samples), 'sample')} has a score."
+    else:
+        reason = (
+            "nothing to decide: the policy checks none of the metrics of this run "
+            f"({', '.join(sorted(run.metrics))}), or needs a baseline for it."
+        )
+    return Check(name="coverage", kind=CheckKind.COVERAGE, status=Status.ERROR, action=Action.BLOCK, reason=reason)
+
+
+def _with_side(check: Check, attribution: Attribution | None) -> Check:
+    """A failed check of a metric says which half of the system it points at."""
+    failed = check.status is Status.FAIL and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
+    if not failed or attribution is None:
+        return check
+    return replace(check, reason=f"{check.reason} {_POINTS_AT[attribution.side]}")
+
+
+_POINTS_AT = {
+    Side.RETRIEVAL: "This points at retrieval.",
+    Side.GENERATION: "This points at generation.",
+    Side.BOTH: "This points at retrieval and generation.",
+    Side.UNCLEAR: "This points at neither retrieval nor generation alone.",
+}
+
+
+def _verdict(checks: tuple[Check, ...], policy: Policy, draft: GateVerdict) -> GateVerdict:
+    blocking = [check for check in checks if check.action is Action.BLOCK]
+    by_status = {status: [check for check in blocking if check.status is status] for status in Status}
+    undecided = by_status[Status.INCONCLUSIVE]
+    if by_status[Status.ERROR]:
+        status, reason = Status.ERROR, _first(by_status[Status.ERROR], "could not be made")
+    elif by_status[Status.FAIL]:
+        status, reason = Status.FAIL, _first(by_status[Status.FAIL], "failed")
+    elif undecided and policy.gate.inconclusive != "pass":
+        status = Status.INCONCLUSIVE
+        reason = (
+            f"nothing is shown to be too low; {len(undecided)} of {counted(len(blocking), 'blocking check')} "
+            f"can't be decided: {undecided[0].reason}"
+        )
+    else:
+        status = Status.PASS
+        left = f" ({len(undecided)} undecided, which the policy lets pass)" if undecided else ""
+        reason = f"{_all(len(blocking), len(checks))}{left}."
+    warnings = sum(check.status is not Status.PASS for check in checks if check.action is Action.WARN)
+    if warnings:
+        reason += f" {counted(warnings, 'warning')}."
+    return replace(draft, status=status, reason=reason, checks=checks)
+
+
+def _first(checks: Sequence[Check], what: str) -> str:
+    more = len(checks) - 1
+    return checks[0].reason + (f" {counted(more, 'more blocking check')} {what}." if more else "")
+
+
+def _all(blocking: int, total: int) -> str:
+    if not blocking:
+        return f"none of {counted(total, 'check')} blocks"
+    return "the one blocking check passed" if blocking == 1 else f"all {blocking} blocking checks passed"
+
+
+def _notes(
+    current: RunScores,
+    baseline: RunScores | None,
+    pairing: Pairing | None,
+    resolved: Resolved,
+    checks: Sequence[Check],
+    policy: Policy,
+) -> Iterator[str]:
+    drops = any(rule.max_drop is not None for rule in resolved.rules)
+    if drops and baseline is None:
+        yield "There is no baseline, so no drop was checked."
+    elif drops and pairing is not None and not pairing.comparability.comparable:
+        yield f"No drop was checked: {' '.join(pairing.comparability.notes)}"
+    for rule in resolved.rules:
+        scores = current.metrics.get(rule.metric)
+        if not rule.written and scores is not None and not scores.values and scores.not_applicable:
+            why = most_common(scores.not_applicable.values())
+            yield f"{rule.metric} applies to no sample, most often because {why}."
+    yield from _resolution_notes(checks)
+    if current.manifest is not None and current.manifest.state != "finished":
+        held, asked = len(current.samples), current.manifest.golden.samples
+        yield f"This run holds {held} of {asked} samples: {current.manifest.stop_reason or 'it did not finish'}."
+    if _offline_blocks_weakly(current, resolved.rules, policy):
+        yield (
+            "The offline judge is weak on some of the metrics that block here; "
+            'action = "warn", or an LLM judge, would suit them better.'
+        )
+
+
+def _resolution_notes(checks: Sequence[Check]) -> Iterator[str]:
+    """Say so when the allowed drop is smaller than what so many samples can show."""
+    coarse = [
+        check
+        for check in checks
+        if check.kind is CheckKind.DROP
+        and check.slice is None
+        and check.detectable_drop is not None
+        and check.threshold is not None
+        and check.detectable_drop > 2.0 * max(-check.threshold, 0.01)
+    ]
+    if coarse:
+        shown = ", ".join(f"{check.metric} {figure(check.detectable_drop or 0.0)}" for check in coarse)
+        yield (
+            f"The smallest drops that this many samples show in 4 of 5 runs: {shown}. The allowed drop is finer than "
+            "that; `ragstone plan` says how many samples it takes."
+        )
+
+
+def _offline_blocks_weakly(current: RunScores, rules: Sequence[Rule], policy: Policy) -> bool:
+    if current.manifest is None or current.manifest.judge.provider != "offline" or not policy.names_metrics:
+        return False
+    weak = {"answer_relevancy", "context_precision", "context_precision_no_reference"}
+    return any(rule.metric in weak & METRICS.keys() and rule.action is Action.BLOCK for rule in rules)

@@ -1,0 +1,113 @@
+"""Which rules of the policy apply to a run: names resolved, families opened, defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ragstone.errors import suggestion
+from ragstone.gate.policy import DEFAULT_MAX_DROP, DEFAULT_METRICS, Policy
+from ragstone.gate.verdict import Action, CheckKind
+from ragstone.metrics.registry import METRICS
+from ragstone.run.scores import RunScores
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One metric over all samples, or over those with the tag `slice`; `samples` None stands for all.
+
+    `written` says that the user named the metric, so that it must have scores.
+    """
+
+    metric: str
+    min: float | None
+    max_drop: float | None
+    floor_action: Action
+    drop_action: Action
+    written: bool
+    slice: str | None = None
+    samples: frozenset[str] | None = None
+
+    @property
+    def action(self) -> Action:
+        """The stronger of the actions of the checks that the rule makes."""
+        actions = {
+            action
+            for bound, action in ((self.min, self.floor_action), (self.max_drop, self.drop_action))
+            if bound is not None
+        }
+        return Action.BLOCK if Action.BLOCK in actions else Action.WARN
+
+    @property
+    def title(self) -> str:
+        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The rules for a run. `unknown_tags` maps a tag that no sample carries to a hint."""
+
+    rules: tuple[Rule, ...]
+    unknown_tags: Mapping[str, str]
+
+
+def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
+    """All rules that `policy` has for `run`, those over all samples first, each group by metric name."""
+    rules = list(_overall(policy, run))
+    by_tag: dict[str, set[str]] = {}
+    for sample_id, facts in run.samples.items():
+        for tag in facts.tags:
+            by_tag.setdefault(tag, set()).add(sample_id)
+    unknown: dict[str, str] = {}
+    for tag, part in policy.slices.items():
+        if tag not in by_tag:
+            unknown[tag] = suggestion(tag, by_tag) if by_tag else "No sample of this run carries any tag."
+            continue
+        members = frozenset(by_tag[tag])
+        for name, rule in part.metrics.items():
+            action = rule.action or Action.BLOCK
+            rules += [
+                Rule(metric, rule.min, rule.max_drop, action, action, True, tag, members)
+                for metric in _members(name, run, part.metrics)
+            ]
+    return Resolved(tuple(rules), unknown)
+
+
+def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
+    offline = run.manifest is not None and run.manifest.judge.provider == "offline"
+    for name, rule in policy.metrics.items():
+        for metric in _members(name, run, policy.metrics):
+            yield Rule(
+                metric,
+                rule.min,
+                rule.max_drop,
+                policy.action_for(name, CheckKind.FLOOR, offline_judge=offline),
+                policy.action_for(name, CheckKind.DROP, offline_judge=offline),
+                policy.names_metrics,
+            )
+    if not policy.names_metrics:
+        yield from _unnamed(run)
+
+
+def _unnamed(run: RunScores) -> Iterator[Rule]:
+    # Without a word from the user, whatever else was measured is held to the default drop: blocking where it is all
+    # that there is to go by (scores of another evaluator), a warning beside the headline metrics.
+    covered = {metric for name in DEFAULT_METRICS for metric in _members(name, run, DEFAULT_METRICS)}
+    for metric in sorted(run.metrics):
+        if metric not in covered:
+            action = Action.WARN if metric in METRICS else Action.BLOCK
+            yield Rule(metric, None, DEFAULT_MAX_DROP, action, action, False)
+
+
+def _members(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
+    """The metrics of `run` that the rule `name` is for: itself, and its family where no other rule is for them.
+
+    A member to which no sample applies gives way to one that has scores.
+    """
+    family = [
+        metric
+        for metric in run.metrics
+        if metric == name or (metric in METRICS and METRICS[metric].info.family == name and metric not in named)
+    ]
+    scored = [metric for metric in family if run.metrics[metric].values or run.metrics[metric].failed]
+    return sorted(scored or family) or [name]
