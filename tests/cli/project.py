@@ -1,0 +1,92 @@
+"""A user's repository, made small, and the command line run on it as a user would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+SYSTEM = '''
+"""A system that looks the answer up in its own small set of facts."""
+FACTS = {f"What is the colour of house number {i}?": f"House number {i} is painted {c}."
+         for i, c in ((i, ["red", "green", "blue", "white", "yellow"][i % 5]) for i in range(1000))}
+
+
+def answer(question):
+    fact = FACTS.get(question)
+    if fact is None:
+        return {"answer": "I don't know.", "contexts": []}
+    return {"answer": fact, "contexts": [{"id": "d" + question.split()[-1], "text": fact + " It has a door."}]}
+'''
+
+POLICY = """
+[gate]
+min_coverage = 0.98
+
+[metrics.faithfulness]
+min = 0.80
+max_drop = 0.05
+
+[metrics.context_recall]
+min = 0.80
+max_drop = 0.05
+"""
+
+
+def golden_lines(n: int) -> str:
+    colours = ["red", "green", "blue", "white", "yellow"]
+    return "".join(
+        json.dumps(
+            {
+                "id": f"house-{i}",
+                "question": f"What is the colour of house number {i}?",
+                "reference": f"House number {i} is painted {colours[i % 5]}.",
+                "tags": ["even" if i % 2 == 0 else "odd"],
+            }
+        )
+        + "\n"
+        for i in range(n)
+    )
+
+
+def make_project(path: Path, *, n: int = 40, system: str = SYSTEM, policy: str = POLICY) -> Path:
+    """A repository with a golden set of `n` samples, a python system, config and policy."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "golden.jsonl").write_text(golden_lines(n), encoding="utf-8")
+    (path / "houses.py").write_text(system, encoding="utf-8")
+    (path / "thresholds.toml").write_text(policy, encoding="utf-8")
+    (path / "ragstone.toml").write_text(
+        '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 2\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RAGSTONE_", "GITHUB_", "INPUT_"))
+    }
+    return {**kept, "NO_COLOR": "1", "COLUMNS": "120", **(extra or {})}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ragstone", *arguments]
+
+
+def ragstone(
+    arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None, timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, without standard input."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )

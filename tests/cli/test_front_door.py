@@ -1,0 +1,101 @@
+"""What a newcomer meets: help, version, init, check, run."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ragstone import __version__
+from ragstone.cli import COMMANDS
+from tests.cli.project import make_project, ragstone
+
+
+def test_version_and_help(tmp_path: Path) -> None:
+    assert ragstone(["--version"], tmp_path).stdout == f"ragstone {__version__}\n"
+    shown = ragstone(["--help"], tmp_path).stdout
+    for name in COMMANDS:
+        assert name in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(tmp_path: Path, name: str) -> None:
+    done = ragstone([name, "--help"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Usage: " in done.stdout
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, ragstone.cli\n"
+        "try: ragstone.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'openai', 'anthropic', 'pydantic', 'jinja2', 'github', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_init_writes_files_that_load_and_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "thresholds.toml").write_text("# mine\n")
+    done = ragstone(["init", "--entrypoint", "python:houses:answer"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "thresholds.toml").read_text() == "# mine\n"
+    assert "kept   thresholds.toml" in done.stdout
+    assert tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]["entrypoint"] == "python:houses:answer"
+    assert len((tmp_path / "golden" / "golden.jsonl").read_text().splitlines()) >= 3
+    assert (tmp_path / ".github" / "workflows" / "ragstone.yml").is_file()
+
+
+def test_after_init_check_works_with_a_system(tmp_path: Path) -> None:
+    ragstone(["init", "--entrypoint", "python:mine:answer"], tmp_path)
+    (tmp_path / "mine.py").write_text("def answer(question):\n    return {'answer': 'Yes.', 'contexts': ['Yes.']}\n")
+    done = ragstone(["check"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "3 samples, 1 unanswerable" in done.stdout
+    assert "0 judge calls" in done.stdout or "no judge calls" in done.stdout
+
+
+def test_check_asks_one_question_and_writes_nothing(tmp_path: Path) -> None:
+    counting = (
+        "def answer(question):\n"
+        "    open('asked.log', 'a').write('x')\n"
+        "    return {'answer': 'Red.', 'contexts': ['Red.']}\n"
+    )
+    project = make_project(tmp_path / "repo", system=counting)
+    before = {path.name for path in project.iterdir()} | {"asked.log", "__pycache__"}
+    done = ragstone(["check"], project)
+    assert done.returncode == 0, done.stderr
+    assert (project / "asked.log").read_text() == "x"
+    assert {path.name for path in project.iterdir()} <= before
+
+
+def test_check_of_an_entrypoint_that_fails_on_the_question_is_exit_code_4(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", system="def answer(question):\n    raise KeyError('index')\n")
+    done = ragstone(["check"], project)
+    assert done.returncode == 4
+    assert "KeyError" in done.stderr
+
+
+def test_run_with_the_entrypoint_switched_by_the_environment(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=5)
+    (project / "out.jsonl").write_text(
+        "".join(json.dumps({"id": f"house-{i}", "answer": "Red.", "contexts": ["Red."]}) + "\n" for i in range(5))
+    )
+    done = ragstone(["run", "--limit", "3"], project, env={"RAGSTONE_ENTRYPOINT": "file:out.jsonl"})
+    assert done.returncode == 0, done.stderr
+    assert "3 samples scored" in done.stdout
+
+
+def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=5)
+    for _ in range(2):
+        assert ragstone(["run"], project).returncode == 0
+    lines = (project / "ragstone-run" / "samples.jsonl").read_text().splitlines()
+    assert len(lines) == 5
