@@ -202,4 +202,4 @@ def _settle(decision: Decision) -> str:
         return "; no realistic number of samples would settle it"
     if decision.n_more == 0:
         return ""
-    return f"; about {counted(decision.n_more, 'more sample')} would settle it"
+    return f"; about {counted(round_up(decision.n_more), 'more sample')} would settle it"

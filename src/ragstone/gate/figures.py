@@ -38,7 +38,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 def round_up(count: int) -> int:
     """A rough count for a reader: rounded up to two leading digits."""
-    unit = 10 ** max(0, len(str(count)) - 2)
+    unit = int(10 ** max(0, len(str(count)) - 2))
     return -(-count // unit) * unit
 
 
