@@ -60,7 +60,8 @@ class ColumnMapping:
     """What was read from where, for `ragstone convert` and for messages.
 
     `columns` maps a field of Sample to the column (dotted path) it was read from; `ignored` names columns that
-    were left alone; `recorded` maps response fields (answer, contexts) that the file also holds.
+    were left alone; `recorded` maps response fields (answer, contexts) that the file also holds; `notes` are
+    sentences on what a reader should know of how the file was read.
     """
 
     file: str
@@ -68,6 +69,7 @@ class ColumnMapping:
     columns: Mapping[str, str]
     ignored: tuple[str, ...] = ()
     recorded: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
