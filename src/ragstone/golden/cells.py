@@ -1,0 +1,280 @@
+"""Turning one cell, of whatever shape, into the text, list, truth value or grades that a field needs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+
+from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, TEXT_KEYS, normal
+from ragstone.golden.formats.json_text import NotJsonError, decode
+from ragstone.golden.rows import MAX_DEPTH
+
+MAX_TEXT = 2_000_000
+"""Longest text of one field, in characters."""
+
+MAX_ID = 512
+"""Longest id, in characters."""
+
+_PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
+_LONGEST_PYTHON_LIST = 1_000_000
+_TRUE = frozenset({"true", "t", "yes", "y", "1"})
+_FALSE = frozenset({"false", "f", "no", "n", "0"})
+
+
+class CellError(ValueError):
+    """A cell can't be what its field needs; the message reads on after "column 'x'"."""
+
+
+def text(value: object) -> str | None:
+    """`value` as stripped text, None for nothing: a string, a number, a truth value, an object that holds a text,
+    or a list of alternatives, of which the first counts.
+    """
+    found = _text(value, 0)
+    if found is None:
+        return None
+    stripped = found.strip()
+    return sound(stripped) or None
+
+
+def question(value: object) -> str | None:
+    """As `text`; of a chat (a list of messages) the last message of the user."""
+    if isinstance(value, list) and value:
+        spoken = [item for item in value if isinstance(item, Mapping) and _speaks_for_user(item)]
+        if spoken:
+            return text(spoken[-1])
+        if len(value) == 1:
+            return text(value[0])
+        raise CellError("holds a list, where one question is expected")
+    return text(value)
+
+
+def alternatives(value: object) -> int:
+    """How many texts a list offers where a field takes one."""
+    if isinstance(value, Mapping):
+        value = _only_text(value)
+    return len({str(item) for item in value}) if isinstance(value, list) else 1
+
+
+def contexts(value: object) -> tuple[str, ...]:
+    """`value` as passages: a list of texts or objects, a list written into one cell, or one text."""
+    found: list[str] = []
+    for item in _items(value, split_bars=True):
+        passage = _text(item, 0)
+        if passage is not None and passage.strip():
+            found.append(sound(passage))
+    return tuple(found)
+
+
+def tags(value: object) -> tuple[str, ...]:
+    """`value` as distinct words, in order; a text is split at bars, semicolons and commas."""
+    items: list[object] = []
+    for item in _items(value, split_bars=False):
+        if isinstance(item, str) and not isinstance(value, list):
+            items.extend(re.split(r"[|;,]", item))
+        else:
+            items.append(item)
+    return tuple(dict.fromkeys(name for item in items if (name := text(item))))
+
+
+def grades(value: object) -> dict[str, float]:
+    """`value` as document id to grade: a list of ids (grade 1), an object, or a list of objects with id and grade."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = _json(value)
+    if isinstance(value, Mapping):
+        if not any(normal(str(key)) in ID_KEYS for key in value):
+            return {identifier(key): _grade(grade) for key, grade in value.items() if grade is not None}
+        value = [value]
+    found: dict[str, float] = {}
+    for item in _items(value, split_bars=True, split_commas=True):
+        if isinstance(item, Mapping):
+            name = _pick(item, ID_KEYS)
+            if name is None:
+                raise CellError(f"holds an object without an id (keys: {_keys(item)})")
+            grade = _pick(item, GRADE_KEYS)
+            found[identifier(name)] = 1.0 if grade is None else _grade(grade)
+        elif item is not None and str(item).strip():
+            found[identifier(item)] = 1.0
+    return found
+
+
+def truth(value: object) -> bool | None:
+    """`value` as true or false, None for nothing."""
+    if value is None or isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else str(value)
+    if isinstance(value, float) and value.is_integer():
+        word = str(int(value))
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    if not word:
+        return None
+    raise CellError(f"holds {shown(value)}, where true or false is expected")
+
+
+def identifier(value: object) -> str:
+    """`value` as an id: one line of text, or a whole number."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        if isinstance(value, float) and value.is_integer():
+            return str(int(value))
+        raise CellError(f"holds {shown(value)}, where an id is expected")
+    name = sound(str(value).strip())
+    if not name:
+        raise CellError("holds an empty id")
+    if len(name) > MAX_ID:
+        raise CellError(f"holds an id of {len(name):,} characters; at most {MAX_ID}")
+    if not name.isprintable():
+        raise CellError(f"holds an id with line breaks or control characters: {shown(name)}")
+    return name
+
+
+def sound(value: str) -> str:
+    """`value` itself. Raises CellError where it is too long or holds characters that no text has."""
+    if len(value) > MAX_TEXT:
+        raise CellError(f"holds a text of {len(value):,} characters; at most {MAX_TEXT:,}")
+    if "\0" in value:
+        raise CellError("holds a null character")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            code = ord(value[error.start])
+            raise CellError(f"holds half of a surrogate pair (\\u{code:04x})") from None
+    return value
+
+
+def shown(value: object) -> str:
+    """`value` for a message, at most 60 characters."""
+    rendered = repr(value)
+    return rendered if len(rendered) <= 60 else rendered[:57] + "..."
+
+
+def _text(value: object, depth: int) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return _number(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else None
+    if depth > MAX_DEPTH:
+        raise CellError("is nested too deeply")
+    if isinstance(value, list):
+        return next((found for item in value if (found := _text(item, depth + 1)) and found.strip()), None)
+    if isinstance(value, Mapping):
+        return _text(_only_text(value), depth + 1)
+    if hasattr(value, "isoformat"):
+        return str(value)
+    raise CellError(f"holds {shown(value)}, where text is expected")
+
+
+def _number(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        raise CellError("holds a number of too many digits") from None
+
+
+def _only_text(value: Mapping[str, object]) -> object:
+    for name in TEXT_KEYS:
+        for key, inner in value.items():
+            if normal(str(key)) == name and inner is not None:
+                return inner
+    raise CellError(f"holds an object, where text is expected; name one of its keys by a dotted path ({_keys(value)})")
+
+
+def _items(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
+    """The members of a list, however it is written."""
+    if value is None:
+        return
+    if not isinstance(value, str):
+        yield from value if isinstance(value, list) else [value]
+        return
+    stripped = value.strip()
+    if stripped.startswith("["):
+        listed = _written_list(stripped)
+        if listed is not None:
+            yield from listed
+            return
+    if split_bars and "|" in stripped and not _is_table(stripped):
+        parts = [part.strip() for part in stripped.split("|")]
+        if all(parts):
+            yield from parts
+            return
+    if split_commas:
+        yield from (part.strip() for part in re.split(r"[|,;]", stripped))
+        return
+    yield value
+
+
+def _written_list(value: str) -> list[object] | None:
+    """A JSON list or a Python one (also as numpy prints it, without commas); None for text that only looks so."""
+    try:
+        found = decode(value)
+    except NotJsonError:
+        return _python_list(value)
+    return found if isinstance(found, list) else None
+
+
+def _python_list(value: str) -> list[object] | None:
+    if len(value) > _LONGEST_PYTHON_LIST:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if _PYTHON_LIST.fullmatch(value):  # numpy leaves the commas out, which Python reads as one long string
+                return [ast.literal_eval(m.group().replace("\n", "\\n")) for m in _PYTHON_STRING.finditer(value)]
+            found = ast.literal_eval(value)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _json(value: str) -> object:
+    try:
+        return decode(value)
+    except NotJsonError as error:
+        raise CellError(f"looks like JSON, but is {error}") from None
+
+
+def _is_table(value: str) -> bool:
+    lines = [line.strip() for line in value.splitlines()]
+    return any(line.startswith("|") and line.endswith("|") and len(line) > 1 for line in lines)
+
+
+def _grade(value: object) -> float:
+    try:
+        grade = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        grade = math.nan
+    if not (math.isfinite(grade) and grade >= 0):
+        raise CellError(f"holds the grade {shown(value)}; a number of 0 or more is expected")
+    return grade
+
+
+def _pick(value: Mapping[str, object], names: tuple[str, ...]) -> object | None:
+    for name in names:
+        for key, inner in value.items():
+            if (normal(str(key)) or str(key)) == name.strip("_") and inner is not None:
+                return inner
+    return None
+
+
+def _speaks_for_user(message: Mapping[str, object]) -> bool:
+    return str(message.get("role", message.get("type", ""))).lower() in {"user", "human"} and "content" in message
+
+
+def _keys(value: Mapping[str, object]) -> str:
+    return ", ".join(shown(key) for key in list(value)[:12])
+
+
+def written(value: object) -> str:
+    """`value` as JSON for comparing two cells."""
+    return json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)

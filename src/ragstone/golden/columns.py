@@ -1,0 +1,230 @@
+"""Deciding which column each field is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, Aliases, normal
+from ragstone.golden.profile import Holds, Profile
+from ragstone.golden.rows import SourceFile
+
+MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
+"""The fields that `[golden.columns]` may name."""
+
+_ANY = ~Holds.NOTHING
+_SPOKEN = Holds.TEXT | Holds.UNIT | Holds.NUMBER
+_LISTED = Holds.LIST | Holds.OBJECTS
+_GRADED_NAMES = frozenset({"expected", "target"})
+_GOLD_OBJECTS = frozenset({"output", "outputs"})
+"""Plain text under these names is what a system said; objects are how annotators' answers are kept."""
+_CHATS = frozenset({"messages", "input", "inputs", "user_input", "prompt", "question", "query"})
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where each field is read from. More than one path: they must agree on every row.
+
+    `labels` pairs a column of labels with the field whose values it judges.
+    """
+
+    fields: Mapping[str, tuple[str, ...]]
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> Plan:
+    """Choose columns by `wanted` (field to dotted path, "" to leave a field out), then by the table of aliases.
+
+    Raises GoldenSetError where no column, or more than one, could hold the question.
+    """
+    chooser = _Chooser(profile, wanted)
+    fields: dict[str, tuple[str, ...]] = {}
+    for name in FIELDS:
+        paths = chooser.choose(name)
+        if paths:
+            fields[name] = paths
+    if "question" not in fields:
+        raise _no_question(source, profile)
+    if "answerable" in fields or wanted.get("answerable") == "":
+        fields.pop("unanswerable", None)
+    notes = _settle_answers(chooser, fields)
+    recorded = {name: path for name in RECORDED if (path := chooser.recorded(name, fields))}
+    used = {path for paths in fields.values() for path in paths} | set(recorded.values())
+    return Plan(
+        fields=fields,
+        recorded=recorded,
+        ignored=_ignored(profile, used),
+        labels=chooser.labels(fields),
+        notes=notes,
+    )
+
+
+class _Chooser:
+    def __init__(self, profile: Profile, wanted: Mapping[str, str]) -> None:
+        self.profile = profile
+        self.wanted = wanted
+        self.by_name: dict[str, list[Path]] = {}
+        self.nested: dict[str, list[Path]] = {}
+        for path in profile.columns:
+            index = self.by_name if len(path) == 1 else self.nested
+            if len(path) == 1 or normal(path[0]) in CONTAINERS:
+                index.setdefault(normal(path[-1]), []).append(path)
+
+    def explicit(self, name: str) -> bool:
+        path = self.wanted.get(name)
+        return path is not None and (path == "" or path in self.profile.found)
+
+    def choose(self, name: str) -> tuple[str, ...]:
+        if self.explicit(name):
+            path = self.wanted[name]
+            return (path,) if path else ()
+        aliases = FIELDS[name]
+        for index, names in self._tiers(aliases):
+            paths = [path for alias in names for path in index.get(alias, ()) if self._fits(name, path)]
+            if paths:
+                return tuple(".".join(path) for path in paths)
+        return ()
+
+    def _tiers(self, aliases: Aliases) -> tuple[tuple[dict[str, list[Path]], tuple[str, ...]], ...]:
+        return (
+            (self.by_name, aliases.strong),
+            (self.nested, aliases.strong),
+            (self.by_name, aliases.weak),
+            (self.nested, aliases.weak),
+        )
+
+    def _fits(self, name: str, path: Path) -> bool:
+        kinds = self.profile.columns[path]
+        alias = normal(path[-1])
+        if name == "question":
+            chat = bool(kinds & _LISTED) and alias in _CHATS
+            return bool(kinds & _SPOKEN) or chat
+        if name == "reference":
+            return self._could_be_reference(path, alias, kinds)
+        if name in {"relevant_ids", "tags"}:
+            return bool(kinds & (_SPOKEN | _LISTED | Holds.OBJECT))
+        return bool(kinds & _ANY)
+
+    def _could_be_reference(self, path: Path, alias: str, kinds: Holds) -> bool:
+        if alias in _GOLD_OBJECTS:
+            return kinds == Holds.OBJECTS or (kinds == Holds.OBJECT and alias == "outputs")
+        if kinds == Holds.OBJECT and alias in CONTAINERS:
+            return False
+        return bool(kinds) and not self.is_label(path)
+
+    def is_label(self, path: Path) -> bool:
+        """Whether the column holds nothing but numbers in [0, 1] under a name that other tools use for scores."""
+        return normal(path[-1]) in _GRADED_NAMES and self.profile.columns[path] == Holds.UNIT
+
+    def first(self, names: tuple[str, ...], kinds: Holds = _ANY) -> str | None:
+        for index in (self.by_name, self.nested):
+            for name in names:
+                for path in index.get(name, ()):
+                    if self.profile.columns[path] & kinds:
+                        return ".".join(path)
+        return None
+
+    def recorded(self, name: str, fields: Mapping[str, tuple[str, ...]]) -> str | None:
+        used = {path for paths in fields.values() for path in paths}
+        aliases = RECORDED[name]
+        extra = ("answer",) if name == "answer" else FIELDS["reference_contexts"].weak
+        for names in (aliases.strong, extra, aliases.weak):
+            path = self.first(names)
+            if path is not None and not any(name == path or name.startswith(f"{path}.") for name in used):
+                return path
+        return None
+
+    def labels(self, fields: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
+        found = [
+            (".".join(path), judged)
+            for path in self.profile.columns
+            if (judged := LABELS.get(normal(path[-1]))) is not None
+        ]
+        if "reference" not in fields:
+            found += [(".".join(p), "reference_contexts") for p in self.profile.columns if self.is_label(p)]
+        return tuple((path, judged) for path, judged in found if judged in fields and not self.explicit(judged))
+
+
+def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Tell what the system said from what is right, where one name is used for both.
+
+    ``answer`` is the reference, unless the file has retrieved contexts and so records a system's answers. ``contexts``
+    are the reference's, unless the file records an answer (DeepEval's ``actual_output`` comes with contexts of both
+    kinds under two names).
+    """
+    notes: list[str] = []
+    reference = fields.get("reference", ("",))[0]
+    weak_reference = normal(_last(reference)) in FIELDS["reference"].weak
+    answer = chooser.first(RECORDED["answer"].strong)
+    retrieved = chooser.first(RECORDED["contexts"].strong)
+    beside = retrieved or chooser.first(("contexts",))
+    if weak_reference and beside and not chooser.explicit("reference") and beside not in chooser.wanted.values():
+        del fields["reference"]
+        answer = answer or reference
+        notes.append(
+            f"'{reference}' is taken for a recorded answer, since '{beside}' stands beside it; "
+            f'if it is the right answer, write reference = "{reference}" under [golden.columns]'
+        )
+    elif reference and not weak_reference:
+        answer = answer or chooser.first(("answer",))
+    contexts = fields.get("reference_contexts", ("",))[0]
+    neutral = normal(_last(contexts)) in FIELDS["reference_contexts"].weak
+    own_names = chooser.explicit("reference_contexts") or retrieved
+    if neutral and answer and not own_names and normal(_last(answer)) != "actual_output":
+        del fields["reference_contexts"]
+    return tuple(notes)
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _ignored(profile: Profile, used: set[str]) -> tuple[str, ...]:
+    """Columns that nothing is read from; of an object that is read in part, the parts left over."""
+    opened = {path.partition(".")[0] for path in used if "." in path}
+    read = {path for name in used for path in _ancestors(name)}
+    found: list[str] = []
+    for path in profile.columns:
+        name = ".".join(path)
+        inside = len(path) == 2 and path[0] in opened and path[0] not in used
+        if (len(path) == 1 or inside) and name not in read:
+            found.append(name)
+    return tuple(found)
+
+
+def _ancestors(path: str) -> tuple[str, ...]:
+    """A dotted path and all that it leads through."""
+    parts = path.split(".")
+    return tuple(".".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+def _no_question(source: SourceFile, profile: Profile) -> Exception:
+    names = [".".join(path) for path in profile.columns]
+    shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
+    lines = [f'question = "{_guess(profile, "question") or "NAME OF THE COLUMN"}"']
+    reference = _guess(profile, "reference")
+    if reference:
+        lines.append(f'reference = "{reference}"')
+    judged = any(normal(path[-1]) == "metric_output" for path in profile.columns)
+    remark = " It looks like annotations for training a judge, which are not a golden set." if judged else ""
+    return source.error(
+        f"no column holds the question. Columns found: {shown or 'none'}.{remark}",
+        mend="Say which columns to read in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
+    )
+
+
+def _guess(profile: Profile, name: str) -> str | None:
+    """A column that could hold `name`: one with a known name inside any object, else for the question any text."""
+    aliases = FIELDS[name].strong + FIELDS[name].weak
+    for alias in aliases:
+        for path, kinds in profile.columns.items():
+            if normal(path[-1]) == alias and kinds & Holds.TEXT:
+                return ".".join(path)
+    if name != "question":
+        return None
+    return next((".".join(path) for path, kinds in profile.columns.items() if kinds & Holds.TEXT), None)

@@ -1,0 +1,42 @@
+"""JSON Lines: one object a line, read line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragstone.golden.formats.json_text import NotJsonError, decode
+from ragstone.golden.rows import MAX_LINE_BYTES, Row, SourceFile
+
+
+def read_rows(source: SourceFile) -> Iterator[Row]:
+    """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the line."""
+    try:
+        with source.path.open("rb") as stream:
+            number = 0
+            while raw := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(raw) > MAX_LINE_BYTES:
+                    raise source.error(f"line longer than {MAX_LINE_BYTES:,} bytes.", number)
+                text = source.decode(raw, number)
+                if text.isspace() or not text:
+                    continue
+                yield Row(_object(source, text, number), number)
+    except OSError as error:
+        raise source.unreadable(error) from None
+
+
+def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
+    try:
+        value = decode(text)
+    except NotJsonError as error:
+        column = "" if error.position is None else f" (column {error.position + 1})"
+        raise source.error(
+            f"{error}{column}.", line, mend="Each line of a JSON Lines file holds one complete JSON object."
+        ) from None
+    if not isinstance(value, dict):
+        raise source.error(
+            f"a JSON object is expected, found {type(value).__name__}.",
+            line,
+            mend='Write each sample as one line like {"id": "…", "question": "…"}.',
+        )
+    return value

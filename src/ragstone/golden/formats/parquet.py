@@ -1,0 +1,38 @@
+"""Parquet, through pyarrow (the extra ``ragstone[parquet]``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
+
+_BATCH_ROWS = 1024
+
+
+def read_rows(source: SourceFile) -> Iterator[Row]:
+    """The rows of `source`; Parquet has no lines. Raises GoldenSetError."""
+    try:
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise source.error(
+            "reading Parquet needs pyarrow, which is not installed.", mend='Run: pip install "ragstone[parquet]"'
+        ) from None
+    try:
+        with parquet.ParquetFile(source.path) as file:
+            names = file.schema_arrow.names
+            if len(names) > MAX_COLUMNS:
+                raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.")
+            if len(set(names)) != len(names):
+                raise source.error("a column name stands twice in the schema.")
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                for values in batch.to_pylist():
+                    yield Row(values)
+    except OSError as error:
+        raise source.error(f"can't be read as Parquet: {_one_line(error)}") from None
+    except (arrow.ArrowException, ValueError, OverflowError) as error:
+        raise source.error(f"not valid Parquet: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

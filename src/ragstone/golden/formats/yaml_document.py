@@ -1,0 +1,128 @@
+"""YAML, built from the parser's events: every scalar stays the text that was written.
+
+``answer: no`` is the answer "no", not False; ``version: 1.10`` keeps its zero. Only null is null. Aliases are
+followed, but a document may not unfold into more than it could say in plain words, and tags that build objects
+are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from ragstone.golden.formats.located import LocatedDict, LocatedList
+from ragstone.golden.rows import MAX_DEPTH, SourceFile
+
+MAX_NODES = 20_000_000
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_PLAIN_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp")
+)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_document(source: SourceFile) -> Any:
+    """The document in `source`; several documents in one file become a list. Raises GoldenSetError."""
+    text = source.decode(source.read_bytes())
+    try:
+        documents = list(_Builder(source, iter(yaml.parse(text, Loader=_LOADER))).documents())
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise source.error(f"not valid YAML: {error.problem or 'syntax error'}.", line) from None
+    except yaml.YAMLError as error:
+        raise source.error(f"not valid YAML: {str(error).splitlines()[0]}.") from None
+    if len(documents) == 1:
+        return documents[0][0]
+    whole = LocatedList()
+    for document, line in documents:
+        whole.append(document)
+        whole.lines.append(line)
+    return whole
+
+
+class _Builder:
+    def __init__(self, source: SourceFile, events: Iterator[yaml.Event]) -> None:
+        self.source = source
+        self.events = events
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.nodes = 0
+
+    def documents(self) -> Iterator[tuple[Any, int]]:
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self.anchors.clear()
+                first = next(self.events)
+                yield self._node(first, 0), _line(first)
+
+    def _node(self, event: yaml.Event, depth: int) -> Any:
+        line = _line(event)
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self.anchors:
+                raise self.source.error(f"alias *{event.anchor} names nothing that ends before it.", line)
+            value, size = self.anchors[event.anchor]
+            self._count(size, line)
+            return value
+        if depth > MAX_DEPTH:
+            raise self.source.error(f"nested more than {MAX_DEPTH} levels deep.", line)
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!") and tag not in _PLAIN_TAGS:
+            raise self.source.error(f"tag {tag} is not allowed.", line, mend="Write plain text, lists and mappings.")
+        before = self.nodes
+        self._count(1, line)
+        if isinstance(event, yaml.ScalarEvent):
+            plain_null = event.implicit[0] and event.value in _NULLS
+            value = None if plain_null or tag == "tag:yaml.org,2002:null" else event.value
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._sequence(depth)
+        else:
+            value = self._mapping(depth)
+        anchor = getattr(event, "anchor", None)
+        if anchor is not None:
+            self.anchors[anchor] = (value, self.nodes - before)
+        return value
+
+    def _sequence(self, depth: int) -> LocatedList:
+        found = LocatedList()
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            found.lines.append(_line(event))
+            found.append(self._node(event, depth + 1))
+        return found
+
+    def _mapping(self, depth: int) -> LocatedDict:
+        found = LocatedDict()
+        merged: list[dict[str, Any]] = []
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            line = _line(event)
+            key = self._node(event, depth + 1)
+            if not isinstance(key, str):
+                raise self.source.error("a key must be plain text.", line)
+            after = next(self.events)
+            value = self._node(after, depth + 1)
+            if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+                merged.extend(self._merge_sources(value, line))
+                continue
+            if key in found:
+                raise self.source.error(f"key '{key}' stands twice in one mapping.", line)
+            found[key] = value
+            found.lines[key] = _line(after)
+        for mapping in merged:
+            for key, value in mapping.items():
+                found.setdefault(key, value)
+        return found
+
+    def _merge_sources(self, value: Any, line: int) -> list[dict[str, Any]]:
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, dict) for item in sources):
+            raise self.source.error("'<<' must name a mapping, or a list of mappings.", line)
+        return sources
+
+    def _count(self, nodes: int, line: int) -> None:
+        self.nodes += nodes
+        if self.nodes > MAX_NODES:
+            raise self.source.error(f"unfolds into more than {MAX_NODES:,} values.", line)
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1

@@ -1,0 +1,276 @@
+"""Loading a golden set: from names and globs to samples with unique ids."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragstone.errors import ConfigError, GoldenSetError, suggestion
+from ragstone.golden.columns import MAPPABLE, Plan, plan_columns
+from ragstone.golden.formats import delimited, json_document, json_lines, parquet, yaml_document
+from ragstone.golden.profile import Profile, profile_rows
+from ragstone.golden.reader import SampleReader
+from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
+from ragstone.golden.tables import find_table
+
+FORMATS: Mapping[str, str] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+}
+"""Ending to format."""
+
+_GLOB_SIGNS = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A file opened for reading: `rows()` reads it from the start, as often as asked."""
+
+    format: str
+    rows: Callable[[], Iterable[Row]]
+    prefix: str = ""
+
+
+def load_golden_set(
+    paths: Sequence[str | Path] | str | Path,
+    *,
+    root: Path = Path(),
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+) -> GoldenSet:
+    """Read the samples of all `paths` (files and globs, relative to `root`), in file order.
+
+    `columns` maps fields of Sample to columns, dotted paths allowed, "" to leave a field out; what it doesn't name is
+    found by the table of aliases. `limit` keeps the first so many samples. The origin of a sample has its path relative
+    to `root`, with forward slashes. Raises GoldenSetError (file, line, what to do), and ConfigError for a field in
+    `columns` that doesn't exist.
+    """
+    wanted = dict(columns or {})
+    for name in wanted:
+        if name not in MAPPABLE:
+            raise ConfigError(f"unknown field '{name}'.", where="[golden.columns]", mend=suggestion(name, MAPPABLE))
+    if limit is not None and limit < 1:
+        raise ConfigError(f"limit is {limit}; at least 1 is expected.")
+    samples: list[Sample] = []
+    mappings: list[ColumnMapping] = []
+    missing = {name: path for name, path in wanted.items() if path}
+    places: dict[str, int] = {}
+    for source in find_files(paths, root):
+        mapping, found = _load_file(source, wanted, missing, None if limit is None else limit - len(samples))
+        mappings.append(mapping)
+        for sample in found:
+            if (first := places.setdefault(sample.id, len(samples))) != len(samples):
+                apart = _telling_apart(source, wanted, samples[first], sample)
+                raise _duplicate(samples[first], sample, mapping, apart)
+            samples.append(sample)
+        if limit is not None and len(samples) >= limit:
+            missing = {}
+            break
+    if missing:
+        raise _column_not_found(missing, mappings)
+    return GoldenSet(tuple(samples), tuple(mappings))
+
+
+def find_files(paths: Sequence[str | Path] | str | Path, root: Path) -> tuple[SourceFile, ...]:
+    """The files that `paths` name, each once, globs in sorted order. Raises GoldenSetError where one names nothing."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not given:
+        raise GoldenSetError(
+            "no golden set is named.", mend='Name one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]'
+        )
+    found: dict[str, SourceFile] = {}
+    for pattern in given:
+        for path in _expand(str(pattern), root):
+            found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root)))
+    return tuple(found.values())
+
+
+def _expand(pattern: str, root: Path) -> list[Path]:
+    if "\0" in pattern:
+        raise GoldenSetError("a file name can't hold a null character.", where="golden paths")
+    path = root / pattern
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        raise GoldenSetError("is a folder.", where=pattern, mend=f'Name its files: "{pattern.rstrip("/")}/*.jsonl"')
+    if path.exists():
+        raise GoldenSetError("is not a regular file.", where=pattern)
+    if not _GLOB_SIGNS & set(pattern):
+        raise GoldenSetError(
+            "not found.", where=pattern, mend=f"Paths are relative to {root.resolve()}; look at [golden] paths."
+        )
+    matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
+    files = [root / match for match in matches if (root / match).is_file()]
+    if not files:
+        raise GoldenSetError("no file matches this pattern.", where=pattern, mend=f"Looked in {root.resolve()}.")
+    return files
+
+
+def _relative(path: Path, root: Path) -> str:
+    try:
+        return Path(os.path.relpath(path, root)).as_posix()
+    except ValueError:  # another drive
+        return path.as_posix()
+
+
+def _load_file(
+    source: SourceFile, wanted: Mapping[str, str], missing: dict[str, str], limit: int | None
+) -> tuple[ColumnMapping, Iterator[Sample]]:
+    """The mapping of one file, and its samples as they are read. Takes out of `missing` what the file has."""
+    table = _open(source, wanted)
+    asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
+    profile = profile_rows(source, table.rows(), asked.values())
+    if not profile.rows:
+        raise source.error("holds no samples.", mend='Write at least one, such as {"question": "…"}.')
+    for name in list(missing):
+        if asked[name] in profile.found:
+            del missing[name]
+    plan = _plan(source, profile, asked)
+    reader = SampleReader(source, plan)
+    samples = [reader.sample(row) for _, row in zip(range(limit or profile.rows), table.rows(), strict=False)]
+    return _mapping(source, table, plan, reader), iter(samples)
+
+
+def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> Plan:
+    path = asked.get("question")
+    if path is not None and path not in profile.found:
+        names = ", ".join(repr(".".join(column)) for column in profile.columns)
+        message = f"no column '{path}', which [golden.columns] names as the question. Columns found: {names or 'none'}."
+        try:
+            return plan_columns(source, profile, asked)
+        except GoldenSetError as error:
+            raise source.error(message, mend=error.mend) from None
+    return plan_columns(source, profile, asked)
+
+
+def _inside(path: str, prefix: str) -> str:
+    return path.removeprefix(f"{prefix}.") if prefix else path
+
+
+def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
+    ending = source.path.suffix.lower()
+    kind = FORMATS.get(ending)
+    if kind is None:
+        raise source.error(
+            f"files ending in '{ending}' are not read." if ending else "a file without an ending is not read.",
+            mend=f"Known endings: {', '.join(FORMATS)}. Export a workbook as CSV.",
+        )
+    if kind == "json" and not _is_lines(source):
+        return _document(source, "json", json_document.read_document(source), wanted)
+    if kind == "jsonl" and _is_document(source):
+        return _document(source, "json", json_document.read_document(source), wanted)
+    if kind == "yaml":
+        return _document(source, "yaml", yaml_document.read_document(source), wanted)
+    readers: Mapping[str, Callable[[SourceFile], Iterator[Row]]] = {
+        "csv": delimited.read_csv,
+        "tsv": delimited.read_tsv,
+        "parquet": parquet.read_rows,
+    }
+    read = readers.get(kind, json_lines.read_rows)
+    return _Table("jsonl" if kind == "json" else kind, lambda: read(source))
+
+
+def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]) -> _Table:
+    if document is None:
+        raise source.error("holds no samples.")
+    table = find_table(source, document, wanted)
+    return _Table(kind, lambda: table.rows, table.path)
+
+
+def _is_lines(source: SourceFile) -> bool:
+    """Whether a .json file is in truth JSON Lines: its first two lines with text are complete objects."""
+    return _complete_lines(source) == 2
+
+
+def _is_document(source: SourceFile) -> bool:
+    """Whether a .jsonl file is in truth one document: its first line with text opens a list or object that goes on."""
+    try:
+        with source.path.open("rb") as stream:
+            start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except OSError as error:
+        raise source.unreadable(error) from None
+    first = start.partition(b"\n")[0].strip()
+    return start.startswith(b"[") or first == b"{"
+
+
+def _complete_lines(source: SourceFile) -> int:
+    complete = 0
+    try:
+        for _ in json_lines.read_rows(source):
+            complete += 1
+            if complete == 2:
+                break
+    except GoldenSetError:
+        return 0
+    return complete
+
+
+def _mapping(source: SourceFile, table: _Table, plan: Plan, reader: SampleReader) -> ColumnMapping:
+    def shown(path: str) -> str:
+        return f"{table.prefix}.{path}" if table.prefix else path
+
+    fields = dict(plan.fields)
+    inverse = fields.pop("unanswerable", None)
+    columns = {name: shown(paths[0]) for name, paths in fields.items()}
+    notes = list(plan.notes)
+    if inverse:
+        columns["answerable"] = shown(inverse[0])
+        notes.append(f"answerable is read from '{inverse[0]}' the other way round")
+    if reader.several_references:
+        notes.append(f"{reader.several_references} samples list several references; the first of each is used")
+    return ColumnMapping(
+        file=source.name,
+        format=table.format,
+        columns=columns,
+        ignored=tuple(shown(name) for name in plan.ignored),
+        recorded={name: shown(path) for name, path in plan.recorded.items()},
+        notes=tuple(notes),
+    )
+
+
+def _telling_apart(source: SourceFile, wanted: Mapping[str, str], first: Sample, second: Sample) -> str | None:
+    """A column with a short text of its own in every row, if both samples come from `source` and it has one."""
+    if first.origin is None or second.origin is None or first.origin.file != second.origin.file:
+        return None
+    table = _open(source, wanted)
+    rows = list(table.rows())
+    for name in rows[0].values:
+        texts = {str(row.values.get(name)) for row in rows if isinstance(row.values.get(name), str | int)}
+        if len(texts) == len(rows) and max(map(len, texts)) < 100:
+            return f"{table.prefix}.{name}" if table.prefix else name
+    return None
+
+
+def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None) -> GoldenSetError:
+    if "id" not in mapping.columns and first.content_hash() == second.content_hash():
+        message = f"the same question stands at {first.origin} and at {second.origin}."
+        mend = "Take one out, or give each an id of its own."
+        if apart:
+            mend = f'Take one out, or name a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'
+    else:
+        message = f"id '{second.id}' stands at {first.origin} and at {second.origin}."
+        mend = "Give each sample an id of its own."
+    return GoldenSetError(message, where=str(second.origin), mend=mend)
+
+
+def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMapping]) -> GoldenSetError:
+    name, path = next(iter(missing.items()))
+    known = {column for mapping in mappings for column in (*mapping.columns.values(), *mapping.ignored)}
+    return GoldenSetError(
+        f"no file has the column '{path}' that is named for the {name}. "
+        f"Columns found: {', '.join(sorted(map(repr, known)))}.",
+        where="[golden.columns]",
+        mend=suggestion(path, known),
+    )

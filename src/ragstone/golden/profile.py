@@ -1,0 +1,110 @@
+"""What the columns of a file hold, found in one pass over its rows before any sample is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+
+from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
+
+
+class Holds(IntFlag):
+    """The kinds of value that a column holds; nothing at all is 0."""
+
+    NOTHING = 0
+    TEXT = 1
+    NUMBER = 2
+    UNIT = 4
+    """A number in [0, 1], also one written as text: what scores and labels look like."""
+    BOOL = 8
+    LIST = 16
+    OBJECTS = 32
+    """A list of objects."""
+    OBJECT = 64
+    OTHER = 128
+
+
+class _Missing:
+    pass
+
+
+MISSING = _Missing()
+_UNITS = frozenset({"0", "1", "0.0", "1.0"})
+
+
+@dataclass(slots=True)
+class Profile:
+    """`columns`: dotted path to kinds, top level first and one level into objects. `found`: which of the paths that
+    the user named exist."""
+
+    columns: dict[tuple[str, ...], Holds] = field(default_factory=dict)
+    found: set[str] = field(default_factory=set)
+    rows: int = 0
+
+
+def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]) -> Profile:
+    """Read all `rows`. Raises GoldenSetError where there are too many columns."""
+    profile = Profile()
+    columns = profile.columns
+    open_paths = {path for path in wanted if path}
+    for row in rows:
+        profile.rows += 1
+        for key, value in row.values.items():
+            path = (str(key),)
+            columns[path] = columns.get(path, Holds.NOTHING) | holds(value)
+            if isinstance(value, Mapping):
+                for inner, nested in value.items():
+                    below = (str(key), str(inner))
+                    columns[below] = columns.get(below, Holds.NOTHING) | holds(nested)
+        if len(columns) > MAX_COLUMNS:
+            raise source.error(f"more than {MAX_COLUMNS:,} different columns.", row.line)
+        if open_paths:
+            seen = {path for path in open_paths if follow(row.values, path) is not MISSING}
+            profile.found |= seen
+            open_paths -= seen
+    return profile
+
+
+def holds(value: object) -> Holds:
+    """The kind of one value."""
+    kind: Holds
+    if value is None:
+        kind = Holds.NOTHING
+    elif isinstance(value, str):
+        kind = Holds.UNIT if value in _UNITS else Holds.NOTHING if not value or value.isspace() else Holds.TEXT
+    elif isinstance(value, bool):
+        kind = Holds.BOOL
+    elif isinstance(value, int | float):
+        kind = Holds.UNIT if 0 <= value <= 1 else Holds.NUMBER
+    elif isinstance(value, list):
+        kind = (Holds.OBJECTS if isinstance(value[0], Mapping) else Holds.LIST) if value else Holds.NOTHING
+    elif isinstance(value, Mapping):
+        kind = Holds.OBJECT
+    else:
+        kind = Holds.OTHER
+    return kind
+
+
+def follow(value: object, path: str) -> object:
+    """What stands at the dotted `path` in `value`, MISSING if nothing does.
+
+    A key that holds dots itself is found as it stands. Through a list the path leads to every member (a list of what
+    they hold) or, by a number, to one.
+    """
+    if not path:
+        return value
+    if isinstance(value, Mapping):
+        if path in value:
+            return value[path]
+        for position in range(len(path) - 1, 0, -1):
+            if path[position] == "." and path[:position] in value:
+                return follow(value[path[:position]], path[position + 1 :])
+        return MISSING
+    if isinstance(value, list):
+        head, _, rest = path.partition(".")
+        if head.isascii() and head.isdigit() and len(head) < 10:
+            return follow(value[int(head)], rest) if int(head) < len(value) else MISSING
+        found = [inner for item in value if (inner := follow(item, path)) is not MISSING]
+        return found or MISSING
+    return MISSING

@@ -1,0 +1,147 @@
+"""Making samples of rows, by a plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden import cells
+from ragstone.golden.columns import Plan
+from ragstone.golden.profile import MISSING, follow
+from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.sample import Origin, Sample
+
+Value = TypeVar("Value")
+_NEGATIVE_WORDS = frozenset({"no", "false", "incorrect", "wrong", "bad"})
+_NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
+
+
+class SampleReader:
+    """Reads the rows of one file. `several_references` counts the rows whose reference was one of several."""
+
+    def __init__(self, source: SourceFile, plan: Plan) -> None:
+        self.source = source
+        self.plan = plan
+        self.several_references = 0
+        self._shared: dict[object, object] = {}
+
+    def sample(self, row: Row) -> Sample:
+        """The sample in `row`; its id comes from the row, else from the content (`derived_id`).
+
+        Raises GoldenSetError with line and column.
+        """
+        question = self._read(row, "question", cells.question)
+        if question is None:
+            name = self.plan.fields["question"][0]
+            raise self.source.error(f"no question: column '{name}' is missing or empty.", row.line)
+        for label, judged in self.plan.labels:
+            self._check_label(row, label, judged)
+        reference = self._reference(row)
+        passages = self._read(row, "reference_contexts", cells.contexts) or ()
+        named = self._read(row, "id", _optional_id)
+        return Sample(
+            id=named or derived_id(question, reference, passages),
+            question=question,
+            reference=reference,
+            reference_contexts=passages,
+            relevant_ids=self._read(row, "relevant_ids", cells.grades) or _NO_GRADES,
+            answerable=self._answerable(row),
+            tags=self._share(self._read(row, "tags", cells.tags) or ()),
+            group=self._share(self._read(row, "group", cells.text)),
+            origin=Origin(self.source.name, row.line),
+        )
+
+    def _reference(self, row: Row) -> str | None:
+        if "reference" not in self.plan.fields:
+            return None
+        reference = self._read(row, "reference", cells.text)
+        value = self._value(row, self.plan.fields["reference"][0])
+        if isinstance(value, list | Mapping) and cells.alternatives(value) > 1:
+            self.several_references += 1
+        return reference
+
+    def _answerable(self, row: Row) -> bool:
+        if "answerable" in self.plan.fields:
+            answerable = self._read(row, "answerable", cells.truth)
+            return True if answerable is None else answerable
+        return not self._read(row, "unanswerable", cells.truth)
+
+    def _read(self, row: Row, field: str, convert: Callable[[object], Value]) -> Value | None:
+        paths = self.plan.fields.get(field)
+        if paths is None:
+            return None
+        found = self._convert(row, paths[0], field, convert)
+        for path in paths[1:]:
+            other = self._convert(row, path, field, convert)
+            if not found:
+                found = other
+            elif other and other != found:
+                raise self._ambiguous(row, field, paths[0], path)
+        return found
+
+    def _convert(self, row: Row, path: str, field: str, convert: Callable[[object], Value]) -> Value | None:
+        value = self._value(row, path)
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except cells.CellError as error:
+            raise self.source.error(f"column '{path}' ({field}) {error}.", row.line) from None
+
+    def _value(self, row: Row, path: str) -> object | None:
+        value = row.values.get(path)
+        if value is None and "." in path:
+            value = follow(row.values, path)
+        return None if value is MISSING else value
+
+    def _ambiguous(self, row: Row, field: str, first: str, second: str) -> GoldenSetError:
+        return self.source.error(
+            f"columns '{first}' and '{second}' could both be the {field}, and differ.",
+            row.line,
+            mend=f'Choose one in ragstone.toml:\n  [golden.columns]\n  {field} = "{first}"',
+        )
+
+    def _check_label(self, row: Row, label: str, judged: str) -> None:
+        value = self._value(row, label)
+        if not _is_negative(value):
+            return
+        column = self.plan.fields[judged][0]
+        question = self.plan.fields["question"][0]
+        raise self.source.error(
+            f"column '{label}' says {cells.shown(value)}, so '{column}' is not right here and can't serve as "
+            f"{judged}: this file was made for testing judges.",
+            row.line,
+            mend="Keep only the rows that are labelled right, or say what to read in ragstone.toml "
+            f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  {judged} = ""',
+        )
+
+    def _share(self, value: Value) -> Value:
+        """One object for equal values: tags and groups repeat from sample to sample."""
+        return self._shared.setdefault(value, value)  # type: ignore[return-value]
+
+
+def derived_id(question: str, reference: str | None, passages: tuple[str, ...]) -> str:
+    """An id from the content: ``q-`` and 12 hex digits, the same wherever the sample stands in its file."""
+    body = json.dumps([question, reference, passages], ensure_ascii=False, separators=(",", ":"))
+    return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
+
+
+def _optional_id(value: object) -> str | None:
+    if isinstance(value, str) and not value.strip():
+        return None
+    return cells.identifier(value)
+
+
+def _is_negative(value: object) -> bool:
+    if isinstance(value, str):
+        word = value.strip().strip("[]").lower()
+        if word in _NEGATIVE_WORDS:
+            return True
+        try:
+            return float(word) < 1
+        except ValueError:
+            return False
+    return isinstance(value, bool | int | float) and value < 1

@@ -1,0 +1,76 @@
+"""Rows as every format gives them, and the limits that all formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.errors import GoldenSetError
+
+MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
+"""Largest JSON, YAML or Parquet file: these are held in memory as a whole."""
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+"""Longest line of a JSON Lines file, and longest cell of a CSV file."""
+
+MAX_DEPTH = 64
+"""Deepest nesting of objects and lists."""
+
+MAX_COLUMNS = 2_000
+"""Most different columns in one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its columns, and the line it starts on (from 1; None where the format has no lines)."""
+
+    values: Mapping[str, object]
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read, and its name in messages and origins."""
+
+    path: Path
+    name: str
+
+    def at(self, line: int | None) -> str:
+        """The place of `line` in messages."""
+        return self.name if line is None else f"{self.name}:{line}"
+
+    def error(self, message: str, line: int | None = None, *, mend: str | None = None) -> GoldenSetError:
+        """A GoldenSetError at `line` of this file."""
+        return GoldenSetError(message, where=self.at(line), mend=mend)
+
+    def read_bytes(self) -> bytes:
+        """The whole file. Raises GoldenSetError if it can't be read or is too large."""
+        try:
+            size = self.path.stat().st_size
+            if size > MAX_DOCUMENT_BYTES:
+                raise self.error(
+                    f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
+                    mend="Write it as JSON Lines (one object a line), which is read line by line.",
+                )
+            return self.path.read_bytes()
+        except OSError as error:
+            raise self.unreadable(error) from None
+
+    def unreadable(self, error: OSError) -> GoldenSetError:
+        """What to raise where the operating system refused."""
+        return self.error(f"can't be read: {error.strerror or error}")
+
+    def decode(self, raw: bytes, first_line: int = 1) -> str:
+        """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line that it starts on."""
+        if first_line == 1:
+            if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise self.error("is UTF-16 text; UTF-8 is expected.", mend="Save the file as UTF-8.")
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = first_line + raw.count(b"\n", 0, error.start)
+            raise self.error(
+                f"byte 0x{raw[error.start]:02x} is not valid UTF-8.", line, mend="Save the file as UTF-8."
+            ) from None

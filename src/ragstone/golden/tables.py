@@ -1,0 +1,167 @@
+"""Finding the rows in a JSON or YAML document, whatever it is wrapped in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ragstone.golden.aliases import FIELDS, ROW_LISTS, normal
+from ragstone.golden.formats.located import line_of
+from ragstone.golden.rows import Row, SourceFile
+
+_QUESTIONS = frozenset(FIELDS["question"].strong + FIELDS["question"].weak)
+_SEARCHED_LEVELS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows, and the dotted path of the list that holds them ("" for the document itself)."""
+
+    path: str
+    rows: tuple[Row, ...]
+
+
+def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> Table:
+    """The rows of `document`: a list of objects, an object of lists, or an object that holds either.
+
+    `wanted` is the user's map of field to column; a path that begins with the name of a list chooses that list.
+    Raises GoldenSetError where there is no list of rows, or more than one could be meant.
+    """
+    if isinstance(document, list):
+        return Table("", tuple(_from_list(source, document)))
+    if not isinstance(document, dict):
+        raise source.error(
+            f"holds {_kind(document)}, not samples.", 1, mend='A list of objects like {"question": "…"} is expected.'
+        )
+    tables = list(_tables(source, document, "", 0))
+    chosen = [table for table in tables if any(path.startswith(f"{table.path}.") for path in wanted.values())]
+    if len(chosen) == 1:
+        return chosen[0]
+    asking = [table for table in tables if _asks(table)]
+    if len(asking) == 1:
+        return asking[0]
+    if len(asking) > 1:
+        return _best_named(source, asking)
+    if len(tables) == 1:
+        return tables[0]
+    if _asks(single := Table("", (Row(document, line_of(document, next(iter(document), ""))),))):
+        return single
+    raise _no_table(source, document, tables)
+
+
+def _tables(source: SourceFile, document: dict[str, Any], prefix: str, level: int) -> Iterator[Table]:
+    columns = _columns(document)
+    if columns is not None:
+        yield Table(prefix.rstrip("."), tuple(_from_columns(source, columns, document)))
+        return
+    for key, value in document.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            yield Table(path, tuple(_from_list(source, value)))
+        elif isinstance(value, dict) and level < _SEARCHED_LEVELS:
+            yield from _tables(source, value, f"{path}.", level + 1)
+    if level == 0 and (keyed := _from_keys(document)):
+        yield Table("", keyed)
+
+
+def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:
+    for index, item in enumerate(items):
+        line = line_of(items, index)
+        if not isinstance(item, dict):
+            raise source.error(
+                f"item {index + 1} is {_kind(item)}; an object is expected.",
+                line,
+                mend='Write each sample as an object like {"id": "…", "question": "…"}.',
+            )
+        yield Row(item, line)
+
+
+def _columns(document: dict[str, Any]) -> dict[str, Any] | None:
+    """The columns of an object of lists (or of objects by row number, as pandas writes it), if this is one."""
+    for kind in (list, dict):
+        columns = {key: value for key, value in document.items() if isinstance(value, kind)}
+        questions: list[Any] = [value for key, value in columns.items() if normal(key) in _QUESTIONS]
+        if not questions or not questions[0]:
+            continue
+        values = questions[0] if kind is list else list(questions[0].values())
+        numbered = kind is list or all(str(key).isdigit() for key in questions[0])
+        if numbered and all(value is None or isinstance(value, str) for value in values):
+            return columns
+    return None
+
+
+def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[str, Any]) -> Iterator[Row]:
+    name, asked = next((key, value) for key, value in columns.items() if normal(key) in _QUESTIONS)
+    keys = list(asked) if isinstance(asked, dict) else range(len(asked))
+    for column, values in columns.items():
+        if len(values) != len(asked):
+            raise source.error(
+                f"column '{column}' has {len(values)} values, column '{name}' has {len(asked)}.",
+                line_of(document, column),
+                mend="All columns of a golden set have the same length.",
+            )
+        if isinstance(values, dict) and values.keys() != asked.keys():
+            raise source.error(f"columns '{column}' and '{name}' number their rows differently.")
+    for key in keys:
+        yield Row({column: values[key] for column, values in columns.items()}, line_of(asked, key))
+
+
+def _from_keys(document: dict[str, Any]) -> tuple[Row, ...]:
+    """Rows of an object of objects; the key is the id of a row that has none of its own."""
+    if not document or not all(isinstance(value, dict) for value in document.values()):
+        return ()
+    rows = tuple(Row({"id": key, **value}, line_of(document, key)) for key, value in document.items())
+    return rows if _asks(Table("", rows)) else ()
+
+
+def _asks(table: Table) -> bool:
+    return any(normal(key) in _QUESTIONS for row in table.rows[:50] for key in row.values)
+
+
+def _best_named(source: SourceFile, tables: list[Table]) -> Table:
+    shallowest = min(table.path.count(".") for table in tables)
+    outer = [table for table in tables if table.path.count(".") == shallowest]
+    if len(outer) == 1:
+        return outer[0]
+    named = [table for table in outer if normal(table.path.rpartition(".")[2]) in ROW_LISTS]
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(f"'{table.path or '(the whole file)'}'" for table in outer)
+    column = next(key for key in outer[0].rows[0].values if normal(key) in _QUESTIONS) if outer[0].rows else "question"
+    raise source.error(
+        f"more than one list could hold the samples: {names}.",
+        mend=f'Choose one in ragstone.toml:\n  [golden.columns]\n  question = "{outer[0].path}.{column}"',
+    )
+
+
+def _no_table(source: SourceFile, document: dict[str, Any], tables: list[Table]) -> Exception:
+    lines: list[str] = []
+    for table in tables[:10]:
+        keys = table.rows[0].values if table.rows else {}
+        lines.append(f"'{table.path}' (a list of objects with {', '.join(map(repr, list(keys)[:12]))})")
+    if not lines:
+        lines = [repr(key) for key in list(document)[:20]]
+    guess = f"{tables[0].path}.{_guess(tables[0])}" if tables else "examples.question"
+    return source.error(
+        f"no list of samples with a question was found. Found: {'; '.join(lines) or 'an empty object'}.",
+        mend=f'Say which column holds the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
+    )
+
+
+def _guess(table: Table) -> str:
+    """The dotted path of a question-like column, the first column where there is none."""
+    first = table.rows[0].values if table.rows else {}
+    for key, value in first.items():
+        if isinstance(value, dict):
+            for inner in value:
+                if normal(inner) in _QUESTIONS:
+                    return f"{key}.{inner}"
+    return next(iter(first), "question")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing"
+    names = {str: "text", bool: "a true/false value", int: "a number", float: "a number", list: "a list"}
+    return names.get(type(value), "an object" if isinstance(value, dict) else type(value).__name__)
