@@ -14,9 +14,8 @@ from pydantic_core import ErrorDetails
 
 from ragstone.config import read_toml
 from ragstone.errors import ConfigError, suggestion
-from ragstone.gate.policy import DEFAULT_METRICS, KeyPath, Policy, PolicyTable
+from ragstone.gate.policy_table import DEFAULT_METRICS, KeyPath, PolicyTable
 
-POLICY_FILE = "thresholds.toml"
 MAX_POLICY_BYTES = 1_000_000
 _ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
 _EXPECTED = {
@@ -39,31 +38,29 @@ SCHEMA_FILE = Path(__file__).with_name("policy.schema.json")
 """The JSON Schema of thresholds.toml, shipped for editors; written by ``python -m ragstone.gate.policy_file``."""
 
 
-def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = ()) -> Policy:
-    """The policy in `path`.
-
-    A metric must be Ragstone's or stand in `known_metrics`; None puts that check off until the scores are known
-    (`decide_gate` makes it). Raises ConfigError with file, line, key, what was found and what is expected.
-    """
-    path = Path(path)
+def read_policy_file(path: Path) -> tuple[PolicyTable, dict[KeyPath, int]]:
+    """What the policy file `path` says, and the line of every key. Raises ConfigError."""
     if not path.is_file():
         raise ConfigError(f"policy file not found: {path}", mend="Run `ragstone init` to write one.")
     if path.stat().st_size > MAX_POLICY_BYTES:
         raise ConfigError(f"larger than {MAX_POLICY_BYTES:,} bytes; is it a policy?", where=str(path))
     document = read_toml(path)
     lines = key_lines(path.read_text(encoding="utf-8-sig"))
-    policy = Policy(_validated(document, str(path), lines), file=str(path), lines=lines)
-    if known_metrics is not None:
-        policy.require_known_metrics(known_metrics)
-    return policy
+    return _validated(document, str(path), lines), lines
 
 
-def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
-    """The policy that `mapping`, of the structure of thresholds.toml, describes.
+def read_policy_mapping(mapping: Mapping[str, Any]) -> PolicyTable:
+    """The same from a mapping. Raises ConfigError."""
+    return _validated(dict(mapping), None, {})
 
-    Metric names are checked by `decide_gate`, when the scores are known. Raises ConfigError.
-    """
-    return Policy(_validated(dict(mapping), None, {}))
+
+def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
+    """The line of `path`, or else of the nearest table above it."""
+    while path:
+        if path in lines:
+            return lines[path]
+        path = path[:-1]
+    return None
 
 
 def policy_schema() -> dict[str, Any]:
@@ -135,8 +132,17 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
         if rule.min is None and rule.max_drop is None and not has_defaults:
             raise ConfigError(
                 f"[{'.'.join(path)}] has neither 'min' nor 'max_drop', so it checks nothing.",
-                where=Policy(table, file, lines).where(*path),
+                where=_where(file, lines, path),
                 mend="Give it one of them, or take the table out.",
+            )
+    floors = DEFAULT_METRICS if table.metrics is None else table.metrics
+    for name in table.must_pass.metrics or ():
+        floor = floors[name].min if name in floors else None
+        if floor is None and table.must_pass.min is None:
+            raise ConfigError(
+                f"'must_pass.metrics' names '{name}', which has no floor.",
+                where=_where(file, lines, ("must_pass", "metrics")),
+                mend=f"Say what a sample must reach: 'min' under [must_pass], or under [metrics.{name}].",
             )
     return table
 
@@ -147,7 +153,7 @@ def _as_config_error(
     # An unknown key is most often a misspelt one, and then explains whatever else is wrong.
     found = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
     path = _key_path(found["loc"], document)
-    where = Policy(PolicyTable(), file, lines).where(*path)
+    where = _where(file, lines, path)
     key = ".".join(path)
     if found["type"] == "extra_forbidden":
         fields = _fields_at(path[:-1])
@@ -164,6 +170,11 @@ def _expected(found: ErrorDetails) -> str:
     if sentence is None:
         return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return sentence.format(**found.get("ctx", {}))
+
+
+def _where(file: str | None, lines: Mapping[KeyPath, int], path: KeyPath) -> str | None:
+    line = line_of(lines, path)
+    return file if file is None or line is None else f"{file}:{line}"
 
 
 def _key_path(loc: tuple[int | str, ...], document: Mapping[str, Any]) -> KeyPath:

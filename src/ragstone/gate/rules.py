@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ragstone.errors import suggestion
-from ragstone.gate.policy import DEFAULT_MAX_DROP, DEFAULT_METRICS, Policy
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS
 from ragstone.run.scores import RunScores

@@ -1,0 +1,214 @@
+"""Scores that any other evaluator made: JSONL or CSV of `id, metric, value[, group]`, and plain mappings."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, NoReturn
+
+from ragstone.errors import ConfigError, suggestion
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+MAX_LINE_CHARS = 1_000_000
+_FIELDS = ("id", "metric", "value", "group")
+_REQUIRED = ("id", "metric", "value")
+
+
+def read_score_file(path: str | Path) -> RunScores:
+    """The scores in `path`, one `id, metric, value[, group]` a line: JSON Lines, or CSV or TSV with a header.
+
+    The first character tells which. Values are in [0, 1]; an empty or null value is a score that is not applicable.
+    Raises ConfigError with the line of the first thing that is wrong.
+    """
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            scores = _collect(_rows(stream, str(path)), str(path))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    except UnicodeDecodeError:
+        raise ConfigError("not a text file in UTF-8.", where=str(path), mend=_EXPECTED) from None
+    if not scores.samples:
+        raise ConfigError("holds no score.", where=str(path), mend=_EXPECTED)
+    return scores
+
+
+def scores_from_mapping(scores: Mapping[str, Mapping[str, float]], *, label: str = "scores") -> RunScores:
+    """The run that ``{metric: {sample_id: value}}`` describes.
+
+    Values are in [0, 1]; None is a score that is not applicable. `label` names the run in messages.
+    Raises ConfigError for anything else, NaN included.
+    """
+    if not isinstance(scores, Mapping):
+        raise ConfigError(
+            f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}.", mend=None
+        )
+    collected = _Collected(label)
+    for metric, values in scores.items():
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"{label}: '{metric}' must map sample ids to values, found {type(values).__name__}.")
+        collected.declare(_text(metric, "metric", label))
+        for sample_id, value in values.items():
+            where = f"{label}: metric '{metric}', sample '{sample_id}'"
+            collected.add(str(sample_id), str(metric), _number(value, where), None, where)
+    return collected.scores()
+
+
+_EXPECTED = 'Expected are lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header.'
+
+
+class _Collected:
+    """Scores as they come in, each sample and metric once."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._values: dict[str, dict[str, float]] = {}
+        self._not_applicable: dict[str, dict[str, str]] = {}
+        self._groups: dict[str, str | None] = {}
+
+    def declare(self, metric: str) -> None:
+        self._values.setdefault(metric, {})
+        self._not_applicable.setdefault(metric, {})
+
+    def add(self, sample_id: str, metric: str, value: float | None, group: str | None, where: str) -> None:
+        self.declare(metric)
+        if sample_id in self._values[metric] or sample_id in self._not_applicable[metric]:
+            raise ConfigError(f"sample '{sample_id}' has a second value of '{metric}'.", where=where)
+        known = self._groups.setdefault(sample_id, group)
+        if group is not None and known is None:
+            self._groups[sample_id] = group
+        elif group is not None and known != group:
+            raise ConfigError(f"sample '{sample_id}' is in group '{group}' here, and in '{known}' before.", where=where)
+        if value is None:
+            self._not_applicable[metric][sample_id] = "no value was given"
+        else:
+            self._values[metric][sample_id] = value
+
+    def scores(self) -> RunScores:
+        return RunScores(
+            label=self._label,
+            metrics={
+                metric: MetricScores(values, self._not_applicable[metric]) for metric, values in self._values.items()
+            },
+            samples={sample_id: SampleFacts(group=group) for sample_id, group in self._groups.items()},
+        )
+
+
+def _collect(rows: Iterator[tuple[str, Mapping[str, object]]], label: str) -> RunScores:
+    collected = _Collected(label)
+    for where, row in rows:
+        for name in _REQUIRED:
+            if name not in row:
+                unknown = [key for key in row if key not in _FIELDS]
+                hint = suggestion(unknown[0], _REQUIRED) if unknown else _EXPECTED
+                raise ConfigError(f"'{name}' is missing.", where=where, mend=hint)
+        group = row.get("group")
+        collected.add(
+            _text(row["id"], "id", where),
+            _text(row["metric"], "metric", where),
+            _number(row["value"], where),
+            None if group in (None, "") else _text(group, "group", where),
+            where,
+        )
+    return collected.scores()
+
+
+def _rows(stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    number, first = 0, ""
+    while not first.strip():
+        number += 1
+        first = stream.readline(MAX_LINE_CHARS)
+        if not first:
+            return
+    if first.lstrip().startswith(("{", "[")):
+        yield from _json_rows(first, number, stream, label)
+    else:
+        yield from _table_rows(first, number, stream, label)
+
+
+def _json_rows(first: str, number: int, stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    line = first
+    while line:
+        where = f"{label}:{number}"
+        if len(line) >= MAX_LINE_CHARS:
+            raise ConfigError("a line too long for a score.", where=where, mend=_EXPECTED)
+        if line.strip():
+            yield where, _json_row(line, where)
+        number += 1
+        line = stream.readline(MAX_LINE_CHARS)
+
+
+def _json_row(line: str, where: str) -> Mapping[str, object]:
+    def refuse(name: str) -> NoReturn:
+        raise ConfigError(f"a score is a number in [0, 1], found {name}.", where=where, mend=_NO_VALUE)
+
+    try:
+        row = json.loads(line, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        message = error.msg if isinstance(error, json.JSONDecodeError) else "not valid"
+        raise ConfigError(f"not a JSON object: {message}.", where=where, mend=_EXPECTED) from None
+    if not isinstance(row, dict):
+        raise ConfigError(f"a line is a JSON object, found {type(row).__name__}.", where=where, mend=_EXPECTED)
+    return row
+
+
+def _table_rows(first: str, number: int, stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    delimiter = max("\t;,", key=first.count)
+    header = [name.strip().lower() for name in next(csv.reader([first], delimiter=delimiter))]
+    for name in _REQUIRED:
+        if name not in header:
+            raise ConfigError(
+                f"the header has no column '{name}', found: {', '.join(header)[:200]}.",
+                where=f"{label}:{number}",
+                mend=_EXPECTED,
+            )
+    reader = csv.reader(stream, delimiter=delimiter)
+    while True:
+        line = number + reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise ConfigError(f"not valid CSV: {error}.", where=f"{label}:{line}") from None
+        if cells is None:
+            return
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) != len(header):
+            raise ConfigError(
+                f"{len(cells)} cells where the header has {len(header)} columns.", where=f"{label}:{line}"
+            )
+        yield f"{label}:{line}", dict(zip(header, cells, strict=True))
+
+
+_NO_VALUE = "Leave the value out (null, or an empty cell) where the metric does not apply."
+
+
+def _number(value: object, where: str) -> float | None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, bool):
+        return float(value)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(
+            f"a score is a number in [0, 1], found {str(value)[:80]!r}.", where=where, mend=_NO_VALUE
+        ) from None
+    if not math.isfinite(number):
+        raise ConfigError(f"a score is a number in [0, 1], found {number}.", where=where, mend=_NO_VALUE)
+    if not 0.0 <= number <= 1.0:
+        raise ConfigError(
+            f"a score is in [0, 1], found {number:g}.",
+            where=where,
+            mend="Divide by the largest value that the metric can take.",
+        )
+    return number
+
+
+def _text(value: object, field: str, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise ConfigError(f"'{field}' must be a string that is not empty, found {str(value)[:80]!r}.", where=where)
+    return str(value)
