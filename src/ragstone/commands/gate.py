@@ -17,12 +17,11 @@ def command(**flags: object) -> int:
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
     7 GitHub refused · 8 inconclusive where the policy says that blocks.
     """
-    from ragstone.commands.surroundings import run_to_end, surroundings
-    from ragstone.report.terminal import print_report
+    from ragstone.commands.surroundings import run_to_end, show_report, surroundings
     from ragstone.usecases.gate import gate
 
     settings = settings_from(flags)
     around = surroundings(settings)
     outcome = run_to_end(gate(settings, around))
-    print_report(outcome.view)
+    show_report(outcome.view)
     return outcome.exit_code

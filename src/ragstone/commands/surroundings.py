@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -14,7 +15,9 @@ import click
 from ragstone.config import Settings
 from ragstone.errors import Interrupted
 from ragstone.report.escape import terminal
+from ragstone.report.parts import ReportView
 from ragstone.report.progress import progress_for
+from ragstone.report.terminal import render_text
 from ragstone.run.redact import Redactor, secrets_in
 from ragstone.usecases.run import Surroundings
 
@@ -29,6 +32,14 @@ def surroundings(settings: Settings) -> Surroundings:
         say=lambda line: click.echo(terminal(line), err=True),
         redact=Redactor(secrets_in(os.environ, settings)),
     )
+
+
+def show_report(view: ReportView) -> None:
+    """The report on standard output: in colour and as wide as the terminal where there is one."""
+    out = click.get_text_stream("stdout")
+    colour = out.isatty() and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size((120, 24)).columns
+    click.echo(render_text(view, width=width, colour=colour), nl=False, color=True)
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -12,9 +12,9 @@ from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.verdict import GateVerdict, Status
-from ragstone.judge.cache import restore_cache
+from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
-from ragstone.report.view import Links, ReportView, build_view
+from ragstone.report.view import build_view
 from ragstone.run.directory import CACHE, RunDirectory, write_manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
@@ -88,9 +88,12 @@ async def gate(
     if baseline is None and settings.gate.baseline is not None:
         baseline = open_baseline(settings.path(settings.gate.baseline))
     before = baseline_scores(baseline)
-    if baseline is not None:
-        restore_cache(baseline.path / CACHE, settings.path(settings.run.out) / CACHE, say=around.say)
-    run = await evaluate_run(settings, around, policy_hash=policy_hash(policy))
+    run = await evaluate_run(
+        settings,
+        around,
+        policy_hash=policy_hash(policy),
+        judgements_from=baseline.path / CACHE if baseline is not None else None,
+    )
     verdict = decide_gate(run.scores(), before, policy, baseline_required=required, seed=settings.run.seed)
     return conclude(run, verdict, baseline, settings.gate.fail_on, links, template_dir, formats, around)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
@@ -72,15 +74,18 @@ async def evaluate_run(
     around: Surroundings,
     *,
     policy_hash: str | None = None,
+    judgements_from: Path | None = None,
     enough: Callable[[], bool] | None = None,
 ) -> RunDirectory:
     """Run the whole evaluation that `settings` describe and return its directory.
 
-    Raises RagstoneError of the class that failed; what was finished by then is saved and can be resumed.
+    `judgements_from` is the cache of a trusted baseline, whose judgements are taken over. Raises RagstoneError of the class that failed; what was finished by then is saved and can be resumed.
     """
     golden = read_golden_set(settings)
     system = make_system(settings, around)
     cache = settings.path(settings.run.out) / CACHE
+    if judgements_from is not None and judgements_from.is_file() and not settings.judge.refresh:
+        restore_judgements(judgements_from, cache)
     judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
     try:
         return await evaluate_golden_set(
@@ -88,6 +93,13 @@ async def evaluate_run(
         )
     finally:
         await judge.close()
+
+
+def restore_judgements(source: Path, cache: Path) -> None:
+    """Take the judgements of a trusted baseline over into this run's cache."""
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with closing(JudgementCache(cache)) as taken:
+        taken.restore_from(source)
 
 
 async def evaluate_golden_set(
