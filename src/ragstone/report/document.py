@@ -1,0 +1,346 @@
+"""The JSON report: a documented, versioned document. `schema/report.schema.json` is generated from these models."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstone.gate.verdict import Check, Interval
+from ragstone.golden.sample import Origin
+from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
+
+SCHEMA_VERSION: Literal[1] = 1
+
+Status = Literal["pass", "fail", "inconclusive", "error"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class IntervalPart(_Part):
+    """A two-sided interval."""
+
+    low: float
+    high: float
+    confidence: float = Field(gt=0, lt=1)
+    method: str
+
+
+class PlacePart(_Part):
+    """Where a sample was written."""
+
+    file: str
+    line: int | None = None
+    url: str | None = None
+
+
+class MetricPart(_Part):
+    """One metric, of the whole run or of one slice."""
+
+    metric: str
+    title: str
+    slice: str | None
+    score: float | None
+    interval: IntervalPart | None
+    change: float | None = Field(description="current minus baseline, over the samples that both runs have")
+    change_interval: IntervalPart | None
+    floor: float | None
+    max_drop: float | None
+    status: Status | None = Field(description="null when no check asks about this metric")
+    action: Literal["block", "warn"] | None
+    state: str = Field(description="a few words for people")
+    n: int = Field(ge=0, description="samples behind the score")
+    not_applicable: int = Field(ge=0)
+    failed: int = Field(ge=0)
+    offline_reliability: str | None = Field(description="measured grade of the offline judge on this metric")
+
+
+class CheckPart(_Part):
+    """One check of the gate, as decided."""
+
+    name: str
+    kind: Literal["floor", "drop", "coverage", "must_pass", "latency", "error_rate", "agreement", "baseline"]
+    status: Status
+    action: Literal["block", "warn"]
+    reason: str
+    metric: str | None
+    slice: str | None
+    estimate: float | None
+    interval: IntervalPart | None
+    threshold: float | None
+    current: float | None
+    baseline: float | None
+    n: int = Field(ge=0)
+    n_more: int | None = Field(description="about how many more samples would settle an inconclusive check")
+    detectable_drop: float | None
+
+
+class AttributionPart(_Part):
+    """Which half of the system to look at first."""
+
+    side: Literal["retrieval", "generation", "both", "unclear"]
+    reason: str
+
+
+class ChangePart(_Part):
+    """One metric of one sample."""
+
+    metric: str
+    current: float | None
+    baseline: float | None
+    note: str | None
+
+
+class StatementPart(_Part):
+    """A statement of an answer that no context supports."""
+
+    text: str
+    verdict: Literal["unsupported", "contradicted"]
+
+
+class SamplePart(_Part):
+    """A sample that got worse, or that is far below a floor."""
+
+    id: str
+    question: str
+    place: PlacePart | None
+    tags: tuple[str, ...]
+    changes: tuple[ChangePart, ...]
+    answer: str
+    baseline_answer: str | None
+    reference: str | None
+    unsupported: tuple[StatementPart, ...]
+    missing: tuple[str, ...] = Field(description="statements of the reference that no context holds")
+    contexts: int = Field(ge=0)
+    useful_contexts: int | None
+
+
+class FailedSamplePart(_Part):
+    """A sample without a score."""
+
+    id: str
+    place: PlacePart | None
+
+
+class FailurePart(_Part):
+    """Samples that failed for one reason."""
+
+    by: Literal["system", "judge"]
+    reason: str
+    metrics: tuple[str, ...]
+    samples: tuple[FailedSamplePart, ...]
+
+
+class ComparisonPart(_Part):
+    """What the run was compared with."""
+
+    baseline: str | None
+    comparable: bool
+    paired: int = Field(ge=0)
+    total: int = Field(ge=0)
+    notes: tuple[str, ...]
+    commit: str | None
+    url: str | None
+
+
+class JudgePart(_Part):
+    """Who judged."""
+
+    label: str
+    offline: bool
+
+
+class CostPart(_Part):
+    """What judging cost; `usd` is null when a price is not known."""
+
+    calls: int = Field(ge=0)
+    cached_calls: int = Field(ge=0)
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+    usd: float | None
+
+
+class RunPart(_Part):
+    """What was run."""
+
+    label: str
+    samples: int = Field(ge=0)
+    entrypoint: str | None
+    commit: str | None
+    golden_files: tuple[str, ...]
+    created_at: str | None
+    ragstone_version: str | None
+    wall_s: float | None
+    repeats: int = Field(ge=1)
+    state: str | None
+    stop_reason: str | None
+
+
+class ReportDocument(_Part):
+    """A Ragstone report."""
+
+    schema_version: Literal[1] = 1
+    title: str
+    status: Status
+    passed: bool
+    exit_code: int = Field(ge=0, le=8)
+    reason: str
+    run: RunPart
+    judge: JudgePart | None
+    cost: CostPart | None
+    comparison: ComparisonPart | None
+    metrics: tuple[MetricPart, ...]
+    checks: tuple[CheckPart, ...]
+    attribution: AttributionPart | None
+    worst: tuple[SamplePart, ...]
+    failures: tuple[FailurePart, ...]
+    notes: tuple[str, ...]
+    reproduce: tuple[str, ...] = Field(description="shell lines that repeat the run")
+
+
+def render_json(view: ReportView) -> str:
+    """The report as indented JSON, non-ASCII text as escapes so that no terminal or log can be tricked by it."""
+    return json.dumps(document(view).model_dump(mode="json"), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the report, as generated from the models."""
+    found = ReportDocument.model_json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:ragstone:report:1",
+        **found,
+    }
+
+
+def shipped_schema() -> dict[str, Any]:
+    """The JSON Schema of the report, as shipped with the package."""
+    text = (files("ragstone.report") / "schema" / "report.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def document(view: ReportView) -> ReportDocument:
+    """The view as the public document."""
+    found = view.comparison
+    return ReportDocument(
+        title=view.title,
+        status=view.status.value,
+        passed=view.passed,
+        exit_code=view.exit_code,
+        reason=view.reason,
+        run=RunPart(**{name: getattr(view.run, name) for name in RunPart.model_fields}),
+        judge=None if view.judge is None else JudgePart(label=view.judge.label, offline=view.judge.offline),
+        cost=None
+        if view.cost is None
+        else CostPart(**{name: getattr(view.cost, name) for name in CostPart.model_fields}),
+        comparison=None
+        if found is None
+        else ComparisonPart(
+            baseline=found.label,
+            comparable=found.comparable,
+            paired=found.paired,
+            total=found.total,
+            notes=found.notes,
+            commit=found.commit,
+            url=found.url,
+        ),
+        metrics=tuple(_metric(row) for row in view.metrics),
+        checks=tuple(_check(check) for check in view.all_checks),
+        attribution=None
+        if view.attribution is None
+        else AttributionPart(side=view.attribution.side.value, reason=view.attribution.reason),
+        worst=tuple(_sample(sample) for sample in view.worst),
+        failures=tuple(_failure(group) for group in view.failures),
+        notes=view.notes,
+        reproduce=view.reproduce,
+    )
+
+
+def _interval(found: Interval | None) -> IntervalPart | None:
+    if found is None:
+        return None
+    return IntervalPart(low=found.low, high=found.high, confidence=found.confidence, method=found.method)
+
+
+def _place(origin: Origin | None, url: str | None) -> PlacePart | None:
+    return None if origin is None else PlacePart(file=origin.file, line=origin.line, url=url)
+
+
+def _metric(row: MetricRow) -> MetricPart:
+    return MetricPart(
+        metric=row.metric,
+        title=row.title,
+        slice=row.slice,
+        score=row.score,
+        interval=_interval(row.interval),
+        change=row.change,
+        change_interval=_interval(row.change_interval),
+        floor=row.floor,
+        max_drop=row.max_drop,
+        status=row.status.value if row.status is not None else None,
+        action=row.action.value if row.action is not None else None,
+        state=row.state,
+        n=row.n,
+        not_applicable=row.not_applicable,
+        failed=row.failed,
+        offline_reliability=row.grade,
+    )
+
+
+def _check(check: Check) -> CheckPart:
+    return CheckPart(
+        name=check.name,
+        kind=check.kind.value,
+        status=check.status.value,
+        action=check.action.value,
+        reason=check.reason,
+        metric=check.metric,
+        slice=check.slice,
+        estimate=check.estimate,
+        interval=_interval(check.interval),
+        threshold=check.threshold,
+        current=check.current,
+        baseline=check.baseline,
+        n=check.n,
+        n_more=check.n_more,
+        detectable_drop=check.detectable_drop,
+    )
+
+
+def _sample(sample: WorstSample) -> SamplePart:
+    return SamplePart(
+        id=sample.id,
+        question=sample.question,
+        place=_place(sample.origin, sample.url),
+        tags=sample.tags,
+        changes=tuple(
+            ChangePart(metric=change.metric, current=change.current, baseline=change.baseline, note=change.note)
+            for change in sample.changes
+        ),
+        answer=sample.answer,
+        baseline_answer=sample.baseline_answer,
+        reference=sample.reference,
+        unsupported=tuple(StatementPart(text=bad.text, verdict=bad.verdict) for bad in sample.unsupported),
+        missing=sample.missing,
+        contexts=sample.contexts,
+        useful_contexts=sample.useful_contexts,
+    )
+
+
+def _failure(group: FailureGroup) -> FailurePart:
+    return FailurePart(
+        by=group.by,
+        reason=group.reason,
+        metrics=group.metrics,
+        samples=tuple(FailedSamplePart(id=found.id, place=_place(found.origin, found.url)) for found in group.samples),
+    )
+
+
+def schema_text() -> str:
+    """The text of the shipped schema file."""
+    return json.dumps(schema(), indent=2) + "\n"

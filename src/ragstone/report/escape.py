@@ -1,0 +1,151 @@
+"""Foreign text made harmless, one function a target.
+
+Foreign is all that a user, a system under test, a judge or a file wrote: questions, answers, ids, tags, metric names,
+reasons. GitHub turns text into mentions, references and links after it has rendered Markdown, so entities and
+backslashes don't stop it; a zero-width space inside the trigger does.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote, urlsplit
+
+ZERO_WIDTH_SPACE = "\u200b"
+REPLACEMENT = "\ufffd"
+
+_JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
+_BLANKS = "\u115f\u1160\u3164\uffa0"  # letters that show nothing
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_SPACES = re.compile(r"\s+")
+
+_MARKDOWN_ESCAPES = str.maketrans(
+    {
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        "\\": "&#92;",
+        "|": "&#124;",
+        "$": "<span>$</span>",
+        **{char: "\\" + char for char in "`*_[]~!^"},
+        "#": "\\#" + ZERO_WIDTH_SPACE,
+        "@": "@" + ZERO_WIDTH_SPACE,
+    }
+)
+_COLON = re.compile(r":(?=[\w/+-])")  # schemes, and emoji codes, which may be images
+_WWW = re.compile(r"(?i)(www)(?=\.)")
+_TICKET = re.compile(r"(?<=[A-Za-z]-)(?=\d)|(?i:(?<=ghsa-))")
+_HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{7,}(?![0-9A-Za-z])")
+_BLOCK_START = re.compile(r"^([-+=]|\d{1,9}(?=[.)](?:\s|$)))")
+
+
+def clean(text: str) -> str:
+    """`text` with line ends made ``\\n`` and everything invisible or unsafe made visible.
+
+    Control characters become their pictures (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
+    characters, surrogates and non-characters become U+FFFD. Tabs and joiners stay.
+    """
+    return "".join(map(_clean_char, _LINE_ENDS.sub("\n", text)))
+
+
+def _clean_char(char: str) -> str:
+    if char in "\n\t" or " " <= char <= "~":
+        return char
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    if char in _JOINERS:
+        return char
+    hidden = unicodedata.category(char) in {"Cc", "Cf", "Cs"} or char in _BLANKS
+    tag = 0xE0000 <= code <= 0xE0FFF
+    noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+    return REPLACEMENT if hidden or tag or noncharacter else char
+
+
+def one_line(text: str) -> str:
+    """`clean(text)` on one line, white space collapsed."""
+    return _SPACES.sub(" ", clean(text)).strip()
+
+
+def clip(text: str, length: int) -> str:
+    """At most `length` characters of `text`, an ellipsis marking the cut."""
+    return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
+
+
+def terminal(text: str) -> str:
+    """For one line of a terminal or a log: no escape sequence, no line break, no reordering."""
+    return one_line(text)
+
+
+def xml(text: str) -> str:
+    """For XML text and attributes: only characters that XML 1.0 allows. The XML writer escapes the rest."""
+    return clean(text)
+
+
+def html(text: str) -> str:
+    """For HTML, before autoescaping: nothing invisible or reordering."""
+    return clean(text)
+
+
+def markdown_inline(text: str) -> str:
+    """For a paragraph, a list item or a table cell of GitHub Markdown: shows as `text`, and does nothing.
+
+    No emphasis, link, image, HTML, entity, formula, emoji, mention, reference, commit or autolink comes out of it, and
+    no table cell, heading or list begins or ends in it.
+    """
+    line = one_line(text)
+    line = _WWW.sub(r"\1" + ZERO_WIDTH_SPACE, line)
+    line = _TICKET.sub(ZERO_WIDTH_SPACE, line)
+    line = _HEX.sub(_break_hex, line)
+    line = _COLON.sub(":" + ZERO_WIDTH_SPACE, line)
+    line = line.translate(_MARKDOWN_ESCAPES)
+    return _BLOCK_START.sub(_escape_block_start, line)
+
+
+def _break_hex(found: re.Match[str]) -> str:
+    run = found.group()
+    return ZERO_WIDTH_SPACE.join(run[start : start + 6] for start in range(0, len(run), 6))
+
+
+def _escape_block_start(found: re.Match[str]) -> str:
+    start = found.group()
+    return start + "\\" if start.isdigit() else "\\" + start
+
+
+def markdown_code(text: str) -> str:
+    """`text` as inline code, also inside a table; GitHub looks for no mention or reference in code."""
+    line = one_line(text).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
+    if not line:
+        return "–"
+    if any(char in line for char in "`|\\"):
+        return f"<code>{markdown_inline(line)}</code>"
+    return f"`{line}`"
+
+
+def markdown_fence(text: str) -> str:
+    """`text` as a fenced block, the fence longer than any run of backticks in it. Stands on lines of its own."""
+    body = clean(text).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--").strip("\n")
+    longest = max((len(run) for run in re.findall("`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{body}\n{fence}"
+
+
+def url(address: str | None) -> str | None:
+    """`address` if it is a plain http(s) URL, with everything percent-encoded that could end a link; else None."""
+    if not address or any(ord(char) < 0x21 or ord(char) == 0x7F for char in address):
+        return None
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        return None
+    return quote(address, safe=":/?#=&%+,;@~-._")
+
+
+def markdown_link(text: str, address: str | None) -> str:
+    """A link whose text is inline code, or the code alone where `address` is not a plain URL."""
+    target = url(address)
+    return f"[{markdown_code(text)}]({target})" if target else markdown_code(text)

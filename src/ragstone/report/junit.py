@@ -1,0 +1,112 @@
+"""JUnit XML: one test case a check, and one a sample that got worse or failed."""
+
+from __future__ import annotations
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from ragstone.gate.verdict import Action, Check, Status
+from ragstone.report import words
+from ragstone.report.escape import clip, xml
+from ragstone.report.parts import FailureGroup, ReportView, WorstSample
+from ragstone.report.rows import check_title
+
+_LENGTH = 4000
+
+
+def render_junit(view: ReportView) -> str:
+    """The report as JUnit XML.
+
+    Suite ``checks``: a failed blocking check is a failure; a warning, or an inconclusive check that does not block, is
+    skipped with its reason; an error is an error. Suite ``samples``: what got worse is a failure when the gate failed
+    and skipped otherwise; a sample without a score is an error.
+    """
+    document = JUnitXml(name=_line(view.title))
+    checks = TestSuite("checks")
+    _describe(checks, view)
+    for check in view.all_checks:
+        checks.add_testcase(_check_case(check, view))
+    document.add_testsuite(checks)
+    cases = [_worst_case(sample, view) for sample in view.worst]
+    cases += [case for group in view.failures for case in _failed_cases(group)]
+    if cases:
+        samples = TestSuite("samples")
+        for case in cases:
+            samples.add_testcase(case)
+        document.add_testsuite(samples)
+    document.update_statistics()  # type: ignore[no-untyped-call]
+    body: bytes = document.tostring()  # type: ignore[no-untyped-call]
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{body.decode("utf-8")}\n'
+
+
+def _line(text: str, length: int = 300) -> str:
+    return clip(" ".join(xml(text).split()), length)
+
+
+def _describe(suite: TestSuite, view: ReportView) -> None:
+    suite.add_property("verdict", str(view.status))
+    suite.add_property("reason", _line(view.reason, 1000))
+    if view.judge is not None:
+        suite.add_property("judge", _line(view.judge.label))
+        suite.add_property("offline_judge", str(view.judge.offline).lower())
+    if view.run.commit:
+        suite.add_property("commit", _line(view.run.commit))
+
+
+def _check_case(check: Check, view: ReportView) -> TestCase:
+    case = TestCase(name=_line(check_title(check)), classname="ragstone.checks")
+    reason = _line(check.reason, 1000)
+    blocks = check.action is Action.BLOCK
+    if check.status is Status.ERROR:
+        case.result = [Error(reason, "error")]
+    elif check.status is Status.FAIL:
+        case.result = [Failure(reason, str(check.kind))] if blocks else [Skipped(f"warning: {reason}")]
+    elif check.status is Status.INCONCLUSIVE:
+        blocked = blocks and not view.passed and view.status is Status.INCONCLUSIVE
+        case.result = [Failure(reason, "inconclusive")] if blocked else [Skipped(f"inconclusive: {reason}")]
+    return case
+
+
+def _worst_case(sample: WorstSample, view: ReportView) -> TestCase:
+    case = TestCase(name=_line(sample.id), classname="ragstone.samples")
+    _place(case, sample.origin)
+    moves = [
+        f"{change.title} {words.score(change.baseline)} → {words.score(change.current)}"
+        if change.baseline is not None
+        else f"{change.title} {words.score(change.current)}"
+        for change in sample.changes
+    ]
+    message = _line("; ".join(moves), 1000)
+    if view.status is not Status.FAIL:
+        case.result = [Skipped(message)]
+        return case
+    failure = Failure(message, "regression")
+    failure.text = clip(xml(_story(sample)), _LENGTH)
+    case.result = [failure]
+    return case
+
+
+def _place(case: TestCase, origin: object) -> None:
+    file, line = getattr(origin, "file", None), getattr(origin, "line", None)
+    if file:
+        case._elem.set("file", _line(str(file)))
+    if line:
+        case._elem.set("line", str(line))
+
+
+def _story(sample: WorstSample) -> str:
+    lines = [f"question: {sample.question}"]
+    lines += [f"{bad.verdict}: {bad.text}" for bad in sample.unsupported]
+    lines += [f"missing from the contexts: {text}" for text in sample.missing]
+    if sample.detailed:
+        lines.append(f"answer: {sample.answer}")
+    return "\n".join(lines)
+
+
+def _failed_cases(group: FailureGroup) -> list[TestCase]:
+    cases = []
+    for sample in group.samples:
+        case = TestCase(name=_line(f"{sample.id} (no score)"), classname="ragstone.samples")
+        _place(case, sample.origin)
+        case.result = [Error(_line(group.reason, 1000), group.by)]
+        cases.append(case)
+    return cases

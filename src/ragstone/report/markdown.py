@@ -1,0 +1,300 @@
+"""Markdown for a comment or a job summary: rendered with less and less detail until it fits."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.gate.verdict import Action, Check, Status
+from ragstone.report import escape, words
+from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
+from ragstone.report.picture import Scale
+from ragstone.report.rows import check_title, severity
+from ragstone.report.sandbox import SafeText
+from ragstone.report.templates import OURS, REPORT, render_template
+
+ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much a report shows. Counts are upper bounds, `text` and `answer` are lengths in characters."""
+
+    rows: int
+    worst: int
+    open_worst: int
+    statements: int
+    text: int
+    answer: int
+    groups: int
+    ids: int
+    checks: int
+    notes: int = 20
+    about: bool = True
+
+
+LEVELS = (
+    Detail(200, 20, 3, 8, 600, 3000, 20, 20, 400),
+    Detail(120, 12, 3, 5, 400, 1200, 10, 10, 200),
+    Detail(60, 8, 3, 3, 240, 400, 6, 6, 60),
+    Detail(30, 5, 3, 2, 160, 0, 4, 3, 0),
+    Detail(12, 3, 3, 1, 120, 0, 2, 2, 0, notes=3),
+    Detail(6, 1, 1, 0, 80, 0, 1, 1, 0, notes=1, about=False),
+    Detail(0, 0, 0, 0, 80, 0, 0, 0, 0, notes=0, about=False),
+)
+
+
+def length(text: str) -> int:
+    """Length as the strictest counter has it: in UTF-16 units, where an emoji is two."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def render_markdown(view: ReportView, *, limit: int, template_dir: Path | None) -> str:
+    """The report in at most `limit` characters: the fullest of LEVELS that fits.
+
+    `template_dir` may hold a `report.md.j2` of the user's own. When that does not fit at any level, ours is taken.
+    Raises ConfigError for a template that is wrong, ValueError for a `limit` that not even the verdict fits into.
+    """
+    own = template_dir is not None and (template_dir / REPORT).is_file()
+    names = [REPORT, OURS] if own else [OURS]
+    for name in names:
+        for detail in LEVELS:
+            text = render_template(name, {"report": context(view, detail)}, filters(detail), template_dir)
+            if length(text) <= limit:
+                return text
+    raise ValueError(f"a limit of {limit} characters is too small for a verdict")
+
+
+def filters(detail: Detail) -> dict[str, Callable[..., SafeText | str]]:
+    """What a template may do with text. Everything but `clip` gives text that is printed as it is."""
+    return {
+        "clip": lambda text, size=detail.text: escape.clip(str(text), int(size)),
+        "code": lambda text: SafeText(escape.markdown_code(str(text))),
+        "fence": lambda text: SafeText(escape.markdown_fence(wrapped(str(text)))),
+        "lines": lambda text: SafeText(escape.markdown_fence(str(text))),
+        "link": lambda text, url: SafeText(escape.markdown_link(str(text), None if url is None else str(url))),
+        "join": lambda items, glue=", ": glue.join(map(str, items)),
+    }
+
+
+def wrapped(text: str, width: int = 100) -> str:
+    """`text` with long lines folded: a fence doesn't wrap."""
+    lines = escape.clean(text).split("\n")
+    return "\n".join(textwrap.fill(line, width, replace_whitespace=False) for line in lines)
+
+
+def context(view: ReportView, detail: Detail) -> dict[str, object]:
+    """The view as plain data for a template: strings (raw), numbers, lists and mappings, nothing that can be called."""
+    rows = [row for row in view.metrics if row.slice is None or row.status not in (None, Status.PASS)]
+    rest = [row for row in view.metrics if row not in rows]
+    if len(rows) + len(rest) <= detail.rows:
+        rows = list(view.metrics)
+    rows = sorted(rows, key=lambda row: severity(row.status, row.action)) if len(rows) > detail.rows else rows
+    shown = rows[: detail.rows]
+    scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
+    worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
+    return {
+        "title": view.title,
+        "status": str(view.status),
+        "icon": ICONS[str(view.status)],
+        "headline": words.STATUS_TITLES[view.status],
+        "reason": escape.clip(view.reason, max(detail.text, 200)),
+        "passed": view.passed,
+        "attribution": _attribution(view, detail),
+        "rows": [_row(row, scale) for row in shown],
+        "rows_left": len(view.metrics) - len(shown),
+        "rows_left_passing": sum(row.status is Status.PASS for row in view.metrics if row not in shown),
+        "checks": [
+            {
+                "title": row.title,
+                "found": row.found,
+                "wanted": row.wanted,
+                "icon": _icon(row.check.status, row.check.action),
+                "state": words.status_word(row.check.status, row.check.action),
+                "reason": escape.clip(row.check.reason, detail.text),
+            }
+            for row in view.checks[: detail.rows]
+        ],
+        "worst": worst[: detail.open_worst],
+        "worst_folded": worst[detail.open_worst :],
+        "worst_left": len(view.worst) - len(worst),
+        "failures": [_failure(group, detail) for group in view.failures[: detail.groups]],
+        "failures_left": max(0, len(view.failures) - detail.groups),
+        "failed_samples": len({sample.id for group in view.failures for sample in group.samples}),
+        "comparison": _comparison(view, detail),
+        "judge": None
+        if view.judge is None
+        else {
+            "label": view.judge.label,
+            "offline": view.judge.offline,
+            "grades": [[words.metric_title(name), grade] for name, grade in view.judge.grades],
+        },
+        "cost": _cost(view),
+        "notes": [escape.clip(note, detail.text) for note in view.notes[: detail.notes]],
+        "all_checks": [_check(check, detail) for check in view.all_checks[: detail.checks]],
+        "all_checks_left": max(0, len(view.all_checks) - detail.checks) if detail.checks else 0,
+        "counts": _counts(view),
+        "run": _run(view) if detail.about else None,
+        "reproduce": "\n".join(view.reproduce) if detail.about else "",
+        "run_url": view.run_url,
+        "artifact_url": view.artifact_url,
+    }
+
+
+def _icon(status: Status | None, action: Action | None) -> str:
+    return ICONS[words.status_word(status, action)]
+
+
+def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
+    found = view.attribution
+    if found is None:
+        return None
+    return {"side": str(found.side), "reason": escape.clip(found.reason, max(detail.text, 200))}
+
+
+def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
+    digits = words.digits_for(row.floor, [row.score, *_ends(row.interval)])
+    change_digits = words.digits_for(
+        None if row.max_drop is None else -row.max_drop, [row.change, *_ends(row.change_interval)]
+    )
+    thresholds = [] if row.floor is None else [f"≥ {words.bound(row.floor)}"]
+    if row.max_drop is not None:
+        thresholds.append(f"drop ≤ {words.bound(row.max_drop)}")
+    return {
+        "metric": row.metric,
+        "title": row.title,
+        "slice": row.slice,
+        "score": words.score(row.score, digits),
+        "interval": words.interval(row.interval, digits),
+        "picture": scale.draw(row.deciding) if row.deciding else "",
+        "change": words.change(row.change, change_digits),
+        "change_interval": words.interval(row.change_interval, change_digits, signed=True),
+        "threshold": " · ".join(thresholds),
+        "status": words.status_word(row.status, row.action),
+        "icon": _icon(row.status, row.action),
+        "state": row.state,
+        "n": row.n,
+        "not_applicable": row.not_applicable,
+        "failed": row.failed,
+        "grade": row.grade,
+    }
+
+
+def _ends(found: object) -> list[float]:
+    low, high = getattr(found, "low", None), getattr(found, "high", None)
+    return [low, high] if low is not None and high is not None else []
+
+
+def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
+    texts = detail.statements
+    unsupported = sample.unsupported[:texts]
+    missing = sample.missing[:texts]
+    same = sample.baseline_answer is not None and sample.baseline_answer == sample.answer
+    return {
+        "id": escape.clip(sample.id, 120),
+        "question": escape.clip(sample.question, detail.text),
+        "place": None if sample.origin is None else str(sample.origin),
+        "url": sample.url,
+        "tags": [escape.clip(tag, 60) for tag in sample.tags[:8]],
+        "changes": [
+            {
+                "title": change.title,
+                "current": words.score(change.current),
+                "baseline": None if change.baseline is None else words.score(change.baseline),
+                "note": change.note,
+            }
+            for change in sample.changes
+        ],
+        "unsupported": [{"text": escape.clip(bad.text, detail.text), "verdict": bad.verdict} for bad in unsupported],
+        "unsupported_left": len(sample.unsupported) - len(unsupported),
+        "missing": [escape.clip(text, detail.text) for text in missing],
+        "missing_left": len(sample.missing) - len(missing),
+        "answer": escape.clip(sample.answer, detail.answer) if detail.answer else "",
+        "reference": escape.clip(sample.reference or "", detail.answer) if detail.answer else "",
+        "baseline_answer": escape.clip(sample.baseline_answer or "", detail.answer)
+        if detail.answer and not same
+        else "",
+        "same_answer": same,
+        "contexts": sample.contexts,
+        "useful_contexts": sample.useful_contexts,
+        "detailed": sample.detailed,
+    }
+
+
+def _failure(group: FailureGroup, detail: Detail) -> dict[str, object]:
+    shown = group.samples[: detail.ids]
+    return {
+        "by": group.by,
+        "reason": escape.clip(group.reason, detail.text),
+        "metrics": list(group.metrics),
+        "count": words.count(len(group.samples), "sample"),
+        "samples": [{"id": escape.clip(sample.id, 120), "url": sample.url} for sample in shown],
+        "left": len(group.samples) - len(shown),
+    }
+
+
+def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
+    found = view.comparison
+    if found is None:
+        return None
+    return {
+        "label": found.label,
+        "comparable": found.comparable,
+        "paired": found.paired,
+        "total": found.total,
+        "notes": [escape.clip(note, detail.text) for note in found.notes[: detail.notes]],
+        "commit": found.commit,
+        "url": found.url,
+    }
+
+
+def _cost(view: ReportView) -> dict[str, object] | None:
+    cost = view.cost
+    if cost is None:
+        return None
+    return {
+        "calls": words.count(cost.calls, "judge call"),
+        "cached": f"{cost.cached_calls:,}" if cost.cached_calls else "",
+        "tokens": f"{cost.input_tokens + cost.output_tokens:,}",
+        "paid": bool(cost.calls or cost.input_tokens),
+        "usd": words.dollars(cost.usd),
+    }
+
+
+def _check(check: Check, detail: Detail) -> dict[str, object]:
+    return {
+        "title": check_title(check),
+        "icon": _icon(check.status, check.action),
+        "state": words.status_word(check.status, check.action),
+        "n": f"{check.n:,}" if check.n else "–",
+        "method": check.interval.method if check.interval else None,
+        "confidence": f"{check.interval.confidence:.0%}" if check.interval else None,
+        "reason": escape.clip(check.reason, detail.text),
+    }
+
+
+def _counts(view: ReportView) -> list[dict[str, object]]:
+    found: dict[str, int] = {}
+    for check in view.all_checks:
+        word = words.status_word(check.status, check.action)
+        found[word] = found.get(word, 0) + 1
+    return [{"state": word, "icon": ICONS[word], "count": found[word]} for word in ICONS if word in found]
+
+
+def _run(view: ReportView) -> dict[str, object]:
+    run = view.run
+    return {
+        "label": run.label,
+        "samples": words.count(run.samples, "sample"),
+        "entrypoint": run.entrypoint,
+        "commit": run.commit,
+        "golden_files": [escape.clip(file, 120) for file in run.golden_files[:5]],
+        "created_at": run.created_at,
+        "version": run.ragstone_version,
+        "wall": None if run.wall_s is None else words.seconds(run.wall_s),
+        "repeats": run.repeats,
+        "state": run.state,
+        "stop_reason": run.stop_reason,
+    }

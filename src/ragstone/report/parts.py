@@ -1,0 +1,261 @@
+"""The view model of a report: raw text and numbers, nothing escaped and nothing formatted.
+
+Every string may be foreign (written by a user, a system under test or a judge). Renderers escape for their target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote
+
+from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
+from ragstone.golden.sample import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where a report points to. `origin` turns a place in the golden set into a URL, or None where there is none.
+
+    `run` and `baseline` are the pages of the two runs, `artifact` where the run directory can be downloaded.
+    """
+
+    origin: Callable[[Origin], str | None] = lambda _: None
+    run: str | None = None
+    baseline: str | None = None
+    artifact: str | None = None
+
+    @classmethod
+    def from_pattern(
+        cls, pattern: str, *, run: str | None = None, baseline: str | None = None, artifact: str | None = None
+    ) -> Links:
+        """Links from a pattern with ``{file}`` and ``{line}``, such as ``https://host/o/r/blob/SHA/{file}#L{line}``.
+
+        Without a line the fragment is left out. Absolute paths and paths that leave the repository get no link.
+        """
+
+        def url(origin: Origin) -> str | None:
+            path = origin.file.replace("\\", "/").removeprefix("./")
+            if path.startswith("/") or ".." in path.split("/") or ":" in path.split("/")[0]:
+                return None
+            base = pattern if origin.line is not None else pattern.partition("#")[0]
+            # Raw view of Markdown and CSV files is needed for the line anchor to work.
+            return base.replace("{file}", quote(path)).replace("{line}", str(origin.line))
+
+        return cls(origin=url, run=run, baseline=baseline, artifact=artifact)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric (of one slice): its score, its change, its thresholds, and how it fared.
+
+    `change` is current minus baseline over the samples that both runs have. `status` is None when no check asks about
+    it. `state` is a few words. `deciding` is the check that the state comes from.
+    """
+
+    metric: str
+    title: str
+    slice: str | None
+    score: float | None
+    interval: Interval | None
+    change: float | None
+    change_interval: Interval | None
+    floor: float | None
+    max_drop: float | None
+    status: Status | None
+    action: Action | None
+    state: str
+    deciding: Check | None
+    n: int
+    not_applicable: int
+    failed: int
+    grade: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A check that is not about one metric's floor or drop: coverage, latency, errors, must-pass, agreement."""
+
+    title: str
+    found: str
+    wanted: str
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChange:
+    """One metric of one sample: its score in both runs, and the note that came with the score."""
+
+    metric: str
+    title: str
+    current: float | None
+    baseline: float | None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadStatement:
+    """A statement of the answer that no context supports."""
+
+    text: str
+    verdict: Literal["unsupported", "contradicted"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorstSample:
+    """A sample that got worse, or that is far below a floor, with what is wrong with its answer.
+
+    `missing` are the statements of the reference that no context holds. `useful_contexts` is None when usefulness
+    was not judged. `detailed` is False when no record of it was given.
+    """
+
+    id: str
+    question: str
+    changes: tuple[MetricChange, ...]
+    origin: Origin | None = None
+    url: str | None = None
+    tags: tuple[str, ...] = ()
+    answer: str = ""
+    baseline_answer: str | None = None
+    reference: str | None = None
+    unsupported: tuple[BadStatement, ...] = ()
+    missing: tuple[str, ...] = ()
+    contexts: int = 0
+    useful_contexts: int | None = None
+    detailed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSample:
+    """A sample without a score, by name."""
+
+    id: str
+    origin: Origin | None
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Samples that failed for one reason. `metrics` is empty when the system under test gave no response."""
+
+    by: Literal["system", "judge"]
+    reason: str
+    metrics: tuple[str, ...]
+    samples: tuple[FailedSample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFacts:
+    """Who judged. `grades` are (metric title, grade) pairs of the offline judge's measured reliability."""
+
+    label: str
+    offline: bool
+    grades: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What was run. Everything that a plain score file doesn't say is None or empty."""
+
+    label: str
+    samples: int
+    entrypoint: str | None = None
+    commit: str | None = None
+    golden_files: tuple[str, ...] = ()
+    created_at: str | None = None
+    ragstone_version: str | None = None
+    wall_s: float | None = None
+    repeats: int = 1
+    state: str | None = None
+    stop_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostFacts:
+    """What judging cost. `usd` is None when a price is not known."""
+
+    calls: int
+    cached_calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the run was compared with. `label` is None when there was no baseline."""
+
+    label: str | None
+    comparable: bool
+    paired: int
+    total: int
+    notes: tuple[str, ...]
+    commit: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One score in the table of samples. `reason` says why there is no value."""
+
+    value: float | None
+    change: float | None
+    state: Literal["scored", "not_applicable", "failed", "absent"]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One line of the table of samples; `cells` are in the order of ReportView.sample_metrics."""
+
+    id: str
+    question: str
+    tags: tuple[str, ...]
+    origin: Origin | None
+    url: str | None
+    cells: tuple[Cell, ...]
+    latency_s: float | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1]; those of exactly 0 apart."""
+
+    metric: str
+    title: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    worse: int
+    same: int
+    better: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """Everything that a report shows, the verdict first."""
+
+    title: str
+    status: Status
+    passed: bool
+    exit_code: int
+    reason: str
+    run: RunFacts
+    metrics: tuple[MetricRow, ...]
+    checks: tuple[CheckRow, ...]
+    all_checks: tuple[Check, ...]
+    attribution: Attribution | None
+    worst: tuple[WorstSample, ...]
+    failures: tuple[FailureGroup, ...]
+    comparison: Comparison | None
+    judge: JudgeFacts | None
+    cost: CostFacts | None
+    notes: tuple[str, ...]
+    reproduce: tuple[str, ...]
+    differences: tuple[Differences, ...]
+    sample_metrics: tuple[str, ...]
+    samples: tuple[SampleRow, ...]
+    samples_total: int
+    run_url: str | None = None
+    artifact_url: str | None = None

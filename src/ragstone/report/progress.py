@@ -1,0 +1,120 @@
+"""Progress of a long run: a bar on a terminal, a plain line every so often elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+
+from ragstone.report.escape import terminal
+
+
+class Progress(Protocol):
+    """Told about a run as it goes. `advance` is called once a finished sample with its state (``scored``, ``failed``)."""
+
+    def start(self, total: int | None) -> None: ...
+
+    def advance(self, state: str) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class NoProgress:
+    """Says nothing."""
+
+    def start(self, total: int | None) -> None: ...
+
+    def advance(self, state: str) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class BarProgress:
+    """A bar that is drawn over itself, for a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._bar = RichProgress(
+            TextColumn("Evaluating"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[states]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=stream),
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._states: Counter[str] = Counter()
+
+    def start(self, total: int | None) -> None:
+        self._task = self._bar.add_task("", total=total, states="")
+        self._bar.start()
+
+    def advance(self, state: str) -> None:
+        if self._task is not None:
+            self._states[state] += 1
+            self._bar.update(self._task, advance=1, states=_states(self._states))
+
+    def finish(self) -> None:
+        self._bar.stop()
+
+
+class LineProgress:
+    """A line at the start, at the end, and in between at most every `every_s` seconds, for logs."""
+
+    def __init__(self, stream: TextIO, *, every_s: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._every_s = every_s
+        self._clock = clock
+        self._total: int | None = None
+        self._last = 0.0
+        self._said = -1
+        self._states: Counter[str] = Counter()
+
+    def start(self, total: int | None) -> None:
+        self._total = total
+        self._last = self._clock()
+        known = "samples" if total is None else f"{total:,} {'sample' if total == 1 else 'samples'}"
+        self._say(f"Evaluating {known}")
+
+    def advance(self, state: str) -> None:
+        self._states[state] += 1
+        if self._clock() - self._last >= self._every_s:
+            self._last = self._clock()
+            self._report()
+
+    def finish(self) -> None:
+        if self._said != self._states.total():
+            self._report()
+
+    def _report(self) -> None:
+        done = self._states.total()
+        self._said = done
+        of = "" if self._total is None else f" of {self._total:,}"
+        self._say(f"{done:,}{of} done ({_states(self._states)})" if done else f"0{of} done")
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)  # noqa: T201 - this is what it is for
+
+
+def _states(states: Counter[str]) -> str:
+    return ", ".join(f"{number:,} {terminal(state)}" for state, number in states.most_common())
+
+
+def progress_for(stream: TextIO, *, quiet: bool = False) -> Progress:
+    """What suits `stream`: a bar on a terminal, lines elsewhere, nothing when `quiet`."""
+    if quiet:
+        return NoProgress()
+    return BarProgress(stream) if stream.isatty() else LineProgress(stream)

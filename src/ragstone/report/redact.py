@@ -1,0 +1,80 @@
+"""Known secrets taken out of everything that is written: GitHub masks them in logs, not in comments and artifacts."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+from urllib.parse import quote, quote_plus
+
+MASK = "***"
+
+_SHORTEST = 6
+"""Characters. What is shorter is no secret, and taking it out would garble ordinary text."""
+
+_BETWEEN = "[\u200b\\\\\n]*"  # what escaping and folding may have put between two characters
+
+T = TypeVar("T")
+
+
+class Redactor:
+    """Replaces `secrets` in any text, as they are and as base64, percent-encoded, JSON- or HTML-escaped text.
+
+    Lines of a secret of several lines are secrets each. Base64 is found at any offset, so also inside an encoded header.
+    Redact before rendering (`view`) where that is possible, since a report clips text; `__call__` is for the rest.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        found: dict[str, None] = {}
+        for secret in secrets:
+            for part in (secret.strip(), *(line.strip() for line in secret.splitlines())):
+                if len(part) >= _SHORTEST:
+                    found.update(dict.fromkeys(_forms(part)))
+        longest_first = sorted(found, key=len, reverse=True)
+        patterns = [_BETWEEN.join(map(re.escape, form)) for form in longest_first]
+        self._pattern = re.compile("|".join(patterns)) if patterns else None
+
+    def __repr__(self) -> str:
+        return "Redactor(…)"
+
+    def __call__(self, text: str) -> str:
+        """`text` without any secret."""
+        return self._pattern.sub(MASK, text) if self._pattern else text
+
+    def view(self, value: T) -> T:
+        """A copy of `value` (a view, or any tree of dataclasses, tuples, lists and mappings) without any secret."""
+        redacted: T = self._walk(value)
+        return redacted
+
+    def _walk(self, value: Any) -> Any:
+        if type(value) is str:
+            return self(value)
+        if isinstance(value, tuple | list):
+            return type(value)(self._walk(item) for item in value)
+        if isinstance(value, dict):
+            return {self._walk(key): self._walk(item) for key, item in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {field.name: self._walk(getattr(value, field.name)) for field in fields(value) if field.init}
+            return replace(value, **changed)
+        return value
+
+
+def _forms(secret: str) -> list[str]:
+    raw = secret.encode("utf-8", "surrogatepass")
+    forms = [secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], html.escape(secret)]
+    encoded = [quote(raw, safe=""), quote(raw), quote_plus(raw)]
+    forms += encoded
+    forms += [re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), form) for form in encoded]
+    for offset in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            # The first and last characters depend on the neighbours; what is left depends on the secret alone.
+            whole = encode(b"\0" * offset + raw).decode("ascii").rstrip("=")
+            start = (0, 2, 3)[offset]
+            end = len(whole) - (1 if (offset + len(raw)) % 3 else 0)
+            if end - start >= _SHORTEST:
+                forms.append(whole[start:end])
+    return forms

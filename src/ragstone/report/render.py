@@ -1,0 +1,52 @@
+"""One door to all formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from ragstone.errors import ConfigError, suggestion
+from ragstone.report.parts import ReportView
+
+Format = Literal["text", "md", "json", "junit", "html"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+MARKDOWN_LIMIT = 65_000
+"""Characters; GitHub takes 65,536 in a comment."""
+
+
+def render(
+    view: ReportView,
+    format: Format,
+    *,
+    limit: int = MARKDOWN_LIMIT,
+    template_dir: Path | None = None,
+) -> str:
+    """`view` as text, the same on every machine.
+
+    `limit` (characters) bounds Markdown, by dropping detail. `template_dir` may hold the user's ``report.md.j2``.
+    ``text`` is plain and 120 columns wide; `terminal.render_text` knows colour and width.
+    Raises ConfigError for an unknown format, or for a template that is wrong (file and line).
+    """
+    if format == "text":
+        from ragstone.report.terminal import render_text
+
+        return render_text(view)
+    if format == "md":
+        from ragstone.report.markdown import render_markdown
+
+        return render_markdown(view, limit=limit, template_dir=template_dir)
+    if format == "json":
+        from ragstone.report.document import render_json
+
+        return render_json(view)
+    if format == "junit":
+        from ragstone.report.junit import render_junit
+
+        return render_junit(view)
+    if format == "html":
+        from ragstone.report.html import render_html
+
+        return render_html(view)
+    raise ConfigError(f"unknown report format '{format}'.", mend=suggestion(format, FORMATS))

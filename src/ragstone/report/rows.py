@@ -1,0 +1,157 @@
+"""From the gate's checks to the rows of the report's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
+from ragstone.report import words
+from ragstone.report.parts import CheckRow, MetricRow
+from ragstone.run.scores import MetricScores, RunScores
+
+_SEVERITY = (
+    (Status.ERROR, Action.BLOCK),
+    (Status.FAIL, Action.BLOCK),
+    (Status.INCONCLUSIVE, Action.BLOCK),
+    (Status.ERROR, Action.WARN),
+    (Status.FAIL, Action.WARN),
+    (Status.INCONCLUSIVE, Action.WARN),
+    (Status.PASS, Action.BLOCK),
+    (Status.PASS, Action.WARN),
+)
+_METRIC_KINDS = (CheckKind.FLOOR, CheckKind.DROP)
+
+
+def severity(status: Status | None, action: Action | None) -> int:
+    """0 is what matters most; what no check asks about comes last."""
+    if status is None or action is None:
+        return len(_SEVERITY)
+    return _SEVERITY.index((status, action))
+
+
+def metric_rows(
+    checks: Sequence[Check],
+    current: RunScores,
+    baseline: RunScores | None,
+    comparability: Comparability | None,
+    grades: Mapping[str, str],
+) -> tuple[MetricRow, ...]:
+    """One row for each metric and slice that is checked, then the metrics that are only measured.
+
+    Whole-run rows come before slices, each in the order of the checks.
+    """
+    found: dict[tuple[str, str | None], list[Check]] = {}
+    for check in checks:
+        if check.kind in _METRIC_KINDS and check.metric is not None:
+            found.setdefault((check.metric, check.slice), []).append(check)
+    for metric, scores in current.metrics.items():
+        if scores.values or scores.failed:
+            found.setdefault((metric, None), [])
+    keys = sorted(found, key=lambda key: key[1] is not None)
+    comparable = comparability.metrics if comparability is not None and comparability.comparable else ()
+    return tuple(
+        _metric_row(
+            metric,
+            slice_,
+            found[metric, slice_],
+            current.metrics.get(metric, MetricScores(values={})),
+            baseline.metrics.get(metric) if baseline is not None and metric in comparable else None,
+            grades.get(metric),
+        )
+        for metric, slice_ in keys
+    )
+
+
+def _metric_row(
+    metric: str,
+    slice_: str | None,
+    checks: Sequence[Check],
+    scores: MetricScores,
+    baseline: MetricScores | None,
+    grade: str | None,
+) -> MetricRow:
+    floor = next((check for check in checks if check.kind is CheckKind.FLOOR), None)
+    drop = next((check for check in checks if check.kind is CheckKind.DROP), None)
+    deciding = min(checks, key=lambda check: severity(check.status, check.action), default=None)
+    values = scores.values
+    score = floor.estimate if floor and floor.estimate is not None else None
+    if score is None and slice_ is None:
+        score = sum(values.values()) / len(values) if values else None
+    elif score is None and drop is not None:
+        score = drop.current
+    return MetricRow(
+        metric=metric,
+        title=words.metric_title(metric),
+        slice=slice_,
+        score=score,
+        interval=floor.interval if floor else None,
+        change=drop.estimate if drop else _plain_change(values, baseline) if slice_ is None else None,
+        change_interval=drop.interval if drop else None,
+        floor=floor.threshold if floor else None,
+        max_drop=None if drop is None or drop.threshold is None else abs(drop.threshold),
+        status=deciding.status if deciding else None,
+        action=deciding.action if deciding else None,
+        state=metric_state(deciding),
+        deciding=deciding,
+        n=(floor or drop).n if floor or drop else len(values),  # type: ignore[union-attr]
+        not_applicable=len(scores.not_applicable) if slice_ is None else 0,
+        failed=len(scores.failed) if slice_ is None else 0,
+        grade=grade,
+    )
+
+
+def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) -> float | None:
+    if baseline is None:
+        return None
+    pairs = [values[key] - baseline.values[key] for key in values if key in baseline.values]
+    return sum(pairs) / len(pairs) if pairs else None
+
+
+def metric_state(check: Check | None) -> str:
+    """A few words: ``pass``, ``below its floor``, ``dropped``, ``can't tell: needs about 40 more``."""
+    if check is None:
+        return "not gated"
+    if check.status is Status.FAIL:
+        text = "below its floor" if check.kind is CheckKind.FLOOR else "dropped too far"
+        return text if check.action is Action.BLOCK else f"{text} (warning)"
+    if check.status is Status.INCONCLUSIVE:
+        more = f", about {check.n_more:,} more samples would tell" if check.n_more else ""
+        return f"{'floor' if check.kind is CheckKind.FLOOR else 'drop'} unclear{more}"
+    return "pass" if check.status is Status.PASS else "error"
+
+
+def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
+    """The checks that are not about a metric's floor or drop, what matters most first."""
+    rest = [check for check in checks if check.kind not in _METRIC_KINDS or check.metric is None]
+    return tuple(
+        CheckRow(title=check_title(check), found=_found(check), wanted=_wanted(check), check=check)
+        for check in sorted(rest, key=lambda check: severity(check.status, check.action))
+    )
+
+
+def check_title(check: Check) -> str:
+    """``Coverage``, ``Floor: Faithfulness (lang:de)``."""
+    title = words.CHECK_TITLES[check.kind]
+    if check.metric is not None:
+        title = f"{title}: {words.metric_title(check.metric)}"
+    return f"{title} ({check.slice})" if check.slice is not None else title
+
+
+def _found(check: Check) -> str:
+    if check.kind in (CheckKind.COVERAGE, CheckKind.ERROR_RATE):
+        return words.percent(check.estimate)
+    if check.kind is CheckKind.LATENCY:
+        return words.seconds(check.estimate)
+    return words.score(check.estimate)
+
+
+def _wanted(check: Check) -> str:
+    if check.threshold is None:
+        return ""
+    if check.kind is CheckKind.COVERAGE:
+        return f"at least {words.percent(check.threshold)}"
+    if check.kind is CheckKind.ERROR_RATE:
+        return f"at most {words.percent(check.threshold)}"
+    if check.kind is CheckKind.LATENCY:
+        return f"at most {words.seconds(check.threshold)}"
+    return f"at least {words.bound(check.threshold)}"

@@ -1,0 +1,235 @@
+"""From scores and records to the samples that a report names."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ragstone.gate.verdict import Regression
+from ragstone.golden.sample import Origin
+from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
+from ragstone.metrics.score import Scored
+from ragstone.report import words
+from ragstone.report.parts import (
+    BadStatement,
+    Cell,
+    Differences,
+    FailedSample,
+    FailureGroup,
+    MetricChange,
+    SampleRow,
+    WorstSample,
+)
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+ToUrl = Callable[[Origin], str | None]
+
+SAMPLE_ROWS = 2000
+"""How many samples the table of samples holds at most; the worst stay."""
+
+_BINS = 40
+
+
+def worst_samples(
+    regressions: Sequence[Regression],
+    current: RunScores,
+    details: Mapping[str, SampleRecord],
+    baseline_details: Mapping[str, SampleRecord],
+    url: ToUrl,
+) -> tuple[WorstSample, ...]:
+    """One entry for each sample in `regressions`, in their order, all its metrics together."""
+    by_sample: dict[str, list[Regression]] = {}
+    for regression in regressions:
+        by_sample.setdefault(regression.sample_id, []).append(regression)
+    return tuple(
+        _worst(sample_id, found, current.samples.get(sample_id, SampleFacts()), details, baseline_details, url)
+        for sample_id, found in by_sample.items()
+    )
+
+
+def _worst(
+    sample_id: str,
+    regressions: Iterable[Regression],
+    facts: SampleFacts,
+    details: Mapping[str, SampleRecord],
+    baseline_details: Mapping[str, SampleRecord],
+    url: ToUrl,
+) -> WorstSample:
+    record = details.get(sample_id)
+    before = baseline_details.get(sample_id)
+    changes = tuple(
+        MetricChange(
+            metric=regression.metric,
+            title=words.metric_title(regression.metric),
+            current=regression.current,
+            baseline=regression.baseline,
+            note=_note(record, regression.metric),
+        )
+        for regression in regressions
+    )
+    shared = {
+        "id": sample_id,
+        "changes": changes,
+        "origin": facts.origin,
+        "url": url(facts.origin) if facts.origin else None,
+        "tags": facts.tags,
+    }
+    if record is None:
+        return WorstSample(question=facts.question, **shared)  # type: ignore[arg-type]
+    judged = record.judgements[0] if record.judgements else Judgements()
+    use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
+    return WorstSample(
+        question=record.sample.question or facts.question,
+        answer=record.response.answer,
+        baseline_answer=before.response.answer if before is not None else None,
+        reference=record.sample.reference,
+        unsupported=_unsupported(judged),
+        missing=_missing(use),
+        contexts=len(record.response.contexts),
+        useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
+        detailed=True,
+        **shared,  # type: ignore[arg-type]
+    )
+
+
+def _note(record: SampleRecord | None, metric: str) -> str | None:
+    score = record.scores.get(metric) if record is not None else None
+    return score.note if isinstance(score, Scored) else None
+
+
+def _unsupported(judged: Judgements) -> tuple[BadStatement, ...]:
+    if not isinstance(judged.statements, StatementList) or not isinstance(judged.support, SupportTable):
+        return ()
+    texts = {statement.id: statement.text for statement in judged.statements.statements}
+    bad = [support for support in judged.support.supports if support.verdict is not Verdict.SUPPORTED]
+    bad.sort(key=lambda support: support.verdict is not Verdict.CONTRADICTED)
+    return tuple(
+        BadStatement(
+            texts.get(support.statement_id, support.statement_id),
+            "contradicted" if support.verdict is Verdict.CONTRADICTED else "unsupported",
+        )
+        for support in bad
+    )
+
+
+def _missing(use: ContextUse | None) -> tuple[str, ...]:
+    if use is None:
+        return ()
+    texts = {statement.id: statement.text for statement in use.reference_statements}
+    return tuple(
+        texts.get(support.statement_id, support.statement_id)
+        for support in use.attributions
+        if support.verdict is not Verdict.SUPPORTED
+    )
+
+
+def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
+    """Failed samples by reason, the system's first, then the larger groups first."""
+    found: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    for sample_id, reason in current.system.failures.items():
+        found.setdefault(("system", reason), ({}, {}))[1][sample_id] = None
+    for metric, scores in current.metrics.items():
+        for sample_id, failure in scores.failed.items():
+            if failure.by == "system" and sample_id in current.system.failures:
+                continue
+            metrics, samples = found.setdefault((failure.by, failure.reason), ({}, {}))
+            metrics[words.metric_title(metric)] = None
+            samples[sample_id] = None
+    order = sorted(found.items(), key=lambda item: (item[0][0] != "system", -len(item[1][1])))
+    return tuple(
+        FailureGroup(
+            by="system" if by == "system" else "judge",
+            reason=reason,
+            metrics=tuple(metrics),
+            samples=tuple(_failed_sample(sample_id, current, url) for sample_id in samples),
+        )
+        for (by, reason), (metrics, samples) in order
+    )
+
+
+def _failed_sample(sample_id: str, current: RunScores, url: ToUrl) -> FailedSample:
+    origin = current.samples.get(sample_id, SampleFacts()).origin
+    return FailedSample(id=sample_id, origin=origin, url=url(origin) if origin else None)
+
+
+def differences(current: RunScores, baseline: RunScores, metrics: Iterable[str]) -> tuple[Differences, ...]:
+    """The distribution of paired differences of each of `metrics`, over the samples that both runs scored."""
+    found = []
+    for metric in metrics:
+        now, then = current.metrics.get(metric), baseline.metrics.get(metric)
+        if now is None or then is None:
+            continue
+        deltas = np.array([now.values[key] - then.values[key] for key in now.values if key in then.values])
+        if not deltas.size:
+            continue
+        moved = deltas[deltas != 0]
+        counts, edges = np.histogram(moved, bins=_BINS, range=(-1.0, 1.0))
+        found.append(
+            Differences(
+                metric=metric,
+                title=words.metric_title(metric),
+                edges=tuple(float(edge) for edge in edges),
+                counts=tuple(int(number) for number in counts),
+                worse=int((deltas < 0).sum()),
+                same=int((deltas == 0).sum()),
+                better=int((deltas > 0).sum()),
+            )
+        )
+    return tuple(found)
+
+
+def sample_rows(
+    current: RunScores, baseline: RunScores | None, metrics: Sequence[str], url: ToUrl
+) -> tuple[SampleRow, ...]:
+    """At most SAMPLE_ROWS samples, those that failed or got worst first, then the lowest scores."""
+    then = baseline.metrics if baseline is not None else {}
+
+    def badness(sample_id: str) -> tuple[bool, float, float]:
+        failed = sample_id in current.system.failures
+        changes, values = [0.0], [1.0]
+        for metric in metrics:
+            scores = current.metrics.get(metric)
+            value = scores.values.get(sample_id) if scores else None
+            if value is None:
+                failed = failed or bool(scores and sample_id in scores.failed)
+                continue
+            values.append(value)
+            before = then[metric].values.get(sample_id) if metric in then else None
+            changes.append(0.0 if before is None else value - before)
+        return (not failed, min(changes), min(values))
+
+    chosen = heapq.nsmallest(SAMPLE_ROWS, current.samples, key=badness)
+    return tuple(_sample_row(sample_id, current, then, metrics, url) for sample_id in chosen)
+
+
+def _sample_row(
+    sample_id: str, current: RunScores, then: Mapping[str, MetricScores], metrics: Sequence[str], url: ToUrl
+) -> SampleRow:
+    facts = current.samples[sample_id]
+    return SampleRow(
+        id=sample_id,
+        question=facts.question,
+        tags=facts.tags,
+        origin=facts.origin,
+        url=url(facts.origin) if facts.origin else None,
+        cells=tuple(_cell(sample_id, current.metrics.get(metric), then.get(metric)) for metric in metrics),
+        latency_s=current.system.latencies_s.get(sample_id),
+        failure=current.system.failures.get(sample_id),
+    )
+
+
+def _cell(sample_id: str, scores: MetricScores | None, then: MetricScores | None) -> Cell:
+    if scores is None:
+        return Cell(None, None, "absent")
+    if sample_id in scores.values:
+        value = scores.values[sample_id]
+        before = then.values.get(sample_id) if then is not None else None
+        return Cell(value, None if before is None else value - before, "scored")
+    if sample_id in scores.failed:
+        return Cell(None, None, "failed", scores.failed[sample_id].reason)
+    if sample_id in scores.not_applicable:
+        return Cell(None, None, "not_applicable", scores.not_applicable[sample_id])
+    return Cell(None, None, "absent")

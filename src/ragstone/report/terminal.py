@@ -1,0 +1,195 @@
+"""The report for a terminal or a log: the verdict, one table, what got worse."""
+
+from __future__ import annotations
+
+import io
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ragstone.gate.verdict import Status
+from ragstone.report import words
+from ragstone.report.escape import clip, terminal
+from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
+from ragstone.report.picture import Scale
+
+_STYLES = {
+    "pass": "green",
+    "fail": "bold red",
+    "warn": "yellow",
+    "inconclusive": "yellow",
+    "error": "bold magenta",
+    "not gated": "dim",
+}
+_MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error": "✘", "not gated": "·"}
+_WORST = 5
+_STATEMENTS = 3
+_GROUPS = 8
+_IDS = 5
+_PICTURE_WIDTH = 110
+
+
+def render_text(view: ReportView, *, width: int = 120, colour: bool = False) -> str:
+    """The report in lines of at most `width` columns; `colour` adds ANSI styles and nothing else."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=max(width, 40),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    for part in _parts(view, console.width):
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
+
+
+def _text(text: str, style: str = "", length: int = 600) -> Text:
+    return Text(clip(terminal(text), length), style=style)
+
+
+def _parts(view: ReportView, width: int) -> list[RenderableType]:
+    style = _STYLES[str(view.status)]
+    parts: list[RenderableType] = [
+        Text.assemble(
+            (f"{_MARKS[str(view.status)]} {words.STATUS_TITLES[view.status].upper()}", style),
+            ("  ", ""),
+            (clip(terminal(view.title), 80), "bold"),
+        ),
+        _text(view.reason),
+    ]
+    if view.attribution is not None:
+        look = (
+            f"Look at {view.attribution.side} first: " if view.attribution.side in ("retrieval", "generation") else ""
+        )
+        parts.append(_text(look + view.attribution.reason))
+    if view.metrics:
+        parts.append(_metric_table(view.metrics, width))
+    parts += _facts(view)
+    parts += _worst(view.worst)
+    parts += _failures(view.failures)
+    parts += _about(view)
+    return parts
+
+
+def _metric_table(rows: tuple[MetricRow, ...], width: int) -> Table:
+    draw = width >= _PICTURE_WIDTH
+    scale = Scale.for_checks(row.deciding for row in rows if row.deciding)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), expand=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("Metric", overflow="fold")
+    table.add_column("Score", no_wrap=True)
+    if draw:
+        table.add_column("against threshold", no_wrap=True)
+    table.add_column("Change", no_wrap=True)
+    table.add_column("Threshold", overflow="fold")
+    table.add_column("State", overflow="fold")
+    for row in rows:
+        table.add_row(*_cells(row, scale, draw))
+    return table
+
+
+def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
+    word = words.status_word(row.status, row.action)
+    ends = [row.interval.low, row.interval.high] if row.interval else []
+    digits = words.digits_for(row.floor, [row.score, *ends])
+    drop_ends = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
+    drop_digits = words.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *drop_ends])
+    thresholds = [] if row.floor is None else [f"≥ {words.bound(row.floor)}"]
+    if row.max_drop is not None:
+        thresholds.append(f"drop ≤ {words.bound(row.max_drop)}")
+    name = row.title if row.slice is None else f"{row.title} · {row.slice}"
+    cells: list[RenderableType] = [
+        Text(_MARKS[word], style=_STYLES[word]),
+        _text(name, length=120),
+        Text(f"{words.score(row.score, digits)} {words.interval(row.interval, digits)}".strip()),
+    ]
+    if draw:
+        cells.append(Text(scale.draw(row.deciding) if row.deciding else "", style=_STYLES[word]))
+    change = words.change(row.change, drop_digits)
+    cells.append(Text(f"{change} {words.interval(row.change_interval, drop_digits, signed=True)}".strip()))
+    return [*cells, Text("\n".join(thresholds)), _text(row.state, _STYLES[word])]
+
+
+def _facts(view: ReportView) -> list[RenderableType]:
+    lines: list[RenderableType] = [Text("")]
+    for row in view.checks:
+        word = words.status_word(row.check.status, row.check.action)
+        said = row.check.reason if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
+        lines.append(
+            Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(terminal(f"{row.title}: {said}"), 600), ""))
+        )
+    if view.judge is not None and view.judge.offline:
+        grades = ", ".join(f"{words.metric_title(name)} {grade}" for name, grade in view.judge.grades)
+        tail = f" Measured reliability: {grades}." if grades else ""
+        lines.append(
+            _text(f"! Scored by the {view.judge.label}: word overlap, no language model.{tail}", style="yellow")
+        )
+    notes = (*(view.comparison.notes if view.comparison is not None else ()), *view.notes)
+    lines += [_text(f"- {note}") for note in notes]
+    return lines
+
+
+def _worst(samples: tuple[WorstSample, ...]) -> list[RenderableType]:
+    if not samples:
+        return []
+    parts: list[RenderableType] = [Text(""), Text("What got worse", style="bold")]
+    parts += [Padding(_sample(sample), (0, 0, 0, 2)) for sample in samples[:_WORST]]
+    if len(samples) > _WORST:
+        parts.append(Text(f"  and {len(samples) - _WORST} more; --format html shows all of them"))
+    return parts
+
+
+def _sample(sample: WorstSample) -> Group:
+    head = Text(clip(terminal(sample.id), 80), style="bold")
+    if sample.origin is not None:
+        head.append(f"  {clip(terminal(str(sample.origin)), 160)}", style="not bold dim")
+    lines: list[RenderableType] = [head, _text(sample.question, length=300)]
+    for change in sample.changes:
+        before = "" if change.baseline is None else f"{words.score(change.baseline)} → "
+        note = f" ({change.note})" if change.note else ""
+        lines.append(_text(f"{change.title}: {before}{words.score(change.current)}{note}"))
+    for bad in sample.unsupported[:_STATEMENTS]:
+        said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
+        lines.append(_text(f"- {said}: {bad.text}", "red", 400))
+    lines += [_text(f"- missing, no context holds it: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
+    return Group(*lines, Text(""))
+
+
+def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
+    if not groups:
+        return []
+    lines: list[RenderableType] = [Text(""), Text("Samples without a score", style="bold")]
+    for group in groups[:_GROUPS]:
+        who = "the system under test" if group.by == "system" else "the judge"
+        ids = ", ".join(sample.id for sample in group.samples[:_IDS])
+        more = f" and {len(group.samples) - _IDS} more" if len(group.samples) > _IDS else ""
+        count = words.count(len(group.samples), "sample")
+        lines.append(_text(f"  {who} failed on {count}: {group.reason} ({ids}{more})"))
+    if len(groups) > _GROUPS:
+        lines.append(Text(f"  and {len(groups) - _GROUPS} more reasons"))
+    return lines
+
+
+def _about(view: ReportView) -> list[RenderableType]:
+    facts = [words.count(view.run.samples, "sample")]
+    if view.judge is not None:
+        facts.append(f"judge: {view.judge.label}")
+    if view.cost is not None:
+        cached = f", {view.cost.cached_calls:,} from the cache" if view.cost.cached_calls else ""
+        facts.append(f"{words.count(view.cost.calls, 'call')}{cached}, {words.dollars(view.cost.usd)}")
+    if view.run.wall_s:
+        facts.append(words.seconds(view.run.wall_s))
+    if view.comparison is not None and view.comparison.label is not None:
+        facts.append(f"compared with {view.comparison.label}")
+    lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
+    if not view.passed and view.reproduce:
+        lines.append(_text("Repeat with: " + " && ".join(view.reproduce), "dim", 2000))
+    return lines

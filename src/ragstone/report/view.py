@@ -1,0 +1,147 @@
+"""One view model for all reports: what a reader wants to know, in the order in which he wants to know it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ragstone.gate.verdict import GateVerdict
+from ragstone.report.parts import Comparison, CostFacts, JudgeFacts, Links, ReportView, RunFacts
+from ragstone.report.reliability import offline_grades
+from ragstone.report.rows import check_rows, metric_rows
+from ragstone.report.samples import differences, failure_groups, sample_rows, worst_samples
+from ragstone.run.manifest import Manifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores
+
+__all__ = ["Links", "ReportView", "build_view"]
+
+_NO_RECORDS: Mapping[str, SampleRecord] = MappingProxyType({})
+
+
+def build_view(
+    verdict: GateVerdict,
+    current: RunScores,
+    baseline: RunScores | None = None,
+    details: Mapping[str, SampleRecord] = _NO_RECORDS,
+    *,
+    baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
+    links: Links | None = None,
+    title: str = "Ragstone",
+) -> ReportView:
+    """Gather everything a report shows.
+
+    `details` and `baseline_details` hold the records of the samples in `verdict.regressions`, by id; samples without
+    one are shown without answer and statements. `links` makes places clickable. Pure; strings stay as they are.
+    """
+    links = links or Links()
+    judge = _judge(current)
+    grades = dict(judge.grades) if judge else {}
+    comparable = verdict.comparability is not None and verdict.comparability.comparable
+    compared = baseline if comparable else None
+    names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
+    shared = verdict.comparability.metrics if verdict.comparability is not None else ()
+    return ReportView(
+        title=title,
+        status=verdict.status,
+        passed=verdict.passed,
+        exit_code=verdict.exit_code,
+        reason=verdict.reason,
+        run=_run(current),
+        metrics=metric_rows(verdict.checks, current, compared, verdict.comparability, grades),
+        checks=check_rows(verdict.checks),
+        all_checks=verdict.checks,
+        attribution=verdict.attribution,
+        worst=worst_samples(verdict.regressions, current, details, baseline_details, links.origin),
+        failures=failure_groups(current, links.origin),
+        comparison=_comparison(verdict, baseline, links),
+        judge=judge,
+        cost=_cost(current),
+        notes=verdict.notes,
+        reproduce=_reproduce(current.manifest, baseline),
+        differences=differences(current, compared, [name for name in names if name in shared]) if compared else (),
+        sample_metrics=names,
+        samples=sample_rows(current, compared, names, links.origin),
+        samples_total=len(current.samples),
+        run_url=links.run,
+        artifact_url=links.artifact,
+    )
+
+
+def _run(current: RunScores) -> RunFacts:
+    manifest = current.manifest
+    if manifest is None:
+        return RunFacts(label=current.label, samples=len(current.samples))
+    return RunFacts(
+        label=current.label,
+        samples=len(current.samples),
+        entrypoint=manifest.system.entrypoint,
+        commit=manifest.system.commit,
+        golden_files=manifest.golden.files,
+        created_at=manifest.created_at,
+        ragstone_version=manifest.ragstone_version,
+        wall_s=manifest.wall_s,
+        repeats=manifest.repeats,
+        state=manifest.state,
+        stop_reason=manifest.stop_reason,
+    )
+
+
+def _judge(current: RunScores) -> JudgeFacts | None:
+    if current.manifest is None:
+        return None
+    judge = current.manifest.judge
+    offline = judge.provider == "offline"
+    return JudgeFacts(
+        label=judge.label(),
+        offline=offline,
+        grades=tuple(offline_grades(current.metrics).items()) if offline else (),
+    )
+
+
+def _cost(current: RunScores) -> CostFacts | None:
+    if current.manifest is None:
+        return None
+    cost = current.manifest.cost
+    return CostFacts(
+        calls=cost.calls,
+        cached_calls=cost.cached_calls,
+        input_tokens=cost.input_tokens,
+        output_tokens=cost.output_tokens,
+        usd=cost.usd,
+    )
+
+
+def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> Comparison | None:
+    found = verdict.comparability
+    if found is None and baseline is None:
+        return None
+    manifest = baseline.manifest if baseline is not None else None
+    return Comparison(
+        label=baseline.label if baseline is not None else None,
+        comparable=found is not None and found.comparable,
+        paired=found.paired if found is not None else 0,
+        total=found.total if found is not None else 0,
+        notes=found.notes if found is not None else (),
+        commit=manifest.system.commit if manifest is not None else None,
+        url=links.baseline,
+    )
+
+
+def _reproduce(manifest: Manifest | None, baseline: RunScores | None) -> tuple[str, ...]:
+    """Shell lines that make this run again; none for plain score files."""
+    if manifest is None:
+        return ()
+    lines = []
+    if manifest.system.commit:
+        lines.append(shlex.join(["git", "checkout", manifest.system.commit]))
+    command = ["ragstone", "gate", "--entrypoint", manifest.system.entrypoint]
+    for file in manifest.golden.files:
+        command += ["--golden", file]
+    judge = manifest.judge
+    command += ["--judge", judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"]
+    if baseline is not None and baseline.manifest is not None:
+        command += ["--baseline", baseline.label]
+    lines.append(shlex.join(command))
+    return tuple(lines)

@@ -1,0 +1,341 @@
+"""A small run of a help-desk system, and the verdicts it can get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from ragstone.gate.verdict import (
+    Action,
+    Attribution,
+    Check,
+    CheckKind,
+    Comparability,
+    GateVerdict,
+    Interval,
+    Regression,
+    Side,
+    Status,
+)
+from ragstone.golden.sample import Origin, Sample
+from ragstone.judge.judgements import (
+    ContextUse,
+    ContextUsefulness,
+    Judgements,
+    Statement,
+    StatementList,
+    Support,
+    SupportTable,
+    Verdict,
+)
+from ragstone.metrics.score import Failed, Scored
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.view import build_view
+from ragstone.run.manifest import Cost, Counts, GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.system.response import Context, Response
+
+QUESTIONS = (
+    "Which port does the gateway listen on by default?",
+    "How long is a session token valid?",
+    "Can I restore a deleted workspace?",
+    "Who may approve a production deploy?",
+    "What does error E-1042 mean?",
+    "How do I rotate the signing key?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The places where foreign text can stand; the defaults are harmless."""
+
+    id: str = "port-default"
+    question: str = QUESTIONS[0]
+    answer: str = "The gateway listens on port 8080. It also opens port 9090 for metrics."
+    statement: str = "The gateway listens on port 8080."
+    missing: str = "The gateway listens on port 8443."
+    reference: str = "The gateway listens on port 8443 by default."
+    file: str = "golden/helpdesk.jsonl"
+    tag: str = "network"
+    metric: str = "tone"
+    reason: str = "the judge refused: content filter"
+    system_reason: str = "TimeoutError: no answer after 60 s"
+    gate_reason: str = "Faithfulness dropped by 0.09, more than the 0.02 allowed."
+    label: str = "ragstone-run"
+    entrypoint: str = "python:helpdesk.rag:answer"
+    slice: str = "lang:de"
+    note: str = "Golden set changed: compared on 48 of 60 samples."
+
+
+def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -> Manifest:
+    judge = (
+        JudgeManifest(provider="offline", model="lexical", version="1")
+        if offline
+        else JudgeManifest(provider="openai", model="gpt-x-mini", version="a1b2")
+    )
+    return Manifest(
+        ragstone_version="0.1.0",
+        state="finished",
+        created_at="2026-11-21T09:00:00+00:00",
+        golden=GoldenManifest(files=(text.file,), content_hash="f" * 64, samples=60),
+        judge=judge,
+        system=SystemManifest(entrypoint=text.entrypoint, commit="3f2c1e9a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e"),
+        metrics={"faithfulness": "1", "context_recall": "1", "answer_relevancy": "1", "context_precision": "1"},
+        counts=Counts(scored=58, partly_failed=1, system_failed=1),
+        cost=Cost(calls=24, cached_calls=212, input_tokens=81_204, output_tokens=6_112, usd=usd),
+        wall_s=83.2,
+    )
+
+
+def sample_id(number: int, text: Text) -> str:
+    return text.id if number == 0 else f"q-{number:03d}"
+
+
+def run_scores(text: Text, *, shift: float = 0.0, offline: bool = False, label: str | None = None) -> RunScores:
+    """Sixty samples: every third is lower by `shift`; one failed by the judge, one by the system."""
+    ids = [sample_id(number, text) for number in range(60)]
+    metrics = {}
+    for offset, metric in enumerate(
+        ("faithfulness", "answer_relevancy", "context_recall", "context_precision", text.metric)
+    ):
+        values = {}
+        for number, key in enumerate(ids[:58]):
+            value = (0.5, 1.0, 0.75, 1.0, 1.0, 0.8)[(number * 7 + offset) % 6]
+            values[key] = round(max(0.0, value - (shift if number % 3 == 0 else 0.0)), 4)
+        metrics[metric] = MetricScores(
+            values=values,
+            failed={ids[58]: Failed("judge", text.reason), ids[59]: Failed("system", text.system_reason)},
+            version="1",
+        )
+    return RunScores(
+        label=label or text.label,
+        metrics=metrics,
+        samples={
+            key: SampleFacts(
+                question=text.question if number == 0 else QUESTIONS[number % 6],
+                tags=(text.tag,) if number % 2 == 0 else (),
+                origin=Origin(text.file, number + 1),
+            )
+            for number, key in enumerate(ids)
+        },
+        system=SystemFacts(
+            latencies_s={key: 0.4 + number / 100 for number, key in enumerate(ids)},
+            failures={ids[59]: text.system_reason},
+        ),
+        manifest=manifest(text, offline=offline),
+    )
+
+
+def record(text: Text) -> SampleRecord:
+    statements = (Statement("s1", text.statement), Statement("s2", "Port 9090 serves metrics."))
+    return SampleRecord(
+        sample=Sample(
+            id=text.id, question=text.question, reference=text.reference, origin=Origin(text.file, 1), tags=(text.tag,)
+        ),
+        response=Response(text.id, answer=text.answer, contexts=(Context("Metrics are on port 9090."), Context("…"))),
+        judgements=(
+            Judgements(
+                statements=StatementList(statements, abstains=False),
+                support=SupportTable((Support("s1", Verdict.CONTRADICTED), Support("s2", Verdict.SUPPORTED, ("c1",)))),
+                context_use=ContextUse(
+                    contexts=(ContextUsefulness("c1", True), ContextUsefulness("c2", False)),
+                    against_reference=True,
+                    reference_statements=(Statement("r1", text.missing),),
+                    attributions=(Support("r1", Verdict.UNSUPPORTED),),
+                ),
+            ),
+        ),
+        scores={"faithfulness": Scored(0.5), "context_recall": Scored(0.0, note="no context holds it")},
+    )
+
+
+def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
+    boot = "paired bootstrap"
+    bad = status is Status.FAIL
+    unclear = status is Status.INCONCLUSIVE
+    floor_low, floor = (0.79, 0.84) if unclear else (0.88, 0.91)
+    drop, low, high = (-0.09, -0.13, -0.05) if bad else (-0.015, -0.045, 0.015) if unclear else (0.0, -0.01, 0.01)
+    return (
+        Check(
+            name="faithfulness floor",
+            kind=CheckKind.FLOOR,
+            status=Status.INCONCLUSIVE if unclear else Status.PASS,
+            action=Action.BLOCK,
+            reason="Faithfulness is at least 0.85." if not unclear else "Faithfulness may be above or below 0.85.",
+            metric="faithfulness",
+            estimate=floor,
+            interval=Interval(floor_low, floor + 0.05, 0.95, "expanded percentile bootstrap"),
+            threshold=0.85,
+            n=58,
+            n_more=140 if unclear else None,
+        ),
+        Check(
+            name="faithfulness drop",
+            kind=CheckKind.DROP,
+            status=status if status is not Status.ERROR else Status.PASS,
+            action=Action.BLOCK,
+            reason=text.gate_reason,
+            metric="faithfulness",
+            estimate=drop,
+            interval=Interval(low, high, 0.95, boot),
+            threshold=-0.02,
+            current=0.80,
+            baseline=0.89,
+            n=48,
+            n_more=55 if unclear else None,
+            detectable_drop=0.035,
+        ),
+        Check(
+            name="answer_relevancy floor",
+            kind=CheckKind.FLOOR,
+            status=Status.PASS,
+            action=Action.BLOCK,
+            reason="Answer relevancy is at least 0.75.",
+            metric="answer_relevancy",
+            estimate=0.84,
+            interval=Interval(0.80, 0.88, 0.95, boot),
+            threshold=0.75,
+            n=58,
+        ),
+        Check(
+            name="context_recall floor",
+            kind=CheckKind.FLOOR,
+            status=Status.FAIL if bad else Status.PASS,
+            action=Action.BLOCK,
+            reason="Context recall is below 0.80." if bad else "Context recall is at least 0.80.",
+            metric="context_recall",
+            estimate=0.71 if bad else 0.86,
+            interval=Interval(0.65, 0.77, 0.95, boot) if bad else Interval(0.82, 0.90, 0.95, boot),
+            threshold=0.80,
+            n=58,
+        ),
+        Check(
+            name="context_precision floor",
+            kind=CheckKind.FLOOR,
+            status=Status.PASS,
+            action=Action.WARN,
+            reason="Context precision is at least 0.70.",
+            metric="context_precision",
+            estimate=0.83,
+            interval=Interval(0.77, 0.88, 0.95, boot),
+            threshold=0.70,
+            n=58,
+        ),
+        Check(
+            name=f"faithfulness floor {text.slice}",
+            kind=CheckKind.FLOOR,
+            status=Status.FAIL if bad else Status.PASS,
+            action=Action.WARN,
+            reason="Faithfulness of the slice is below 0.80." if bad else "Faithfulness of the slice is fine.",
+            metric="faithfulness",
+            slice=text.slice,
+            estimate=0.62 if bad else 0.9,
+            interval=Interval(0.48, 0.75, 0.95, boot) if bad else Interval(0.82, 0.97, 0.95, boot),
+            threshold=0.80,
+            n=14,
+        ),
+        Check(
+            name="coverage",
+            kind=CheckKind.COVERAGE,
+            status=Status.ERROR if status is Status.ERROR else Status.PASS,
+            action=Action.BLOCK,
+            reason="Only 58 of 60 samples could be scored (96.7 %); the policy wants 98 %."
+            if status is Status.ERROR
+            else "58 of 60 samples could be scored.",
+            estimate=58 / 60,
+            threshold=0.98 if status is Status.ERROR else 0.95,
+            n=60,
+        ),
+        Check(
+            name="latency p95",
+            kind=CheckKind.LATENCY,
+            status=Status.PASS,
+            action=Action.WARN,
+            reason="95 % of the answers took at most 0.96 s.",
+            estimate=0.96,
+            threshold=2.0,
+            n=59,
+        ),
+    )
+
+
+REASONS = {
+    Status.PASS: "All 8 checks pass.",
+    Status.FAIL: "Faithfulness dropped by 0.09 (0.02 allowed), and context recall is below its floor of 0.80.",
+    Status.INCONCLUSIVE: "Faithfulness can't be told from its floor: about 140 more samples would settle it.",
+    Status.ERROR: "Only 58 of 60 samples could be scored; the policy wants 98 %.",
+}
+
+
+def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdict:
+    found = checks(text, status=status)
+    if first_run:
+        found = tuple(check for check in found if check.kind is not CheckKind.DROP)
+    names = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", text.metric)
+    return GateVerdict(
+        status=status,
+        reason=REASONS[status] if text == Text() else text.gate_reason,
+        checks=found,
+        comparability=Comparability(False, ("First run: no baseline to compare with.",), total=60)
+        if first_run
+        else Comparability(True, (text.note,), paired=48, total=60, metrics=names),
+        attribution=Attribution(
+            Side.RETRIEVAL, "context recall fell by 0.14 while answers stayed as faithful to what was retrieved."
+        )
+        if status is Status.FAIL
+        else None,
+        regressions=(
+            Regression(text.id, "faithfulness", 0.5, 1.0),
+            Regression(text.id, "context_recall", 0.0, 1.0),
+            *(Regression(sample_id(number, text), "faithfulness", 0.2, 0.8) for number in (3, 6, 9, 12)),
+        )
+        if status is Status.FAIL
+        else (),
+        notes=("The smallest drop this run can see is 0.035.",),
+    )
+
+
+def links(url: str = "https://github.com/acme/helpdesk/blob/3f2c1e9/{file}?plain=1#L{line}") -> Links:
+    return Links.from_pattern(url, run="https://github.com/acme/helpdesk/actions/runs/77")
+
+
+def view_of(
+    status: Status = Status.FAIL,
+    *,
+    text: Text = Text(),
+    first_run: bool = False,
+    offline: bool = False,
+    with_links: bool = True,
+    details: Mapping[str, SampleRecord] | None = None,
+) -> ReportView:
+    current = run_scores(text, shift=0.3 if status is Status.FAIL else 0.0, offline=offline)
+    baseline = None if first_run else run_scores(text, offline=offline, label="main@9d8c7b6")
+    found = record(text)
+    before = replace(found, response=replace(found.response, answer="The gateway listens on port 8443."))
+    return build_view(
+        verdict(text, status, first_run=first_run),
+        current,
+        baseline,
+        {text.id: found} if details is None else details,
+        baseline_details={text.id: before},
+        links=links() if with_links else None,
+        title="Ragstone",
+    )
+
+
+@pytest.fixture(scope="session")
+def make_view() -> Callable[..., ReportView]:
+    return view_of
+
+
+@pytest.fixture(scope="session")
+def make_text() -> type[Text]:
+    return Text
+
+
+@pytest.fixture(scope="session")
+def text_fields() -> tuple[str, ...]:
+    return tuple(Text.__dataclass_fields__)
