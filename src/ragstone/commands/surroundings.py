@@ -17,8 +17,9 @@ from ragstone.errors import Interrupted
 from ragstone.report.escape import terminal
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import progress_for
+from ragstone.report.redact import Redactor
 from ragstone.report.terminal import render_text
-from ragstone.run.redact import Redactor, secrets_in
+from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.run import Surroundings
 
 Result = TypeVar("Result")
@@ -30,7 +31,7 @@ def surroundings(settings: Settings) -> Surroundings:
         environ=os.environ,
         progress=progress_for(click.get_text_stream("stderr")),
         say=lambda line: click.echo(terminal(line), err=True),
-        redact=Redactor(secrets_in(os.environ, settings)),
+        redact=Redactor(known_secrets(os.environ, settings)),
     )
 
 

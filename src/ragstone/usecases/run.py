@@ -79,12 +79,13 @@ async def evaluate_run(
 ) -> RunDirectory:
     """Run the whole evaluation that `settings` describe and return its directory.
 
-    `judgements_from` is the cache of a trusted baseline, whose judgements are taken over. Raises RagstoneError of the class that failed; what was finished by then is saved and can be resumed.
+    `judgements_from` is the cache of a trusted baseline, whose judgements are taken over. Raises RagstoneError of the
+    class that failed; what was finished by then is saved and can be resumed.
     """
     golden = read_golden_set(settings)
     system = make_system(settings, around)
     cache = settings.path(settings.run.out) / CACHE
-    if judgements_from is not None and judgements_from.is_file() and not settings.judge.refresh:
+    if judgements_from is not None and not settings.judge.refresh:
         restore_judgements(judgements_from, cache)
     judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
     try:
@@ -96,7 +97,9 @@ async def evaluate_run(
 
 
 def restore_judgements(source: Path, cache: Path) -> None:
-    """Take the judgements of a trusted baseline over into this run's cache."""
+    """Take the judgements of a trusted baseline over into this run's cache, where it has any."""
+    if not source.is_file():
+        return
     cache.parent.mkdir(parents=True, exist_ok=True)
     with closing(JudgementCache(cache)) as taken:
         taken.restore_from(source)
