@@ -1,0 +1,50 @@
+"""`ragstone compare`: the decision alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="compare")
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("current", type=click.Path(path_type=Path))
+@click.option(
+    "--thresholds",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Policy  [default: thresholds.toml where there is one, else the defaults]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "md", "json"]),
+    default="text",
+    show_default=True,
+    help="Of the report.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything random.")
+def command(baseline: Path, current: Path, thresholds: Path | None, form: str, seed: int) -> int:
+    """Hold CURRENT against a policy and against BASELINE, and decide.
+
+    Each side is a run directory, or a plain score file that any evaluator can write: JSON Lines, or CSV with a header,
+    of id, metric, value (in [0, 1]) and, where samples belong together, group.
+
+    Exits with 0 pass · 1 fail · 2 usage or a bad file · 5 coverage too low · 6 baseline missing or not comparable ·
+    8 inconclusive where the policy says that blocks.
+
+    \b
+    Example:
+      ragstone compare baseline.csv current.csv --thresholds thresholds.toml
+    """
+    from ragstone.report.render import render
+    from ragstone.report.terminal import print_report
+    from ragstone.usecases.compare import compare, read_compare_policy
+
+    found = compare(baseline, current, read_compare_policy(thresholds), seed=seed)
+    if form == "md" or form == "json":
+        click.echo(render(found.view, "md" if form == "md" else "json"))
+    else:
+        print_report(found.view)
+    return found.verdict.exit_code

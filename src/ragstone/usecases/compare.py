@@ -1,0 +1,78 @@
+"""The decision alone: two runs, or two score files, and a policy in; a verdict out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.errors import BaselineError, ConfigError
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import POLICY_FILE, Policy, default_policy, load_policy
+from ragstone.gate.verdict import GateVerdict
+from ragstone.report.view import ReportView, build_view
+from ragstone.run.directory import RunDirectory
+from ragstone.run.record import SampleRecord
+from ragstone.run.score_files import read_score_file
+from ragstone.run.scores import RunScores
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison. `run` is None for a plain score file."""
+
+    scores: RunScores
+    run: RunDirectory | None = None
+
+    def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
+        """The records of `ids`, where there are records."""
+        return {} if self.run is None else self.run.find(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The verdict, and what a report shows of it."""
+
+    verdict: GateVerdict
+    view: ReportView
+
+
+def read_side(path: Path) -> Side:
+    """The scores in `path`: a run directory, or a score file (JSONL or CSV). Raises ConfigError."""
+    if path.is_dir():
+        run = RunDirectory.open(path)
+        return Side(run.scores(), run)
+    if not path.exists():
+        raise ConfigError(
+            f"there is no such file or directory: {path}",
+            mend="Give a run directory (`ragstone run --out DIR`), or a score file of id, metric, value.",
+        )
+    return Side(read_score_file(path))
+
+
+def read_compare_policy(thresholds: Path | None) -> Policy:
+    """The policy in `thresholds`, else in thresholds.toml beside us, else the defaults.
+
+    Metric names are checked against the scores, which may be another evaluator's.
+    """
+    if thresholds is not None:
+        return load_policy(thresholds, known_metrics=None)
+    beside = Path(POLICY_FILE)
+    return load_policy(beside, known_metrics=None) if beside.is_file() else default_policy()
+
+
+def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0) -> Compared:
+    """Compare `current` with `baseline`, each a run directory or a score file.
+
+    Raises BaselineError when the baseline can't be read, ConfigError when the current run can't.
+    """
+    now = read_side(current)
+    try:
+        then = read_side(baseline)
+    except ConfigError as error:
+        raise BaselineError(
+            f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
+        ) from None
+    verdict = decide_gate(now.scores, then.scores, policy, baseline_required=True, seed=seed)
+    ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))
+    view = build_view(verdict, now.scores, then.scores, now.find(ids), baseline_details=then.find(ids))
+    return Compared(verdict, view)
