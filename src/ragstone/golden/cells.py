@@ -86,7 +86,7 @@ def grades(value: object) -> dict[str, float]:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = _json(value)
     if isinstance(value, Mapping):
-        if not any(normal(str(key)) in ID_KEYS for key in value):
+        if not any(normal(str(key)) in ID_KEYS and isinstance(inner, str) for key, inner in value.items()):
             return {identifier(key): _grade(grade) for key, grade in value.items() if grade is not None}
         value = [value]
     found: dict[str, float] = {}

@@ -1,0 +1,83 @@
+"""`ragstone convert`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragstone.commands.options import CONFIG, settings_from
+from ragstone.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragstone.golden.sample import ColumnMapping
+
+
+@click.command(name="convert")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="File to write  [default: standard output]"
+)
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Read a field from this column; may be repeated. Comes before [golden.columns] of the config.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the output file.")
+@CONFIG
+def command(
+    files: tuple[str, ...], output: Path | None, columns: tuple[str, ...], force: bool, config: Path | None
+) -> None:
+    """Turn any golden set that Ragstone reads into native JSONL.
+
+    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV or Parquet. What was read from which column goes to standard
+    error.
+    """
+    from ragstone.usecases.convert import convert, write_conversion
+
+    mapped = dict(settings_from({"config": config}).golden.columns) | dict(_pair(column) for column in columns)
+    conversion = convert(files, root=Path(), columns=mapped)
+    for mapping, samples in conversion.sources():
+        _explain(mapping, samples)
+    if output is None or str(output) == "-":
+        stream = click.get_binary_stream("stdout")
+        for line in conversion.lines():
+            stream.write(f"{line}\n".encode())
+        stream.flush()
+        return
+    write_conversion(conversion, output, force=force)
+    _say(f"wrote {len(conversion.golden_set)} samples to {output}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    field, sign, column = text.partition("=")
+    if not sign:
+        raise ConfigError(f"--column {text}: FIELD=COLUMN is expected.", mend="For instance: --column question=frage")
+    return field.strip(), column.strip()
+
+
+def _explain(mapping: ColumnMapping, samples: int) -> None:
+    _say(f"{mapping.file}: {samples} sample{'' if samples == 1 else 's'} ({mapping.format})")
+    for field, column in mapping.columns.items():
+        _row(field, column)
+    if mapping.recorded:
+        _row("recorded, left out", ", ".join(f"{field} in {column}" for field, column in mapping.recorded.items()))
+    if mapping.ignored:
+        _row("ignored", ", ".join(name or "(a column without a name)" for name in mapping.ignored))
+    for note in mapping.notes:
+        _row("note", note)
+
+
+def _row(name: str, value: str) -> None:
+    from ragstone.report.escape import terminal
+
+    click.echo(f"  {name:<18}  {terminal(value)}", err=True)
+
+
+def _say(line: str) -> None:
+    from ragstone.report.escape import terminal
+
+    click.echo(terminal(line), err=True)

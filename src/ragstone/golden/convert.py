@@ -1,0 +1,31 @@
+"""The native format: samples as JSON Lines, one object a line, only what is set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from ragstone.golden.sample import Sample
+
+
+def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
+    """One line of native JSONL a sample, without the line break. Read back, it gives the same sample."""
+    for sample in samples:
+        yield json.dumps(_native(sample), ensure_ascii=False, allow_nan=False)
+
+
+def _native(sample: Sample) -> dict[str, object]:
+    row: dict[str, object] = {"id": sample.id, "question": sample.question}
+    if sample.reference is not None:
+        row["reference"] = sample.reference
+    if sample.reference_contexts:
+        row["reference_contexts"] = list(sample.reference_contexts)
+    if sample.relevant_ids:
+        row["relevant_ids"] = dict(sample.relevant_ids)
+    if not sample.answerable:
+        row["answerable"] = False
+    if sample.tags:
+        row["tags"] = list(sample.tags)
+    if sample.group is not None:
+        row["group"] = sample.group
+    return row
