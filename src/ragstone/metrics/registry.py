@@ -5,35 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
+from ragstone.metrics.citations import CitationSupport, CitationValidity
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
 from ragstone.metrics.context_recall import ContextRecall
+from ragstone.metrics.context_relevance import ContextRelevance
+from ragstone.metrics.entities import ContextEntityRecall
 from ragstone.metrics.faithfulness import Faithfulness
+from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
+from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
+from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
 
-METRICS: dict[str, Metric] = {
-    metric.info.name: metric
-    for metric in (
-        Faithfulness(),
-        AnswerRelevancy(),
-        ContextRecall(),
-        ContextPrecision(),
-        ContextPrecisionNoReference(),
-    )
-}
+_LISTED: tuple[Metric, ...] = (
+    Faithfulness(),
+    AnswerRelevancy(),
+    ContextRecall(),
+    ContextPrecision(),
+    ContextPrecisionNoReference(),
+    ContextRelevance(),
+    AnswerCorrectness(),
+    LexicalMatch("exact_match", "Exact match", exact_match),
+    LexicalMatch("token_f1", "Token F1", token_f1),
+    ContextEntityRecall(),
+    CitationValidity(),
+    CitationSupport(),
+    *usual_retrieval_metrics(),
+    *usual_limit_metrics(),
+)
+
+METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
+"""The metrics that are listed. Those with a number in their name exist for other numbers too: see `find_metric`."""
 
 HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 """The metrics of a run that names none."""
 
 
+def find_metric(name: str) -> Metric | None:
+    """The metric called `name`, be it listed or one with a number of its own (``ndcg@15``); None if there is none."""
+    return METRICS.get(name) or retrieval_metric(name) or limit_metric(name)
+
+
 def select_metrics(names: Iterable[str] | None = None) -> tuple[Metric, ...]:
-    """The metrics called `names` (a family's name brings all of the family), in registry order.
+    """The metrics called `names` (a family's name brings all of the family), listed ones in registry order first.
 
     Raises ConfigError for a name that is not known, with a suggestion.
     """
-    wanted = tuple(HEADLINE if names is None else names)
+    wanted = tuple(dict.fromkeys(HEADLINE if names is None else names))
     families = {metric.info.family for metric in METRICS.values() if metric.info.family}
+    others: list[Metric] = []
     for name in wanted:
-        if name not in METRICS and name not in families:
+        if name in METRICS or name in families:
+            continue
+        metric = find_metric(name)
+        if metric is None:
             raise ConfigError(f"unknown metric '{name}'.", mend=suggestion(name, {*METRICS}))
-    return tuple(metric for name, metric in METRICS.items() if name in wanted or metric.info.family in wanted)
+        others.append(metric)
+    listed = (metric for name, metric in METRICS.items() if name in wanted or metric.info.family in wanted)
+    return (*listed, *others)

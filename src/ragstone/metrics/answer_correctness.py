@@ -1,0 +1,64 @@
+"""Answer correctness: answer and reference held against each other, statement by statement."""
+
+from __future__ import annotations
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
+from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+
+class AnswerCorrectness:
+    """Harmonic mean of the share of the answer's statements that the reference backs and the share of the
+    reference's statements that the answer gives.
+
+    On an unanswerable sample, 1 for abstaining and 0 for answering; abstaining on an answerable one is 0.
+    """
+
+    info = MetricInfo(
+        name="answer_correctness",
+        version="1",
+        title="Answer correctness",
+        blames="generation",
+        source="Statement-level F1, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        if not sample.answerable:
+            return frozenset({JudgementKind.STATEMENTS})
+        if not sample.reference:
+            return frozenset()
+        return frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if sample.answerable and not sample.reference:
+            return NotApplicable("the sample has no reference")
+        found = judgements.statements
+        if found is None or isinstance(found, JudgementFailure):
+            return missing(found, "statements")
+        if not sample.answerable:
+            if found.abstains:
+                return Scored(1.0, note="abstains, as it should")
+            return Scored(0.0, note="answers a question that can't be answered")
+        if found.abstains:
+            return Scored(0.0, note="abstains on a question that can be answered")
+        match = judgements.reference_match
+        if match is None or isinstance(match, JudgementFailure):
+            return missing(match, "reference verdicts")
+        if not found.statements or not match.reference_statements:
+            return Failed("judge", "no statements were found in the answer or in the reference")
+        answers = [support.statement_id for support in match.answer_supports]
+        references = [support.statement_id for support in match.reference_supports]
+        if answers != [statement.id for statement in found.statements] or references != [
+            statement.id for statement in match.reference_statements
+        ]:
+            return Failed("judge", "the verdicts do not match the statements one to one")
+        precision = sum(support.verdict is Verdict.SUPPORTED for support in match.answer_supports) / len(answers)
+        recall = sum(support.verdict is Verdict.SUPPORTED for support in match.reference_supports) / len(references)
+        return Scored(f1(precision, recall))
+
+
+def f1(precision: float, recall: float) -> float:
+    """Harmonic mean of two shares in [0, 1]; 0 when both are 0."""
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

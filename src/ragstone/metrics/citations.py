@@ -1,0 +1,110 @@
+"""Citation checks: do the cited ids exist, and do the cited contexts hold what the sentence says?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.judge.offline.lexicon import guess_language
+from ragstone.judge.offline.lookup import holds
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.sentences import split_sentences
+from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.system.response import Context, Response
+
+_BRACKETED = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】](?!\()")
+_RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
+_LABEL = re.compile(r"^(?:doc(?:ument)?|source|context|passage|ref|chunk|c)?\s*#?\s*(\d{1,3})$", re.IGNORECASE)
+_MOST_IN_RANGE = 20
+_AFTER_STOP = re.compile(r"([.!?])((?:\s*[\[【][^\[\]【】\n]{1,80}[\]】])+)")
+
+
+def cited(text: str, contexts: Sequence[Context]) -> list[int | None]:
+    """The ranks (from 0) of the contexts that `text` cites, in order; None for a citation of what is not there.
+
+    Read are ``[1]``, ``[1, 3]``, ``[2-4]``, ``[doc 2]`` by rank from 1, and ``[the-context-id]``. A bracket that is
+    neither a number nor a known id is no citation.
+    """
+    by_id = {context.id: rank for rank, context in enumerate(contexts) if context.id is not None}
+    found: list[int | None] = []
+    for bracket in _BRACKETED.finditer(text):
+        body = bracket.group(1).strip()
+        if body in by_id:
+            found.append(by_id[body])
+            continue
+        for part in (part.strip().lstrip("^") for part in re.split(r"[,;]", body)):
+            if part in by_id:
+                found.append(by_id[part])
+            else:
+                found.extend(rank - 1 if 1 <= rank <= len(contexts) else None for rank in _ranks(part))
+    return found
+
+
+def _ranks(part: str) -> list[int]:
+    span = _RANGE.fullmatch(part)
+    if span:
+        first, last = int(span.group(1)), int(span.group(2))
+        return list(range(first, last + 1)) if first <= last <= first + _MOST_IN_RANGE else []
+    label = _LABEL.match(part)
+    return [int(label.group(1))] if label else []
+
+
+class CitationValidity:
+    """Citations of contexts that exist ÷ all citations in the answer. Not applicable without citations."""
+
+    info = MetricInfo(
+        name="citation_validity",
+        version="1",
+        title="Citation validity",
+        blames="generation",
+        source="Ragstone: cited ids that are among the contexts",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
+        return frozenset()
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        found = cited(response.answer, response.contexts)
+        if not found:
+            return NotApplicable("the answer cites nothing")
+        return Scored(sum(rank is not None for rank in found) / len(found))
+
+
+class CitationSupport:
+    """Cited sentences that a context they cite holds ÷ all cited sentences.
+
+    Judged by the offline judge's means whatever judge is configured: no call is made.
+    """
+
+    info = MetricInfo(
+        name="citation_support",
+        version="1",
+        title="Citation support",
+        blames="generation",
+        source="Gao et al. 2023, ALCE, section 3 (citation recall), by lexical support instead of an NLI model",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
+        return frozenset()
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        text = _inside_sentence(normalise(response.answer))
+        supported = total = 0
+        for sentence in split_sentences(text, guess_language(text).code):
+            ranks = cited(sentence, response.contexts)
+            if not ranks:
+                continue
+            total += 1
+            sources = [response.contexts[rank].text for rank in ranks if rank is not None]
+            supported += bool(sources) and holds(sources, _BRACKETED.sub("", sentence))
+        if not total:
+            return NotApplicable("no sentence cites anything")
+        return Scored(supported / total)
+
+
+def _inside_sentence(text: str) -> str:
+    """Citations that stand after a full stop, moved before it, so that they stay with their sentence."""
+    return _AFTER_STOP.sub(lambda found: found.group(2) + found.group(1), text)

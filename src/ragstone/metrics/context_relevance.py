@@ -1,0 +1,43 @@
+"""Context relevance: how much of the retrieved text is needed to answer."""
+
+from __future__ import annotations
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, context_id
+from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+
+class ContextRelevance:
+    """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS, section 3)."""
+
+    info = MetricInfo(
+        name="context_relevance",
+        version="1",
+        title="Context relevance",
+        blames="retrieval",
+        source="Es et al. 2023, RAGAS, section 3, CR = extracted sentences / all sentences",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        return frozenset({JudgementKind.CONTEXT_RELEVANCE}) if sample.answerable else frozenset()
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if not sample.answerable:
+            return NotApplicable("the sample is unanswerable")
+        if not response.contexts:
+            return Scored(0.0, note="no contexts were returned")
+        found = judgements.context_relevance
+        if found is None or isinstance(found, JudgementFailure):
+            return missing(found, "sentence counts")
+        wanted = [context_id(rank) for rank in range(len(response.contexts))]
+        if [context.context_id for context in found.contexts] != wanted:
+            return Failed("judge", "the sentence counts do not match the contexts one to one")
+        relevant = sum(context.relevant for context in found.contexts)
+        total = sum(context.total for context in found.contexts)
+        if not 0 <= relevant <= total:
+            return Failed("judge", "more relevant sentences than sentences were counted")
+        if not total:
+            return Scored(0.0, note="the contexts hold no sentences")
+        return Scored(relevant / total)

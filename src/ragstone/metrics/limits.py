@@ -1,0 +1,75 @@
+"""Latency and length as scores: the share of answers that keep within a limit, gated like any other metric."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+_NAME = re.compile(r"(latency_within|words_within|contexts_within)@(\d{1,5}(?:\.\d{1,3})?)")
+_TITLES = {
+    "latency_within": "Answers within {} s",
+    "words_within": "Answers within {} words",
+    "contexts_within": "Retrieved text within {} words",
+}
+USUAL_LIMITS = ("latency_within@5", "words_within@200", "contexts_within@2000")
+
+
+class LimitMetric:
+    """1 when the answer keeps within the limit, else 0: its mean is the share of answers that do."""
+
+    def __init__(self, name: str, title: str, limit: float, measure: Callable[[Response], float | None]) -> None:
+        self.info = MetricInfo(
+            name=name,
+            version="1",
+            title=title,
+            blames="retrieval" if name.startswith("contexts") else "both",
+            source="Ragstone: share of answers within a limit",
+        )
+        self._limit = limit
+        self._measure = measure
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
+        return frozenset()
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        measured = self._measure(response)
+        if measured is None:
+            return NotApplicable("the answer was recorded without a latency")
+        return Scored(float(measured <= self._limit), note=f"{measured:g}")
+
+
+def limit_metric(name: str) -> LimitMetric | None:
+    """``latency_within@SECONDS``, ``words_within@WORDS`` or ``contexts_within@WORDS``; None for another name."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    kind, limit = found.groups()
+    return LimitMetric(name, _TITLES[kind].format(limit), float(limit), _MEASURES[kind])
+
+
+def usual_limit_metrics() -> Iterator[LimitMetric]:
+    """The limits that are listed; any other number can be asked for by name."""
+    for name in USUAL_LIMITS:
+        metric = limit_metric(name)
+        if metric is not None:
+            yield metric
+
+
+def word_count(text: str) -> int:
+    """Words, as white space separates them; in scripts without spaces, two characters count as a word."""
+    unspaced = len(_UNSPACED.findall(text))
+    return len(_UNSPACED.sub(" ", text).split()) + (unspaced + 1) // 2
+
+
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_MEASURES: dict[str, Callable[[Response], float | None]] = {
+    "latency_within": lambda response: response.latency_s,
+    "words_within": lambda response: float(word_count(response.answer)),
+    "contexts_within": lambda response: float(sum(word_count(context.text) for context in response.contexts)),
+}

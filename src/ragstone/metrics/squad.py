@@ -1,0 +1,60 @@
+"""Exact match and token F1 against the reference, as SQuAD defines them."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def squad_normalise(text: str) -> str:
+    """Lower case, without ASCII punctuation, English articles and extra white space."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, reference: str) -> float:
+    """1 if the two are the same after SQuAD's normalisation, else 0."""
+    return float(squad_normalise(answer) == squad_normalise(reference))
+
+
+def token_f1(answer: str, reference: str) -> float:
+    """F1 of the two bags of tokens; where one is empty, 1 if both are (SQuAD 2.0)."""
+    mine, theirs = squad_normalise(answer).split(), squad_normalise(reference).split()
+    if not mine or not theirs:
+        return float(mine == theirs)
+    same = sum((Counter(mine) & Counter(theirs)).values())
+    return 2 * same / (len(mine) + len(theirs))
+
+
+class LexicalMatch:
+    """A comparison of answer and reference as strings. Not applicable without a reference, or when unanswerable."""
+
+    def __init__(self, name: str, title: str, compare: Callable[[str, str], float]) -> None:
+        self.info = MetricInfo(
+            name=name,
+            version="1",
+            title=title,
+            blames="generation",
+            source="Rajpurkar et al. 2016, SQuAD, section 6.1; official evaluation script 2.0",
+        )
+        self._compare = compare
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
+        return frozenset()
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if not sample.answerable:
+            return NotApplicable("the sample is unanswerable")
+        if not sample.reference:
+            return NotApplicable("the sample has no reference")
+        return Scored(self._compare(response.answer, sample.reference))

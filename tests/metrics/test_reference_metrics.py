@@ -1,0 +1,178 @@
+"""Answer correctness, SQuAD's measures, entities, citations, limits and context relevance, edge by edge."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    SentenceRelevance,
+    Statement,
+    StatementList,
+    Support,
+    Verdict,
+)
+from ragstone.metrics.citations import cited
+from ragstone.metrics.limits import word_count
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.squad import exact_match, squad_normalise, token_f1
+from ragstone.system.response import Context, Response
+
+SAMPLE = Sample("a", "Who built the lighthouse?", reference="Ada Brown built it in 1871 at Grey Point.")
+
+
+def score(
+    name: str,
+    *,
+    sample: Sample = SAMPLE,
+    answer: str = "Ada Brown.",
+    contexts: tuple[str, ...] = (),
+    judgements: Judgements | None = None,
+    latency_s: float | None = None,
+) -> Score:
+    (metric,) = select_metrics([name])
+    response = Response("a", answer, tuple(Context(text) for text in contexts), latency_s)
+    return metric.score(sample, response, judgements or Judgements())
+
+
+def matched(answer: list[bool], reference: list[bool]) -> Judgements:
+    def supports(prefix: str, held: list[bool]) -> tuple[Support, ...]:
+        return tuple(
+            Support(f"{prefix}{rank}", Verdict.SUPPORTED if yes else Verdict.UNSUPPORTED)
+            for rank, yes in enumerate(held, start=1)
+        )
+
+    def statements(prefix: str, held: list[bool]) -> tuple[Statement, ...]:
+        return tuple(Statement(f"{prefix}{rank}", "a claim") for rank in range(1, len(held) + 1))
+
+    return Judgements(
+        statements=StatementList(statements("s", answer), abstains=False),
+        reference_match=ReferenceMatch(statements("r", reference), supports("s", answer), supports("r", reference)),
+    )
+
+
+def test_answer_correctness_is_the_harmonic_mean_of_both_directions() -> None:
+    assert score("answer_correctness", judgements=matched([True, False], [True])) == Scored(2 / 3)
+    assert score("answer_correctness", judgements=matched([True], [True])) == Scored(1.0)
+    assert score("answer_correctness", judgements=matched([False], [False])) == Scored(0.0)
+
+
+def test_answer_correctness_of_an_abstention_depends_on_the_question() -> None:
+    abstention = Judgements(statements=StatementList((), abstains=True))
+    unanswerable = Sample("a", "Who?", answerable=False)
+    assert score("answer_correctness", judgements=abstention).__class__ is Scored
+    assert score("answer_correctness", judgements=abstention) == Scored(
+        0.0, note="abstains on a question that can be answered"
+    )
+    assert score("answer_correctness", sample=unanswerable, judgements=abstention) == Scored(
+        1.0, note="abstains, as it should"
+    )
+    assert score("answer_correctness", sample=unanswerable, judgements=matched([True], [])) == Scored(
+        0.0, note="answers a question that can't be answered"
+    )
+
+
+def test_answer_correctness_needs_a_reference_and_complete_verdicts() -> None:
+    (metric,) = select_metrics(["answer_correctness"])
+    assert metric.needs(Sample("a", "Who?")) == frozenset()
+    assert metric.needs(SAMPLE) == {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
+    assert isinstance(score("answer_correctness", sample=Sample("a", "Who?")), NotApplicable)
+    broken = matched([True, True], [True])
+    assert broken.reference_match is not None
+    assert isinstance(broken.reference_match, ReferenceMatch)
+    one_missing = ReferenceMatch(
+        broken.reference_match.reference_statements,
+        broken.reference_match.answer_supports[:1],
+        broken.reference_match.reference_supports,
+    )
+    found = score(
+        "answer_correctness", judgements=Judgements(statements=broken.statements, reference_match=one_missing)
+    )
+    assert isinstance(found, Failed)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "em", "f1"),
+    [
+        ("The  Cat!", "cat", 1.0, 1.0),
+        ("a black cat", "the cat", 0.0, 2 / 3),
+        ("dog", "cat", 0.0, 0.0),
+        ("", "", 1.0, 1.0),
+        ("", "cat", 0.0, 0.0),
+        ("the the", "an", 1.0, 1.0),
+        ("cat cat", "cat", 0.0, 2 / 3),
+    ],
+)
+def test_exact_match_and_token_f1_are_those_of_squad(answer: str, reference: str, em: float, f1: float) -> None:
+    assert exact_match(answer, reference) == em
+    assert token_f1(answer, reference) == pytest.approx(f1)
+
+
+def test_squad_takes_articles_out_after_punctuation() -> None:
+    assert squad_normalise("A.B, an  The-Answer") == "ab theanswer"
+
+
+def test_entities_of_the_reference_are_looked_for_in_the_contexts() -> None:
+    contexts = ("In 1871 a tower rose here.", "Brown, Ada, was its first keeper.")
+    assert score("context_entity_recall", contexts=contexts) == Scored(2 / 3)
+    assert score("context_entity_recall") == Scored(0.0, note="no contexts were returned")
+    nothing_named = Sample("a", "How?", reference="By hand, slowly and with care.")
+    assert isinstance(score("context_entity_recall", sample=nothing_named, contexts=contexts), NotApplicable)
+
+
+def test_citations_are_read_by_rank_and_by_id() -> None:
+    contexts = [Context("one", id="guide.md"), Context("two"), Context("three")]
+    assert cited("Yes [1], no [2, 3]; see [guide.md] and [9].", contexts) == [0, 1, 2, 0, None]
+    assert cited("From 1 to 3 [1-3], [doc 2] and 【3】.", contexts) == [0, 1, 2, 1, 2]
+    assert cited("A [link](http://x.example), an [aside] and [1](http://y.example).", contexts) == []
+
+
+def test_citation_validity_counts_citations_of_what_is_not_there() -> None:
+    assert score("citation_validity", answer="Built in 1871 [1][4].", contexts=("one",)) == Scored(0.5)
+    assert isinstance(score("citation_validity", answer="Built in 1871.", contexts=("one",)), NotApplicable)
+
+
+def test_citation_support_asks_the_cited_context_only() -> None:
+    contexts = ("The lighthouse at Grey Point was built in 1871 by Ada Brown.", "Bread needs flour, water and salt.")
+    right = "The lighthouse at Grey Point was built in 1871. [1] Bread needs flour and salt [2]."
+    swapped = "The lighthouse at Grey Point was built in 1871 [2]. Bread needs flour and salt [1]."
+    assert score("citation_support", answer=right, contexts=contexts) == Scored(1.0)
+    assert score("citation_support", answer=swapped, contexts=contexts) == Scored(0.0)
+    assert score("citation_support", answer="It was built in 1871 [7].", contexts=contexts) == Scored(0.0)
+    assert isinstance(score("citation_support", answer="Built in 1871.", contexts=contexts), NotApplicable)
+
+
+def test_limits_score_one_within_and_zero_beyond() -> None:
+    assert score("latency_within@2", latency_s=2.0) == Scored(1.0, note="2")
+    assert score("latency_within@2", latency_s=2.5) == Scored(0.0, note="2.5")
+    assert isinstance(score("latency_within@2"), NotApplicable)
+    assert score("words_within@3", answer="one two three") == Scored(1.0, note="3")
+    assert score("words_within@2", answer="one two three") == Scored(0.0, note="3")
+    assert score("contexts_within@3", contexts=("one two", "three four")) == Scored(0.0, note="4")
+
+
+def test_words_of_scripts_without_spaces_are_counted_by_length() -> None:
+    assert word_count("今日は天気") == 3
+    assert word_count("plain words") == 2
+
+
+def test_context_relevance_is_relevant_sentences_over_all_sentences() -> None:
+    counts = ContextRelevance((SentenceRelevance("c1", 1, 3), SentenceRelevance("c2", 1, 1)))
+    found = score("context_relevance", contexts=("x", "y"), judgements=Judgements(context_relevance=counts))
+    assert found == Scored(0.5)
+    other = score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=counts))
+    assert isinstance(other, Failed)
+    failed = Judgements(context_relevance=JudgementFailure("cut off"))
+    assert score("context_relevance", contexts=("x",), judgements=failed) == Failed("judge", "cut off")
+    assert score("context_relevance") == Scored(0.0, note="no contexts were returned")
+    too_many = ContextRelevance((SentenceRelevance("c1", 4, 3),))
+    assert isinstance(
+        score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=too_many)), Failed
+    )
+    assert isinstance(score("context_relevance", sample=Sample("a", "Who?", answerable=False)), NotApplicable)

@@ -1,0 +1,147 @@
+"""Retrieval metrics: equal to the official tool, and honest about samples without ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import pytrec_eval
+
+from ragstone.errors import ConfigError
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import Judgements
+from ragstone.metrics import ranking
+from ragstone.metrics.registry import METRICS, find_metric, select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Context, Response
+
+TREC = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "trec_eval"
+CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+Grades = Mapping[str, Mapping[str, float]]
+
+
+def measures() -> dict[str, Callable[[Sequence[str], Mapping[str, float]], float]]:
+    found: dict[str, Callable[[Sequence[str], Mapping[str, float]], float]] = {
+        "map": ranking.average_precision,
+        "recip_rank": ranking.reciprocal_rank,
+        "ndcg": ranking.ndcg,
+    }
+    for k in CUTS:
+        found[f"P_{k}"] = lambda ids, grades, k=k: ranking.precision_at(k, ids, grades)
+        found[f"recall_{k}"] = lambda ids, grades, k=k: ranking.recall_at(k, ids, grades)
+        found[f"ndcg_cut_{k}"] = lambda ids, grades, k=k: ranking.ndcg(ids, grades, k)
+    for k in (1, 5, 10):
+        found[f"success_{k}"] = lambda ids, grades, k=k: ranking.hit_at(k, ids, grades)
+    return found
+
+
+def read_qrels(name: str, least: int) -> dict[str, dict[str, float]]:
+    """Grades below `least` are kept at 0, as trec_eval's -l does for relevance."""
+    qrels: dict[str, dict[str, float]] = {}
+    for line in (TREC / name).read_text().splitlines():
+        query, _, document, grade = line.split()
+        qrels.setdefault(query, {})[document] = float(grade) if int(grade) >= least else 0.0
+    return qrels
+
+
+def read_run(name: str) -> dict[str, dict[str, float]]:
+    run: dict[str, dict[str, float]] = {}
+    for line in (TREC / name).read_text().splitlines():
+        query, _, document, _, score, *_ = line.split()
+        run.setdefault(query, {})[document] = float(score)
+    return run
+
+
+def read_expected(name: str) -> dict[tuple[str, str], float]:
+    rows = [line.split() for line in (TREC / name).read_text().splitlines()]
+    return {(row[0], row[1]): float(row[2]) for row in rows if row[0] in measures()}
+
+
+@pytest.mark.parametrize(
+    ("qrels", "least", "expected"),
+    [("qrels.test", 1, "out.test.a"), ("qrels.test", 1, "out.test.aq"), ("qrels.rel_level", 2, "out.test.aql")],
+)
+def test_every_measure_equals_the_official_tool_to_four_decimals(qrels: str, least: int, expected: str) -> None:
+    if not TREC.is_dir():
+        pytest.skip(f"the trec_eval fixtures are not in {TREC}")
+    grades, run = read_qrels(qrels, least), read_run("results.test")
+    wanted = read_expected(expected)
+    assert len(wanted) >= len(measures())
+    ranked = {query: ranking.trec_order(scores) for query, scores in run.items() if query in grades}
+    for (name, query), value in wanted.items():
+        if least > 1 and name.startswith("ndcg"):
+            continue  # trec_eval's -l leaves gains alone
+        measure = measures()[name]
+        queries = sorted(ranked) if query == "all" else [query]
+        found = sum(measure(ranked[one], grades[one]) for one in queries) / len(queries)
+        assert found == pytest.approx(value, abs=5.1e-5), (name, query)
+
+
+def test_random_rankings_score_as_in_pytrec_eval() -> None:
+    dice = random.Random(5)
+    names = {"map", "recip_rank", "ndcg", "P_5", "recall_10", "ndcg_cut_10", "success_5"}
+    for _ in range(20):
+        documents = [f"d{n}" for n in range(dice.randint(2, 40))]
+        qrel = {"q": {document: dice.choice([0, 0, 0, 1, 2, 3]) for document in documents if dice.random() < 0.6}}
+        run = {"q": {document: dice.choice([0.1, 0.2, 0.5, dice.random()]) for document in documents}}
+        if not any(qrel["q"].values()):
+            continue
+        oracle = pytrec_eval.RelevanceEvaluator(qrel, names).evaluate(run)["q"]
+        ranked = ranking.trec_order(run["q"])
+        for name in names:
+            assert measures()[name](ranked, qrel["q"]) == pytest.approx(oracle[name], abs=1e-9), name
+
+
+def scored(name: str, ids: Sequence[str | None], relevant: Mapping[str, float]) -> Score:
+    (metric,) = select_metrics([name])
+    sample = Sample("a", "Which boat?", relevant_ids=relevant)
+    response = Response("a", "This one.", tuple(Context("text", id=one) for one in ids))
+    return metric.score(sample, response, Judgements())
+
+
+def test_any_cut_off_can_be_asked_for_by_name() -> None:
+    assert "ndcg@7" not in METRICS
+    assert scored("ndcg@7", ["a"], {"a": 1.0}) == Scored(1.0)
+    assert scored("recall@2", ["x", "a", "b"], {"a": 1.0, "b": 1.0}) == Scored(0.5)
+    assert scored("precision@5", ["a"], {"a": 1.0}) == Scored(0.2)
+    assert scored("hit_rate@1", ["x", "a"], {"a": 1.0}) == Scored(0.0)
+    assert scored("mrr@2", ["x", "a"], {"a": 1.0}) == Scored(0.5)
+    assert scored("mrr@1", ["x", "a"], {"a": 1.0}) == Scored(0.0)
+    assert scored("average_precision", ["a", "x", "b"], {"a": 1.0, "b": 2.0}) == Scored((1 + 2 / 3) / 2)
+
+
+@pytest.mark.parametrize("name", ["ndcg@0", "ndcg@1001", "ndcg@-1", "ndcg@x", "recall", "recal@5"])
+def test_an_impossible_cut_off_is_an_unknown_metric(name: str) -> None:
+    assert find_metric(name) is None
+    with pytest.raises(ConfigError, match="unknown metric"):
+        select_metrics([name])
+
+
+def test_chunks_of_one_document_count_once_at_their_best_rank() -> None:
+    assert scored("recall@2", ["a", "a", "b"], {"a": 1.0, "b": 1.0}) == Scored(1.0)
+
+
+def test_a_grade_of_zero_is_not_relevant() -> None:
+    assert scored("hit_rate@3", ["a"], {"a": 0.0, "b": 1.0}) == Scored(0.0)
+    assert isinstance(scored("hit_rate@3", ["a"], {"a": 0.0}), NotApplicable)
+
+
+def test_samples_without_relevant_ids_are_not_applicable() -> None:
+    assert isinstance(scored("mrr", ["a"], {}), NotApplicable)
+
+
+def test_contexts_without_ids_can_not_be_scored() -> None:
+    found = scored("mrr", [None, None], {"a": 1.0})
+    assert isinstance(found, Failed)
+    assert found.by == "system"
+    assert "ids" in found.reason
+
+
+def test_a_context_without_an_id_takes_its_place_in_the_ranking() -> None:
+    assert scored("mrr", [None, "a"], {"a": 1.0}) == Scored(0.5)
+
+
+def test_no_contexts_is_zero() -> None:
+    assert scored("ndcg", [], {"a": 1.0}) == Scored(0.0, note="no contexts were returned")
