@@ -112,4 +112,4 @@ async def _outcome(judgement: Awaitable[object]) -> object:
     try:
         return await judgement
     except JudgementFailed as failure:
-        return JudgementFailure(failure.reason)
+        return JudgementFailure(failure.reason, not_applicable=failure.not_applicable)

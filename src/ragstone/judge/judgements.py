@@ -127,9 +127,13 @@ class ContextRelevance:
 
 @dataclass(frozen=True, slots=True)
 class JudgementFailure:
-    """The judge could not give this judgement; `reason` says why in a few words (no secrets, one line)."""
+    """The judge could not give this judgement; `reason` says why in a few words (no secrets, one line).
+
+    `not_applicable`: there is nothing to judge (too little text), so the score is not applicable, not failed.
+    """
 
     reason: str
+    not_applicable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

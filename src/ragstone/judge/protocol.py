@@ -19,11 +19,15 @@ from ragstone.system.response import Context
 
 
 class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a program error
-    """Raised by a Judge method when this one judgement can't be had. The run goes on; the score is failed."""
+    """Raised by a Judge method when this one judgement can't be had. The run goes on; the score is failed.
 
-    def __init__(self, reason: str) -> None:
+    With `not_applicable`, there is nothing to judge (too little text), and the score is not applicable instead.
+    """
+
+    def __init__(self, reason: str, *, not_applicable: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.not_applicable = not_applicable
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def read_script(path: Path, *, concurrency: int = 64) -> ScriptedJudge:
 
 def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
     if isinstance(judgement, JudgementFailure):
-        raise JudgementFailed(judgement.reason)
+        raise JudgementFailed(judgement.reason, not_applicable=judgement.not_applicable)
     if judgement is None:
         raise JudgementFailed(f"the script has no {what}")
     return judgement

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
-from ragstone.metrics.score import Failed, Score
+from ragstone.metrics.score import Failed, NotApplicable, Score
 from ragstone.system.response import Response
 
 Blames = Literal["retrieval", "generation", "both"]
@@ -43,6 +43,8 @@ class Metric(Protocol):
         ...
 
 
-def missing(judgement: JudgementFailure | None, what: str) -> Failed:
+def missing(judgement: JudgementFailure | None, what: str) -> Failed | NotApplicable:
     """The score where a judgement that the metric needs is not there."""
+    if judgement is not None and judgement.not_applicable:
+        return NotApplicable(judgement.reason)
     return Failed("judge", judgement.reason if judgement is not None else f"no {what} were given")
