@@ -1,0 +1,132 @@
+"""From what came over a wire to a Response: parsed once, by the same rules for every kind of entrypoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstone.system import worker
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class WireContext(_Wire):
+    text: str
+    id: str | None = None
+    score: float | None = Field(default=None, allow_inf_nan=False)
+
+
+class WireUsage(_Wire):
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+
+
+class Payload(_Wire):
+    """An answer as `worker.normalise` gives it."""
+
+    answer: str
+    contexts: list[WireContext] = []
+    usage: WireUsage | None = None
+
+
+class WireError(_Wire):
+    kind: Literal["raised", "bad_return"]
+    message: str
+    detail: str | None = None
+
+
+class Reply(_Wire):
+    """A worker's reply to one question."""
+
+    number: int
+    latency_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    payload: Payload | None = None
+    error: WireError | None = None
+    rss_bytes: int | None = None
+
+
+class Failed(_Wire):
+    message: str
+    detail: str | None = None
+
+
+class Ready(_Wire):
+    python: str
+    rss_bytes: int | None = None
+
+
+class Greeting(_Wire):
+    """A worker's first message: ready, or why not."""
+
+    ready: Ready | None = None
+    failed: Failed | None = None
+
+
+def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Response:
+    """The Response for a good payload."""
+    return Response(
+        sample_id=sample_id,
+        answer=payload.answer,
+        contexts=tuple(Context(text=c.text, id=c.id, score=c.score) for c in payload.contexts),
+        latency_s=latency_s,
+        usage=None
+        if payload.usage is None
+        else TokenUsage(input_tokens=payload.usage.input_tokens, output_tokens=payload.usage.output_tokens),
+    )
+
+
+def failed(
+    sample_id: str,
+    kind: SystemFailureKind,
+    message: str,
+    detail: str | None = None,
+    latency_s: float | None = None,
+) -> Response:
+    """The Response for a failure; `message` is cut to one line of 1,000 characters."""
+    line = " ".join(message.split())
+    return Response(
+        sample_id=sample_id,
+        latency_s=latency_s,
+        failure=SystemFailure(kind, line if len(line) <= 1_000 else line[:997] + "...", detail),
+    )
+
+
+def read(sample_id: str, value: object, latency_s: float | None) -> Response:
+    """The Response for anything that was returned; a bad return is a failure, not an exception."""
+    try:
+        payload = Payload.model_validate(worker.normalise(value))
+    except worker.BadReturn as error:
+        return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), latency_s=latency_s)
+    return answered(sample_id, payload, latency_s)
+
+
+def at_path(value: object, path: str) -> object:
+    """What a dotted path leads to, None if nothing.
+
+    A part is a key, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``.
+    """
+    head, _, rest = path.partition(".")
+    if head == "*" and isinstance(value, Sequence) and not isinstance(value, str):
+        return [at_path(item, rest) if rest else item for item in value]
+    if isinstance(value, Mapping):
+        if path in value:  # a key that holds dots itself
+            return value[path]
+        inner = value.get(head)
+    elif isinstance(value, Sequence) and not isinstance(value, str) and head.isdecimal():
+        inner = value[int(head)] if int(head) < len(value) else None
+    else:
+        return None
+    return at_path(inner, rest) if rest and inner is not None else inner
+
+
+def placed(fields: Mapping[str, object], path: str, value: object) -> dict[str, object]:
+    """A copy of `fields` with `value` at a dotted path, tables made as needed."""
+    head, _, rest = path.partition(".")
+    inner = fields.get(head)
+    table = inner if isinstance(inner, Mapping) else {}
+    return {**fields, head: placed(table, rest, value) if rest else value}

@@ -1,0 +1,598 @@
+"""The worker: runs a python entrypoint in the user's interpreter. One file, standard library only, Python 3.8 or newer.
+
+Ragstone sends this source down the child's stdin (see `python_worker.py`), so the interpreter needs neither Ragstone
+nor the right to read its files. The worker then keeps stdin and stdout for itself under other numbers, points
+descriptor 1 at the log, and speaks frames: ten decimal digits of length, then ASCII JSON. Questions come one at a time.
+
+`adapt` (what can be asked, and how) and `normalise` (what may be returned) are also used by Ragstone itself, for
+callables and for the JSON of commands, services and files. They are the only implementation of those rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import importlib
+import importlib.util
+import inspect
+import json
+import math
+import os
+import reprlib
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+SOURCE_NAME = "<ragstone worker>"
+ANSWER_NAMES = ("answer", "response", "output", "result", "text", "actual_output")
+CONTEXTS_NAMES = (
+    "contexts",
+    "retrieved_contexts",
+    "context",
+    "source_documents",
+    "documents",
+    "sources",
+    "source_nodes",
+    "retrieved_context",
+    "retrieval_context",
+)
+TEXT_NAMES = ("text", "page_content", "content")
+ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
+SCORE_NAMES = ("score", "similarity", "relevance_score")
+METHODS = ("answer", "query", "invoke")
+MAX_CONTEXTS = 10_000
+MAX_CHARACTERS = 10_000_000
+EXPECTED = (
+    "Expected a string, or a mapping or object with the answer under "
+    + "|".join(ANSWER_NAMES[:5])
+    + " and, optionally, contexts under "
+    + "|".join(CONTEXTS_NAMES[:7])
+    + " (strings, or mappings or objects with text|page_content|content|node)."
+)
+
+
+class BadReturn(Exception):  # noqa: N818
+    """The system under test returned something that can't be read as an answer."""
+
+
+class EntrypointError(Exception):
+    """The entrypoint can't be found, or can't be asked; the message is for the user, without a traceback."""
+
+
+# --- what was returned -------------------------------------------------------------------------------------------
+
+
+def normalise(value: object) -> dict[str, Any]:
+    """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id", "score"}], "usage": ... | None}``.
+
+    Takes every shape that docs/entrypoints.md lists. Lone surrogates become U+FFFD. Raises BadReturn, which says
+    what was found and what is expected.
+    """
+    answer = value if isinstance(value, str) else _first(value, ANSWER_NAMES)
+    text = _message_text(answer if answer is not None else value)
+    if text is None:
+        raise BadReturn(_bad_answer(value, answer))
+    contexts = [] if isinstance(value, str) else _contexts(_first(value, CONTEXTS_NAMES))
+    characters = len(text) + sum(len(context["text"]) + len(context["id"] or "") for context in contexts)
+    if characters > MAX_CHARACTERS:
+        raise BadReturn(
+            f"The answer and its contexts hold {characters:,} characters; at most {MAX_CHARACTERS:,} are read."
+        )
+    return {"answer": _clean(text), "contexts": contexts, "usage": _usage(value)}
+
+
+def _bad_answer(value: object, answer: object) -> str:
+    if answer is None:
+        hint = " It is a generator: join its pieces and return the text." if _is_generator(value) else ""
+        return f"Returned {shown(value)}.{hint} {EXPECTED}"
+    return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
+
+
+def _is_generator(value: object) -> bool:
+    return inspect.isgenerator(value) or inspect.isasyncgen(value)
+
+
+def _message_text(value: object) -> str | None:
+    """The text of a string or of a chat message (its `content`: a string, or a list of blocks)."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, (bool, int, float, bytes)):
+        return None
+    content = _get(value, "content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and content:
+        blocks = [block if isinstance(block, str) else _get(block, "text") for block in content]
+        texts = [block for block in blocks if isinstance(block, str)]
+        return "".join(texts) if texts else None
+    return None
+
+
+def _contexts(value: object) -> list[dict[str, Any]]:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return []
+    if isinstance(value, (str, Mapping)) or _context_text(value) is not None:
+        return [_context(value, 0)]
+    if isinstance(value, (set, frozenset, bytes)) or not isinstance(value, Iterable):
+        reason = "a set has no order" if isinstance(value, (set, frozenset)) else "it is not a list"
+        raise BadReturn(f"The contexts are {shown(value)}: {reason}. {EXPECTED}")
+    contexts = []
+    for rank, item in enumerate(value):
+        if rank >= MAX_CONTEXTS:
+            raise BadReturn(f"More than {MAX_CONTEXTS:,} contexts were returned for one question.")
+        contexts.append(_context(item, rank))
+    return contexts
+
+
+def _context(item: Any, rank: int) -> dict[str, Any]:
+    score = None
+    if type(item) is tuple and len(item) == 2 and number(item[1]) is not None:
+        item, score = item[0], number(item[1])  # (document, score), as vector stores return it
+    text = _context_text(item)
+    if text is None:
+        raise BadReturn(f"Context {rank + 1} is {shown(item)}, in which no text was found. {EXPECTED}")
+    if isinstance(item, str):
+        return {"text": _clean(text), "id": None, "score": score}
+    node = _get(item, "node")
+    found = number(_first(item, SCORE_NAMES))
+    identity = _identity(item) or (None if node is None or isinstance(node, str) else _identity(node))
+    return {"text": _clean(text), "id": identity, "score": score if found is None else found}
+
+
+def _context_text(item: object) -> str | None:
+    if isinstance(item, str):
+        return item
+    if item is None or isinstance(item, (bool, int, float, bytes, list, tuple)):
+        return None
+    for name in TEXT_NAMES:
+        value = _get(item, name)
+        if isinstance(value, str):
+            return value
+    method = None if isinstance(item, Mapping) else _get(item, "get_content")
+    value = method() if callable(method) else None
+    if isinstance(value, str):
+        return value
+    node = _get(item, "node")
+    return None if node is item else _context_text(node)
+
+
+def _identity(item: object) -> str | None:
+    metadata = _get(item, "metadata")
+    for holder, names in ((item, ID_NAMES), (metadata, (*ID_NAMES, "source"))):
+        for name in names:
+            value = None if holder is None else _get(holder, name)
+            if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+                return _clean(str(value))
+    return None
+
+
+def _usage(value: object) -> dict[str, int] | None:
+    usage = None if isinstance(value, str) else _first(value, ("usage", "usage_metadata"))
+    if usage is None:
+        return None
+    counts = [
+        _first(usage, names) for names in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
+    ]
+    if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+        return {"input_tokens": int(str(counts[0])), "output_tokens": int(str(counts[1]))}
+    return None
+
+
+def _first(holder: object, names: Iterable[str]) -> Any:
+    for name in names:
+        value = _get(holder, name)
+        if value is not None and not inspect.ismethod(value):
+            return value
+    return None
+
+
+def _get(holder: object, name: str) -> Any:
+    """The field of a mapping or the attribute of an object; None if absent or if the property raises."""
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    if holder is None or isinstance(holder, (str, int, float, bytes, list, tuple, set, frozenset)):
+        return getattr(holder, name, None) if hasattr(type(holder), "_fields") else None
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # a property of the user's that raises is a field that isn't there
+        return None
+
+
+def number(value: object) -> float | None:
+    if value is None or isinstance(value, (bool, str, bytes)):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _clean(text: str) -> str:
+    """`text` as a plain str that UTF-8 can hold."""
+    return str.__str__(text).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def shown(value: object, limit: int = 200) -> str:
+    """A bounded repr with the type's name; never raises."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = limit
+    short.maxlevel, short.maxdict, short.maxlist, short.maxtuple = 2, 8, 4, 4
+    try:
+        text = short.repr(value)
+    except Exception:
+        text = "an object whose repr() fails"
+    text = _clean(text if len(text) <= limit else text[: limit - 3] + "...")
+    return f"{text} ({type(value).__name__})"
+
+
+# --- what can be asked -------------------------------------------------------------------------------------------
+
+
+class Asker:
+    """Asks one object, whatever its shape, and gives what it returned. Made by `adapt`."""
+
+    def __init__(self, ask: Callable[[Any], Any], ask_async: Callable[[Any], Any] | None, key: str | None) -> None:
+        self._ask = ask
+        self._ask_async = ask_async
+        self._key = key
+
+    @property
+    def is_async(self) -> bool:
+        """Whether `begin` gives an awaitable for certain (a coroutine function)."""
+        return _is_coroutine_function(self._ask)
+
+    def begin(self, question: str) -> Any:
+        """Call it; the result may be awaitable. Falls back on the async twin when the sync one is not implemented."""
+        given: Any = question if self._key is None else {self._key: question}
+        try:
+            return self._ask(given)
+        except (TypeError, NotImplementedError) as error:
+            refused = isinstance(error, NotImplementedError) or "synchronously" in str(error)
+            if self._ask_async is None or not refused:
+                raise
+        self._ask, self._ask_async = self._ask_async, None
+        return self._ask(given)
+
+
+def finish(value: object) -> Any:
+    """Turns a streaming response (LlamaIndex's have `response_gen`) into a whole one; the result may be awaitable."""
+    if not isinstance(value, (str, Mapping)) and _get(value, "response_gen") is not None:
+        method = _get(value, "get_response")
+        if callable(method):
+            return method()
+    return value
+
+
+def adapt(target: object, build: Callable[[Any], Any]) -> Asker:
+    """An Asker for a function, class, zero-argument factory, or object with answer/query/invoke/__call__.
+
+    `build` gets what a class or factory returned and resolves it if awaitable. Raises EntrypointError.
+    """
+    if inspect.isclass(target):
+        missing = _required(target)
+        if missing:
+            raise EntrypointError(
+                f"the class {target.__name__} can't be made without arguments ({', '.join(missing)}). "
+                "Point the entrypoint at a function without parameters that returns an instance."
+            )
+        return _adapt_object(build(target()))
+    if inspect.isroutine(target) or type(target).__name__ == "partial":
+        takes, required = _positional(target)
+        if takes == 0 and not required:
+            made = build(target())  # type: ignore[operator]
+            return adapt(made, build) if inspect.isroutine(made) else _adapt_object(made)
+        _check_one_question(target, required)
+        return Asker(target, None, None)  # type: ignore[arg-type]
+    return _adapt_object(target)
+
+
+def _adapt_object(target: object) -> Asker:
+    for name in METHODS:
+        method = _get(target, name)
+        if callable(method) and not inspect.isclass(method):
+            twin = _get(target, "a" + name)
+            return Asker(method, twin if callable(twin) else None, _input_key(target) if name == "invoke" else None)
+    for name in METHODS:
+        method = _get(target, "a" + name)
+        if callable(method):
+            return Asker(method, None, _input_key(target) if name == "invoke" else None)
+    if callable(target):
+        _check_one_question(target, _required(target))
+        return Asker(target, None, None)
+    raise EntrypointError(
+        f"{shown(target)} can't be asked. Expected a function answer(question), or an object with "
+        "answer(question), query(question), invoke(question) or __call__(question)."
+    )
+
+
+def _input_key(target: object) -> str | None:
+    """The field that a LangChain Runnable expects the question in, None if it takes the bare string."""
+    keys = _get(target, "input_keys")
+    if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
+        return keys[0]
+    method = _get(target, "get_input_jsonschema")
+    try:
+        schema = method() if callable(method) else None
+    except Exception:
+        return None
+    fields = schema.get("properties") if isinstance(schema, dict) and schema.get("type") == "object" else None
+    if not isinstance(fields, dict):
+        return None
+    for name in ("question", "input", "query"):
+        if name in fields:
+            return name
+    return str(next(iter(fields))) if len(fields) == 1 else None
+
+
+def _signature(target: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(target)
+    except (TypeError, ValueError):
+        return None
+
+
+def _positional(target: Any) -> tuple[int, list[str]]:
+    """How many positional parameters there are (0 to many), and the names of all required ones."""
+    signature = _signature(target)
+    if signature is None:
+        return 1, []
+    keyword_kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    return sum(p.kind not in keyword_kinds for p in signature.parameters.values()), _required(target)
+
+
+def _required(target: Any) -> list[str]:
+    signature = _signature(target)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = [] if signature is None else signature.parameters.values()
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
+
+
+def _check_one_question(target: Any, required: list[str]) -> None:
+    takes, _ = _positional(target)
+    if len(required) > 1 or takes == 0:
+        name = getattr(target, "__name__", type(target).__name__)
+        raise EntrypointError(
+            f"{name}({', '.join(required)}) can't be called with one question. Expected {name}(question)."
+        )
+
+
+def _is_coroutine_function(target: Any) -> bool:
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+
+
+def load(spec: str) -> object:
+    """The object that ``package.module:attribute`` or ``path/to/file.py:attribute`` names. Raises EntrypointError."""
+    target, _, attribute = spec.rpartition(":")
+    module = _load_file(target) if target.endswith(".py") else _load_module(target)
+    value: object = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            names = [name for name in dir(value) if not name.startswith("_")]
+            close = difflib.get_close_matches(part, names, n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise EntrypointError(f"'{target}' has no attribute '{part}'.{hint}")
+        value = getattr(value, part)
+    return value
+
+
+def _load_module(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
+            raise
+        raise EntrypointError(
+            f"no module named '{error.name}', neither in {_here()} nor installed for {sys.executable}."
+        ) from None
+
+
+def _load_file(path: str) -> object:
+    full = os.path.abspath(path)  # noqa: PTH100
+    if not os.path.isfile(full):  # noqa: PTH113
+        raise EntrypointError(f"file not found: {full}")
+    sys.path.insert(0, os.path.dirname(full))  # noqa: PTH120
+    name = os.path.splitext(os.path.basename(full))[0]  # noqa: PTH119, PTH122
+    specification = importlib.util.spec_from_file_location(name, full)
+    if specification is None or specification.loader is None:
+        raise EntrypointError(f"not a Python file: {full}")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def formatted(error: BaseException) -> str:
+    """The user's traceback, without the worker's own frames, at most 8,000 characters."""
+    frames = error.__traceback__
+    while frames is not None and (
+        frames.tb_frame.f_code.co_filename in (SOURCE_NAME, _own_file())
+        or frames.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+        or frames.tb_frame.f_globals.get("__name__", "").startswith("importlib")
+    ):
+        frames = frames.tb_next
+    text = _clean("".join(traceback.format_exception(type(error), error, frames)))
+    return text if len(text) <= 8_000 else text[:4_000] + "\n...\n" + text[-3_900:]
+
+
+def _here() -> str:
+    return os.getcwd()  # noqa: PTH109
+
+
+def _own_file() -> str:
+    return str(globals().get("__file__", SOURCE_NAME))
+
+
+def summary(error: BaseException) -> str:
+    """``Type: message`` in one line of at most 300 characters."""
+    lines = traceback.format_exception_only(type(error), error)
+    line = " ".join(_clean(lines[-1]).split())
+    return line if len(line) <= 300 else line[:297] + "..."
+
+
+# --- the worker process ------------------------------------------------------------------------------------------
+
+
+class _Link:
+    """Frames to and from Ragstone, on descriptors of their own."""
+
+    def __init__(self) -> None:
+        # dup() gives descriptors that programs started by user code don't inherit.
+        self._in, self._out, self._pid = os.dup(0), os.dup(1), os.getpid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+    def greet(self, token: str) -> None:
+        """Everything before this line came from start-up hooks of the interpreter, not from the worker."""
+        self._write(("\n" + token + "\n").encode("ascii"))
+
+    def receive(self) -> Any:
+        """The next message, None at the end."""
+        head = self._read(10)
+        body = self._read(int(head)) if head else b""
+        return json.loads(body) if body else None
+
+    def send(self, message: dict[str, Any]) -> None:
+        if os.getpid() != self._pid:
+            os._exit(0)  # a forked child of user code returned from the call; the answer is its parent's to give
+        body = json.dumps(message, allow_nan=False).encode("ascii")
+        self._write(b"%010d" % len(body) + body)
+
+    def _read(self, size: int) -> bytes:
+        chunks = []
+        while size > 0:
+            chunk = os.read(self._in, min(size, 1 << 20))
+            if not chunk:
+                return b""
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._out, view) :]
+
+
+class _Session:
+    """One entrypoint, asked again and again; async code runs in one loop that lives as long as the worker."""
+
+    def __init__(self, link: _Link) -> None:
+        self._link = link
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def resolve(self, value: Any) -> Any:
+        """`value`, awaited in the worker's loop if it is awaitable."""
+        if not inspect.isawaitable(value):
+            return value
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        return self._loop.run_until_complete(_await(value))
+
+    def serve(self, asker: Asker) -> None:
+        while True:
+            request = self._link.receive()
+            if request is None:
+                return
+            self._link.send(self._answer(asker, request["number"], request["question"]))
+
+    def _answer(self, asker: Asker, number: int, question: str) -> dict[str, Any]:
+        reply: dict[str, Any] = {"number": number}
+        started = time.perf_counter()
+        try:
+            value = self.resolve(asker.begin(question))
+            value = self.resolve(finish(value))
+            reply["latency_s"] = time.perf_counter() - started
+            reply["payload"] = normalise(value)
+        except BadReturn as error:
+            reply["error"] = {"kind": "bad_return", "message": str(error), "detail": None}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
+            reply.setdefault("latency_s", time.perf_counter() - started)
+            reply["error"] = {"kind": "raised", "message": summary(error), "detail": formatted(error)}
+        reply["rss_bytes"] = _rss_bytes()
+        return reply
+
+    def watch(self) -> None:
+        """On SIGUSR1 (sent when time is up) every thread's stack, and every task's, goes to the log."""
+        try:
+            import faulthandler
+            import signal
+
+            if signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
+                return
+            signal.signal(signal.SIGUSR1, lambda *_: self._show_tasks())
+            faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=True)
+        except (ImportError, AttributeError, ValueError, OSError):
+            return  # Windows has no such signal; the time-out is reported without a stack
+
+    def _show_tasks(self) -> None:
+        """Where each task waits: asyncio shows only a task's outermost frame, so the awaits are followed inwards."""
+        for task in asyncio.all_tasks(self._loop) if self._loop is not None else ():
+            os.write(2, b"Task (most recent call last):\n")
+            waiting: Any = task.get_coro()
+            while waiting is not None:
+                frame = getattr(waiting, "cr_frame", None)
+                if frame is not None:
+                    line = '  File "{}", line {} in {}\n'
+                    where = line.format(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+                    os.write(2, where.encode("utf-8", "replace"))
+                waiting = getattr(waiting, "cr_await", None)
+
+
+async def _await(value: Any) -> Any:
+    return await value
+
+
+def _rss_bytes() -> int | None:
+    """Resident memory now (Linux), at its peak (other POSIX systems), or None."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        pass
+    try:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    except ImportError:
+        return None
+
+
+def _volunteer_for_oom() -> None:
+    """When memory runs out the kernel should take the worker, not Ragstone."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+            file.write("500")
+    except OSError:
+        pass
+
+
+def main() -> NoReturn:
+    """Serve questions until stdin ends."""
+    link = _Link()
+    hello = link.receive()
+    link.greet(hello["token"])
+    _volunteer_for_oom()
+    session = _Session(link)
+    session.watch()
+    sys.path[:] = [_here()] + [entry for entry in sys.path if entry not in ("", _here())]
+    try:
+        asker = adapt(load(hello["entrypoint"]), session.resolve)
+    except EntrypointError as error:
+        link.send({"failed": {"message": str(error), "detail": None}})
+        sys.exit(1)
+    except BaseException as error:
+        link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
+        os._exit(1)
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    link.send({"ready": {"python": version, "rss_bytes": _rss_bytes()}})
+    session.serve(asker)
+    sys.exit(0)
