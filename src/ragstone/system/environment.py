@@ -1,0 +1,127 @@
+"""What a child process gets to see: an environment built from an allow-list, and the user that it runs as."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.errors import ConfigError
+
+# Where programs are found, where files of one's own go, which language and time zone: nothing that opens a door.
+ALLOWED = frozenset(
+    """
+    PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHASHSEED PYTHONUTF8
+    LD_LIBRARY_PATH DYLD_LIBRARY_PATH
+    SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT TEMP TMP USERNAME USERPROFILE HOMEDRIVE HOMEPATH APPDATA
+    LOCALAPPDATA PROGRAMDATA PROGRAMFILES NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE
+    """.split()  # noqa: SIM905
+)
+FORBIDDEN = (
+    "RAGSTONE_JUDGE_API_KEY",
+    "GITHUB_TOKEN",
+    "GITHUB_ENV",
+    "GITHUB_OUTPUT",
+    "GITHUB_PATH",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    "INPUT_*",
+    "ACTIONS_*",
+)
+# Not given by a pattern, only by name: they hold GitHub tokens by habit.
+_BY_NAME_ONLY = ("GH_TOKEN", "GITHUB_*", "*RAGSTONE*")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunAs:
+    """The user that children run as (POSIX only, and only where Ragstone itself may change users).
+
+    `home` becomes HOME. Supplementary groups are dropped.
+    """
+
+    uid: int
+    gid: int
+    home: Path
+
+    def popen_arguments(self) -> dict[str, object]:
+        """Arguments for subprocess.Popen and its asyncio kin."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises ConfigError if `system.env` names a variable that no system under test may have."""
+    for name in names:
+        if _matches(name, FORBIDDEN):
+            raise ConfigError(
+                f"'{name}' may not be passed to the system under test.",
+                where="system.env",
+                mend="It belongs to Ragstone or to GitHub. Give the system a key of its own under another name.",
+            )
+        if set(name) <= set("*?[]!"):
+            raise ConfigError(
+                f"'{name}' would pass the whole environment to the system under test.",
+                where="system.env",
+                mend="Name the variables it needs, such as OPENAI_API_KEY or MY_APP_*.",
+            )
+
+
+def passed_names(names: Iterable[str], environ: Mapping[str, str]) -> frozenset[str]:
+    """The variables of `environ` that `names` (exact, or patterns with * and ?) let through. Raises ConfigError."""
+    wanted = tuple(names)
+    check_names(wanted)
+    found = set()
+    for name in environ:
+        by_pattern = any(fnmatch.fnmatchcase(_folded(name), _folded(pattern)) for pattern in wanted)
+        refused = _matches(name, FORBIDDEN) or (name not in wanted and _matches(name, _BY_NAME_ONLY))
+        if by_pattern and not refused:
+            found.add(name)
+    return frozenset(found)
+
+
+def child_environment(names: Iterable[str], environ: Mapping[str, str], run_as: RunAs | None = None) -> dict[str, str]:
+    """The whole environment of a child: ALLOWED, LC_*, and what `names` let through. Raises ConfigError."""
+    passed = passed_names(names, environ)
+    child = {
+        name: value
+        for name, value in environ.items()
+        if name in passed or _folded(name) in ALLOWED or _folded(name).startswith("LC_")
+    }
+    if run_as is not None:
+        for name in ("USER", "LOGNAME"):
+            if name not in passed:
+                child.pop(name, None)
+        child["HOME"] = str(run_as.home)
+    return child
+
+
+def substituted(value: str, names: Iterable[str], environ: Mapping[str, str], *, where: str) -> str:
+    """`value` with each ``${NAME}`` replaced, for names that `system.env` lets through. Raises ConfigError."""
+    wanted = tuple(names)
+    passed = passed_names(wanted, environ)
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in passed:
+            return environ[name]
+        check_names((name,))
+        if name in wanted or name not in environ:
+            raise ConfigError(f"the environment variable {name} is not set.", where=where, mend=f"Set {name}.")
+        raise ConfigError(
+            f"the environment variable {name} is not passed to the system under test.",
+            where=where,
+            mend=f"Add '{name}' to env in [system].",
+        )
+
+    return _REFERENCE.sub(replace, value)
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in patterns)
+
+
+def _folded(name: str) -> str:
+    return name.upper() if sys.platform == "win32" else name
