@@ -1,0 +1,218 @@
+"""A child process in a session of its own: its pipes, its log, and its certain end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.system import guardian
+from ragstone.system.environment import RunAs
+from ragstone.system.log import SystemLog, Tail
+
+_DRAIN_S = 0.05
+_END_S = 5.0
+
+
+class Guardian:
+    """The process that kills the children when Ragstone is killed (see `guardian.py`)."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def watch(self, pid: int) -> None:
+        if self._process is None:
+            keep = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+            self._process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-I", "-S", guardian.__file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={name: os.environ[name] for name in keep if name in os.environ},
+                start_new_session=True,
+            )
+        self._tell(f"+{pid}\n")
+
+    def release(self, pid: int) -> None:
+        self._tell(f"-{pid}\n")
+
+    def close(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            self._process.wait()
+            self._process = None
+
+    def _tell(self, line: str) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.write(line.encode("ascii"))
+                self._process.stdin.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all children of one system share."""
+
+    directory: Path
+    environ: Mapping[str, str]
+    log: SystemLog
+    guardian: Guardian
+    run_as: RunAs | None = None
+
+
+class Child:
+    """One running child. `stdout` is read by the caller; stderr goes to the log and to `tail`."""
+
+    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol, around: Surroundings) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self._around = around
+        self._ending = asyncio.Lock()
+        self._gone = False
+        self.pid: int = transport.get_pid()
+        self.stdout = protocol.stdout
+        self.tail = protocol.tail
+
+    @classmethod
+    async def spawn(cls, argv: Sequence[str], around: Surroundings, *, limit: int) -> Child:
+        """Start `argv`, no shell. `limit` bounds a line of stdout, in bytes. Raises SystemUnderTestError."""
+        loop = asyncio.get_running_loop()
+        tail = Tail()
+        try:
+            transport, protocol = await loop.subprocess_exec(
+                lambda: _Protocol(around.log, tail, limit),
+                *argv,
+                cwd=around.directory,
+                env=dict(around.environ),
+                start_new_session=True,
+                **cast(dict[str, Any], around.run_as.popen_arguments() if around.run_as else {}),
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise SystemUnderTestError(
+                f"can't start '{argv[0]}': {_reason(error)}.", mend=_mend(error, argv[0], around)
+            ) from None
+        child = cls(transport, protocol, around)
+        around.guardian.watch(child.pid)
+        return child
+
+    @property
+    def exited(self) -> bool:
+        return self._protocol.exited.done()
+
+    def write(self, data: bytes) -> None:
+        """Queue `data` for stdin. A child that doesn't read it is found out by the time-out."""
+        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(data)
+
+    async def show_stack(self) -> None:
+        """Ask a Python worker to write its stacks to the log, and give it a moment."""
+        if sys.platform != "win32" and not self.exited:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGUSR1)
+            await asyncio.sleep(0.1)
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Whether the child ended within `timeout_s`."""
+        done, _ = await asyncio.wait([self._protocol.exited], timeout=timeout_s)
+        return bool(done)
+
+    async def end(self, *, patience_s: float = 0.0) -> None:
+        """Close stdin, wait up to `patience_s`, then kill the whole group. Safe to call twice."""
+        async with self._ending:
+            if not self._gone:
+                await self._end(patience_s)
+                self._gone = True
+
+    async def _end(self, patience_s: float) -> None:
+        if patience_s > 0 and not self.exited:
+            pipe = self._transport.get_pipe_transport(0)
+            if pipe is not None:
+                pipe.close()
+            await self.wait(patience_s)
+        guardian.kill_group(self.pid)
+        try:
+            await self.wait(_END_S)
+        finally:
+            self._around.guardian.release(self.pid)
+            self._transport.close()
+        # Closing pipes takes the loop two turns; without them it may stop with the transports half closed.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    async def ending(self) -> str:
+        """How the child ended, in words, once it has (or that it closed its output and lives on)."""
+        if not await self.wait(1.0):
+            return "closed its output without answering"
+        status = self._transport.get_returncode()
+        if status is not None and status < 0:
+            try:
+                name = signal.Signals(-status).name
+            except ValueError:
+                name = f"signal {-status}"
+            return f"was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+        return f"exited with status {status}"
+
+    @property
+    def status(self) -> int | None:
+        return self._transport.get_returncode()
+
+
+class _Protocol(asyncio.SubprocessProtocol):
+    def __init__(self, log: SystemLog, tail: Tail, limit: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._log = log
+        self.tail = tail
+        self.stdout = asyncio.StreamReader(limit=limit)
+        self.exited: asyncio.Future[None] = self._loop.create_future()
+        self._cut_off = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        pipe = cast(asyncio.SubprocessTransport, transport).get_pipe_transport(1)
+        if pipe is not None:
+            self.stdout.set_transport(pipe)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            if not self._cut_off:
+                self.stdout.feed_data(data)
+        else:
+            self.tail.add(data)
+            self._log.write(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        if fd == 1:
+            self._cut()
+
+    def process_exited(self) -> None:
+        if not self.exited.done():
+            self.exited.set_result(None)
+        # A forked grandchild may hold the pipe open for ever: what is in it is read, then it counts as ended.
+        self._loop.call_later(_DRAIN_S, self._cut)
+
+    def _cut(self) -> None:
+        self._cut_off = True
+        self.stdout.feed_eof()
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _mend(error: Exception, program: str, around: Surroundings) -> str:
+    if not around.directory.is_dir():
+        return f"The working directory {around.directory} does not exist: set working_directory in [system]."
+    if isinstance(error, PermissionError) and around.run_as is not None:
+        return f"It must be possible for user {around.run_as.uid} to run it, and for Ragstone to change users."
+    if isinstance(error, PermissionError):
+        return f"Make it executable: chmod +x {program}"
+    return f"Paths start from {around.directory}; PATH is passed on, a shell is not used."

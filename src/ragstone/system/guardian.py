@@ -1,0 +1,42 @@
+"""The guardian: kills what Ragstone started when Ragstone itself is killed. Standard library only, run as a script.
+
+Ragstone writes ``+PID`` for each child it starts and ``-PID`` when that child is gone. When stdin ends, whatever the
+reason, every child still listed is killed with its whole process group. It runs in a session of its own, so that a
+signal to Ragstone's group doesn't take it along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+
+def kill_group(pid: int) -> None:
+    """Kill the process `pid` and all of its group (POSIX) or tree (Windows). Never raises for a dead one."""
+    if sys.platform == "win32":
+        system_root = os.environ.get("SYSTEMROOT", r"C:\Windows")
+        taskkill = os.path.join(system_root, "System32", "taskkill.exe")  # noqa: PTH118
+        subprocess.run([taskkill, "/F", "/T", "/PID", str(pid)], capture_output=True, check=False)  # noqa: S603
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    """Keep the list until stdin ends, then kill what is on it."""
+    children: set[int] = set()
+    for line in sys.stdin.buffer:
+        pid = int(line[1:])
+        if line.startswith(b"+"):
+            children.add(pid)
+        else:
+            children.discard(pid)
+    for pid in children:
+        kill_group(pid)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What user code prints: kept in a file up to a bound, and the last few thousand characters in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import BinaryIO
+
+MAX_LOG_BYTES = 10_000_000
+TAIL_BYTES = 4_000
+_CUT = b"\n[ragstone] the log has reached its limit; the rest is left out\n"
+
+
+class SystemLog:
+    """The log file that all children of one system share. `path` None keeps nothing on disk.
+
+    Never raises for a full or read-only disk: a log that can't be written must not cost a run.
+    """
+
+    def __init__(self, path: Path | None, limit: int = MAX_LOG_BYTES) -> None:
+        self._path = path
+        self._limit = limit
+        self._file: BinaryIO | None = None
+        self._written = 0
+
+    def write(self, data: bytes) -> None:
+        if self._path is None or self._written >= self._limit:
+            return
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("ab", buffering=0)
+                self._written = self._file.tell()
+            room = max(0, self._limit - self._written)
+            self._file.write(data[:room] + (_CUT if len(data) > room else b""))
+            self._written += len(data)
+        except OSError:
+            self._path = None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class Tail:
+    """The last bytes that one child wrote; `clear` when a new question begins."""
+
+    def __init__(self, limit: int = TAIL_BYTES) -> None:
+        self._limit = limit
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        self._chunks.append(data[-self._limit :])
+        self._size += len(self._chunks[-1])
+        while self._size - len(self._chunks[0]) >= self._limit:
+            self._size -= len(self._chunks.popleft())
+
+    def clear(self) -> None:
+        self._chunks.clear()
+        self._size = 0
+
+    def text(self) -> str | None:
+        """The tail as text, None if nothing was written."""
+        data = b"".join(self._chunks)[-self._limit :]
+        return data.decode("utf-8", "replace").strip() or None
