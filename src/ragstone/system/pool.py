@@ -1,0 +1,184 @@
+"""A pool of child processes, each asked one question at a time.
+
+It starts with one and grows while questions wait, up to the concurrency. A child that dies is replaced, and only the
+sample that it held is failed. Replacements are bounded: a system that can't start any more, or that has died many
+times in a row, is asked no further.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system.payload import failed
+from ragstone.system.response import Response, SystemFailureKind
+
+MAX_START_FAILURES = 3
+MAX_DEATHS_IN_A_ROW = 25
+_RETRIED = (SystemFailureKind.TIMEOUT, SystemFailureKind.CRASHED, SystemFailureKind.RAISED)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One asking: its response (None: not the sample's fault, ask another peer), and whether the peer lives on."""
+
+    response: Response | None
+    reusable: bool
+
+
+class Peer(Protocol):
+    """One child process that answers questions."""
+
+    async def start(self) -> None:
+        """Raises SystemUnderTestError if it can't be asked."""
+        ...
+
+    async def ask(self, sample: Sample) -> Attempt: ...
+
+    async def end(self, *, kill: bool) -> None: ...
+
+
+class Pool:
+    """The `System` over child processes."""
+
+    def __init__(
+        self,
+        *,
+        entrypoint: str,
+        concurrency: int,
+        retries: int,
+        new_peer: Callable[[], Peer],
+        release: Callable[[], None],
+    ) -> None:
+        self._entrypoint = entrypoint
+        self._concurrency = concurrency
+        self._retries = retries
+        self._new_peer = new_peer
+        self._release = release
+        self._changed = asyncio.Condition()
+        self._idle: deque[Peer] = deque()
+        self._busy: set[Peer] = set()
+        self._starting: set[asyncio.Task[None]] = set()
+        self._start_failures = 0
+        self._deaths = 0
+        self._given_up: str | None = None
+        self._closed = False
+
+    @property
+    def entrypoint(self) -> str:
+        return self._entrypoint
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    async def start(self) -> None:
+        """Start the first child. Raises SystemUnderTestError."""
+        peer = await self._started()
+        async with self._changed:
+            self._idle.append(peer)
+            self._changed.notify_all()
+
+    async def ask(self, sample: Sample) -> Response:
+        for left in range(self._retries, -1, -1):
+            response = await self._ask_once(sample)
+            if left == 0 or response.failure is None or response.failure.kind not in _RETRIED or self._given_up:
+                break
+        return response
+
+    async def close(self) -> None:
+        self._closed = True
+        for task in self._starting:
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
+        peers = [*self._idle, *self._busy]
+        self._idle.clear()
+        await asyncio.gather(*(peer.end(kill=peer in self._busy) for peer in peers))
+        self._busy.clear()
+        async with self._changed:
+            self._changed.notify_all()
+        self._release()
+
+    async def _ask_once(self, sample: Sample) -> Response:
+        while True:
+            peer = await self._take()
+            if peer is None:
+                why = self._given_up or "the system was closed"
+                return failed(sample.id, SystemFailureKind.CRASHED, f"Not asked: {why}")
+            reusable = False
+            try:
+                attempt = await peer.ask(sample)
+                reusable = attempt.reusable and not self._closed
+            finally:
+                await self._put_back(peer, reusable=reusable)
+            self._count(attempt)
+            if attempt.response is not None:
+                return attempt.response
+
+    async def _take(self) -> Peer | None:
+        async with self._changed:
+            while True:
+                if self._closed or self._given_up is not None:
+                    return None
+                if self._idle:
+                    peer = self._idle.popleft()
+                    self._busy.add(peer)
+                    return peer
+                self._grow()
+                await self._changed.wait()
+
+    def _grow(self) -> None:
+        live = len(self._busy) + len(self._starting)
+        if live and self._start_failures >= MAX_START_FAILURES:
+            return  # the ones that live carry on; no more are tried
+        if live < self._concurrency:
+            task = asyncio.create_task(self._add_peer())
+            self._starting.add(task)
+
+    async def _add_peer(self) -> None:
+        peer: Peer | None = None
+        try:
+            peer = await self._started()
+            self._start_failures = 0
+        except SystemUnderTestError as error:
+            self._start_failures += 1
+            if self._start_failures >= MAX_START_FAILURES and not self._busy and not self._idle:
+                self._given_up = f"it could not be started again ({self._start_failures} attempts). {error.message}"
+        async with self._changed:
+            task = asyncio.current_task()
+            if task is not None:
+                self._starting.discard(task)
+            if peer is not None:
+                self._idle.append(peer)
+            self._changed.notify_all()
+
+    async def _started(self) -> Peer:
+        peer = self._new_peer()
+        try:
+            await peer.start()
+        except BaseException:
+            await peer.end(kill=True)
+            raise
+        return peer
+
+    async def _put_back(self, peer: Peer, *, reusable: bool) -> None:
+        self._busy.discard(peer)
+        if reusable:
+            self._idle.append(peer)
+        else:
+            await peer.end(kill=True)
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _count(self, attempt: Attempt) -> None:
+        failure = None if attempt.response is None else attempt.response.failure
+        died = not attempt.reusable and (attempt.response is None or failure is not None)
+        self._deaths = self._deaths + 1 if died else 0
+        if self._deaths >= MAX_DEATHS_IN_A_ROW:
+            last = f" The last: {failure.message}" if failure else ""
+            self._given_up = f"its process ended {self._deaths} times in a row without an answer.{last}"

@@ -1,0 +1,196 @@
+"""python: entrypoints: `worker.py` in the user's interpreter, one process a peer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import secrets
+from dataclasses import dataclass
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system import worker
+from ragstone.system.child import Child, Surroundings
+from ragstone.system.payload import Failed, Greeting, Reply, answered, failed
+from ragstone.system.pool import Attempt
+from ragstone.system.response import SystemFailureKind
+
+# An answer of worker.MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
+MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
+_READ_LIMIT = 1 << 20
+_RECYCLE_SHARE = 0.8
+_BOOTSTRAP = (
+    "import os\n"
+    "def read(n):\n"
+    " data = b''\n"
+    " while len(data) < n:\n"
+    "  chunk = os.read(0, n - len(data))\n"
+    "  if not chunk: os._exit(1)\n"
+    "  data += chunk\n"
+    " return data\n"
+    "names = {'__name__': 'ragstone_worker'}\n"
+    f"exec(compile(read(int(read(10))), {worker.SOURCE_NAME!r}, 'exec'), names)\n"
+    "del read, os\n"
+    "names['main']()\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTarget:
+    """Which interpreter runs which attribute (``package.module:attribute`` or ``file.py:attribute``)."""
+
+    python: str
+    spec: str
+    timeout_s: float
+    startup_timeout_s: float
+    memory_limit_bytes: int | None = None
+    hint: str | None = None
+
+
+class PythonPeer:
+    """One worker process."""
+
+    def __init__(self, target: PythonTarget, around: Surroundings) -> None:
+        self._target = target
+        self._around = around
+        self._child: Child | None = None
+        self._number = 0
+
+    async def start(self) -> None:
+        """Start the interpreter and import the entrypoint. Raises SystemUnderTestError with the user's traceback."""
+        target = self._target
+        child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._around, limit=_READ_LIMIT)
+        token = secrets.token_hex(16)
+        child.write(_frame(inspect.getsource(worker).encode("utf-8")))
+        child.write(_frame(json.dumps({"token": token, "entrypoint": target.spec}).encode("ascii")))
+        try:
+            async with asyncio.timeout(target.startup_timeout_s):
+                await self._skip_noise(child, token)
+                greeting = Greeting.model_validate(await _receive(child))
+        except TimeoutError:
+            await child.show_stack()
+            raise self._failure(f"not ready after {target.startup_timeout_s:g} s.", child.tail.text()) from None
+        except (EOFError, ValueError):
+            how = await child.ending()
+            raise self._failure(f"the worker {how} while starting.", child.tail.text()) from None
+        if greeting.ready is None:
+            fault = greeting.failed or Failed(message="the worker did not start.")
+            raise self._failure(fault.message, fault.detail)
+        rss, limit = greeting.ready.rss_bytes, target.memory_limit_bytes
+        if rss is not None and limit is not None and rss > limit:
+            raise self._failure(f"it takes {_mb(rss)} once imported, over the limit of {_mb(limit)}.", None)
+
+    async def ask(self, sample: Sample) -> Attempt:
+        child = self._child
+        if child is None or child.exited:
+            return Attempt(None, reusable=False)  # it died while idle; nobody's question is lost
+        self._number += 1
+        child.tail.clear()
+        body = json.dumps({"number": self._number, "question": sample.question})
+        child.write(_frame(body.encode("ascii")))
+        over = asyncio.create_task(self._over_memory(child))
+        reply = asyncio.create_task(_receive(child))
+        try:
+            done, _ = await asyncio.wait(
+                [over, reply], timeout=self._target.timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            return await self._outcome(child, sample, reply if reply in done else None, over in done)
+        finally:
+            for task in (over, reply):
+                task.cancel()
+            await asyncio.gather(over, reply, return_exceptions=True)
+
+    async def end(self, *, kill: bool) -> None:
+        if self._child is not None:
+            await self._child.end(patience_s=0.0 if kill else 2.0)
+
+    async def _outcome(
+        self, child: Child, sample: Sample, reply: asyncio.Task[object] | None, over_memory: bool
+    ) -> Attempt:
+        if reply is None and over_memory:
+            limit = _mb(self._target.memory_limit_bytes or 0)
+            message = f"The worker was killed: it used more than {limit} of memory."
+            return self._lost(sample, SystemFailureKind.CRASHED, message, child)
+        if reply is None:
+            await child.show_stack()
+            message = f"No answer within {self._target.timeout_s:g} s."
+            return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
+        try:
+            return self._read(sample, Reply.model_validate(reply.result()))
+        except EOFError:
+            message = f"The worker {await child.ending()} while it had this question."
+        except (ValueError, RecursionError):
+            message = "The worker's channel was written to by something else."
+        return self._lost(sample, SystemFailureKind.CRASHED, message, child)
+
+    def _read(self, sample: Sample, reply: Reply) -> Attempt:
+        if reply.number != self._number:
+            raise ValueError(reply.number)
+        limit = self._target.memory_limit_bytes
+        reusable = limit is None or reply.rss_bytes is None or reply.rss_bytes < _RECYCLE_SHARE * limit
+        if reply.payload is not None:
+            return Attempt(answered(sample.id, reply.payload, reply.latency_s), reusable)
+        error = reply.error
+        if error is None:
+            raise ValueError(reply)
+        kind = SystemFailureKind(error.kind)
+        response = failed(sample.id, kind, error.message, error.detail, latency_s=reply.latency_s)
+        return Attempt(response, reusable=reusable)
+
+    def _lost(self, sample: Sample, kind: SystemFailureKind, message: str, child: Child) -> Attempt:
+        return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable=False)
+
+    async def _over_memory(self, child: Child) -> None:
+        """Returns once the worker's resident memory is over the limit (Linux; elsewhere never)."""
+        limit = self._target.memory_limit_bytes
+        if limit is None:
+            await asyncio.Event().wait()
+        while (_rss_bytes(child.pid) or 0) <= (limit or 0):  # noqa: ASYNC110 (a process has no event for this)
+            await asyncio.sleep(0.25)
+
+    async def _skip_noise(self, child: Child, token: str) -> None:
+        """Pass over what hooks such as sitecustomize print before the worker takes stdout away."""
+        while True:
+            line = await child.stdout.readline()
+            if not line:
+                raise EOFError
+            if line.strip() == token.encode("ascii"):
+                return
+            child.tail.add(line)
+            self._around.log.write(line)
+
+    def _failure(self, message: str, detail: str | None) -> SystemUnderTestError:
+        text = message if not detail else f"{message}\n\n{detail.rstrip()}\n"
+        ran = f"It was run by {self._target.python} in {self._around.directory}."
+        return SystemUnderTestError(
+            text, where=f"python:{self._target.spec}", mend=f"{ran} {self._target.hint}" if self._target.hint else ran
+        )
+
+
+async def _receive(child: Child) -> object:
+    try:
+        size = int(await child.stdout.readexactly(10))
+        if size > MAX_FRAME_BYTES:
+            raise ValueError(size)
+        return json.loads(await child.stdout.readexactly(size))
+    except asyncio.IncompleteReadError:
+        raise EOFError from None
+
+
+def _frame(body: bytes) -> bytes:
+    return b"%010d" % len(body) + body
+
+
+def _rss_bytes(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            import resource
+
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ImportError, IndexError, ValueError):
+        return None
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1_000_000:,.0f} MB"
