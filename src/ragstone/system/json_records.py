@@ -1,0 +1,132 @@
+"""Records of a JSON Lines file or of one JSON list, one at a time, with the place of each in the file."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from ragstone.errors import SystemUnderTestError
+
+MAX_RECORD_BYTES = 10_000_000
+_WINDOW = 1 << 18
+_BLANK = " \t\r\n"
+
+Record = tuple[Mapping[str, object], int, int, int]
+
+
+def records(file: BinaryIO, shown: str) -> Iterator[Record]:
+    """Each record with its first byte, its size in bytes, and its place (line, or number in a list), from 1."""
+    head = file.read(3)
+    start = 3 if head == b"\xef\xbb\xbf" else 0
+    file.seek(start)
+    first = file.read(4096).lstrip()[:1]
+    file.seek(start)
+    yield from _list_items(file, start, shown) if first == b"[" else _lines(file, start, shown)
+
+
+def _lines(file: BinaryIO, start: int, shown: str) -> Iterator[Record]:
+    number = 0
+    while line := file.readline(MAX_RECORD_BYTES + 1):
+        number += 1
+        if len(line) > MAX_RECORD_BYTES:
+            raise _broken(shown, number, f"a record is longer than {MAX_RECORD_BYTES:,} bytes")
+        if line.strip():
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise _broken(shown, number, f"not valid JSON ({error})") from None
+            yield _mapping(record, shown, number), start, len(line), number
+        start += len(line)
+
+
+def _list_items(file: BinaryIO, start: int, shown: str) -> Iterator[Record]:
+    """The items of one JSON list, decoded one by one from a window that slides over the file."""
+    window = _Window(file, start)
+    number = 0
+    _expect(window, "[", shown, number)
+    while window.peek() != "]":
+        number += 1
+        if number > 1:
+            _expect(window, ",", shown, number)
+            window.peek()
+        offset = window.offset
+        try:
+            item, size = window.decode()
+        except (ValueError, RecursionError) as error:
+            raise _broken(shown, number, f"item {number} is not valid JSON ({error})") from None
+        yield _mapping(item, shown, number), offset, size, number
+
+
+def _expect(window: _Window, mark: str, shown: str, number: int) -> None:
+    found = window.peek()
+    if found != mark:
+        what = f"'{mark}' expected after item {number - 1}, found {found!r}" if found else "the list has no end"
+        raise _broken(shown, number, what)
+    window.advance(1)
+
+
+class _Window:
+    """A stretch of the file as text; it grows while an item is incomplete, and forgets what was read."""
+
+    def __init__(self, file: BinaryIO, start: int) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._json = json.JSONDecoder()
+        self._text = ""
+        self._at = 0
+        self.offset = start  # in bytes, of the next character
+
+    def peek(self) -> str:
+        """The next character that is not white space, "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _BLANK:
+                    return self._text[self._at]
+                self.advance(1)
+            if not self._more():
+                return ""
+
+    def advance(self, characters: int) -> int:
+        """Go on by so many characters; how many bytes those are."""
+        passed = self._text[self._at : self._at + characters]
+        size = len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
+        self._at += characters
+        self.offset += size
+        return size
+
+    def decode(self) -> tuple[object, int]:
+        """The item that begins here, and its size in bytes. Raises ValueError."""
+        while True:
+            try:
+                item, end = self._json.raw_decode(self._text, self._at)
+            except ValueError:
+                if len(self._text) - self._at > MAX_RECORD_BYTES or not self._more():
+                    raise
+                continue
+            size = self.advance(end - self._at)
+            if size > MAX_RECORD_BYTES:
+                raise ValueError(f"longer than {MAX_RECORD_BYTES:,} bytes")
+            return item, size
+
+    def _more(self) -> bool:
+        rest = self._text[self._at :]
+        chunk = self._file.read(max(_WINDOW, len(rest)))
+        self._text = rest + self._decoder.decode(chunk, final=not chunk)
+        self._at = 0
+        return bool(chunk)
+
+
+def _mapping(value: object, shown: str, number: int) -> Mapping[str, object]:
+    if isinstance(value, dict):
+        return value
+    raise _broken(shown, number, f"expected an object with an answer, found {json.dumps(value)[:80]}")
+
+
+def _broken(shown: str, number: int, what: str) -> SystemUnderTestError:
+    return SystemUnderTestError(
+        f"the recorded answers can't be used: {what}.",
+        where=f"{shown}:{number}",
+        mend='Expected JSON Lines such as {"id": "q1", "answer": "...", "contexts": ["..."]}, or one list of these.',
+    )

@@ -1,0 +1,179 @@
+"""file: entrypoints: answers that were recorded before, in JSON Lines or as one JSON list.
+
+The file is never held in memory. One pass finds where each record begins; a record costs 24 bytes then, whatever its
+size, and is read again when its sample is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import hashlib
+import json
+from array import array
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system import worker
+from ragstone.system.json_records import records
+from ragstone.system.payload import failed, read
+from ragstone.system.response import Response, SystemFailureKind
+
+QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt")
+_ID = "id"
+_QUESTION = "question"
+
+
+class RecordedAnswers:
+    """The `System` over one file. Records are matched by id, or by question where a record has no id."""
+
+    def __init__(self, path: Path, *, shown: str, concurrency: int) -> None:
+        self._path = path
+        self._shown = shown
+        self._concurrency = concurrency
+        self._index = _Index()
+        self._file: BinaryIO | None = None
+
+    @property
+    def entrypoint(self) -> str:
+        return f"file:{self._shown}"
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    async def start(self) -> None:
+        """Index the file. Raises SystemUnderTestError with the line for a broken, doubled or unusable record."""
+        try:
+            self._file = self._path.open("rb")
+        except OSError as error:
+            raise SystemUnderTestError(
+                f"the recorded answers can't be read: {error.strerror}.",
+                where=self.entrypoint,
+                mend=f"Looked for {self._path}. Paths start from the folder of ragstone.toml.",
+            ) from None
+        await asyncio.to_thread(self._build, self._file)
+
+    async def ask(self, sample: Sample) -> Response:
+        for kind, key in ((_ID, sample.id), (_QUESTION, _folded(sample.question))):
+            for start, size, place in self._index.find(_digest(kind, key)):
+                record = self._record(start, size)
+                if record is not None and _keys(record) == (kind, key):
+                    return self._response(sample, record, f"{self._shown}:{place}")
+        hint = "its records have ids, and none matches" if self._index.has_ids else "no question in it matches"
+        message = f"No recorded answer for this sample in {self._shown}: {hint}."
+        return failed(sample.id, SystemFailureKind.MISSING, message)
+
+    async def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _response(self, sample: Sample, record: Mapping[str, object], where: str) -> Response:
+        latency_s = worker.number(record.get("latency_s"))
+        latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
+        error = record.get("error")
+        if isinstance(error, str) and not any(record.get(name) is not None for name in worker.ANSWER_NAMES):
+            return failed(sample.id, SystemFailureKind.RAISED, f"{where}: {error}", latency_s=latency_s)
+        response = read(sample.id, record, latency_s)
+        if response.failure is not None:
+            return failed(sample.id, response.failure.kind, f"{where}: {response.failure.message}")
+        return response
+
+    def _record(self, start: int, size: int) -> Mapping[str, object] | None:
+        if self._file is None:
+            return None
+        self._file.seek(start)
+        try:
+            value = json.loads(self._file.read(size))
+        except (ValueError, RecursionError):  # the file was changed under us
+            return None
+        return value if isinstance(value, dict) else None
+
+    def _build(self, file: BinaryIO) -> None:
+        for record, start, size, place in records(file, self._shown):
+            kind, key = _keys(record)
+            if key == "":
+                raise SystemUnderTestError(
+                    "a recorded answer has neither id nor question.",
+                    where=f"{self._shown}:{place}",
+                    mend=f"Give each record an 'id', or the question under one of {', '.join(QUESTION_NAMES)}.",
+                )
+            self._index.add(_digest(kind, key), start, size, place, is_id=kind == _ID)
+        if not len(self._index):
+            raise SystemUnderTestError("the file holds no recorded answers.", where=self.entrypoint)
+        self._index.sort()
+        for one, other in self._index.equal_digests():
+            first, second = self._record(one[0], one[1]), self._record(other[0], other[1])
+            if first is not None and second is not None and _keys(first) == _keys(second):
+                kind, key = _keys(first)
+                raise SystemUnderTestError(
+                    f"the {kind} {worker.shown(key, 80)} is recorded twice, first at {min(one[2], other[2])}.",
+                    where=f"{self._shown}:{max(one[2], other[2])}",
+                    mend="Keep one answer for each.",
+                )
+
+
+class _Index:
+    """Digest of a key to the places of records that may have it, in three machine words a record."""
+
+    def __init__(self) -> None:
+        self._digests = array("Q")
+        self._spans = array("Q")
+        self._places = array("L")
+        self.has_ids = False
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def add(self, digest: int, start: int, size: int, place: int, *, is_id: bool) -> None:
+        self._digests.append(digest)
+        self._spans.append(start << 24 | size)
+        self._places.append(place)
+        self.has_ids = self.has_ids or is_id
+
+    def sort(self) -> None:
+        order = array("L", sorted(range(len(self._digests)), key=self._digests.__getitem__))
+        self._digests = array("Q", (self._digests[i] for i in order))
+        self._spans = array("Q", (self._spans[i] for i in order))
+        self._places = array("L", (self._places[i] for i in order))
+
+    def find(self, digest: int) -> Iterator[tuple[int, int, int]]:
+        """Start, size and line of each record with that digest."""
+        at = bisect.bisect_left(self._digests, digest)
+        while at < len(self._digests) and self._digests[at] == digest:
+            yield self._entry(at)
+            at += 1
+
+    def equal_digests(self) -> Iterator[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+        for at in range(1, len(self._digests)):
+            if self._digests[at - 1] == self._digests[at]:
+                yield self._entry(at - 1), self._entry(at)
+
+    def _entry(self, at: int) -> tuple[int, int, int]:
+        span = self._spans[at]
+        return span >> 24, span & 0xFFFFFF, self._places[at]
+
+
+def _keys(record: Mapping[str, object]) -> tuple[str, str]:
+    """How a record is found: by its id, or without one by its question ("" if it has neither)."""
+    identity = record.get("id")
+    if isinstance(identity, (str, int)) and not isinstance(identity, bool) and identity != "":
+        return _ID, str(identity)
+    for name in QUESTION_NAMES:
+        question = record.get(name)
+        if isinstance(question, str) and question.strip():
+            return _QUESTION, _folded(question)
+    return _QUESTION, ""
+
+
+def _folded(question: str) -> str:
+    return " ".join(question.split())
+
+
+def _digest(kind: str, key: str) -> int:
+    data = f"{kind}\0{key}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
