@@ -1,0 +1,240 @@
+"""From `[system]` settings to a `System`: the entrypoint string is read here and nowhere else."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ragstone.config import SystemSettings
+from ragstone.errors import ConfigError
+from ragstone.system.child import Guardian, Surroundings
+from ragstone.system.command_line import CommandPeer, without_secrets
+from ragstone.system.environment import RunAs, child_environment, substituted
+from ragstone.system.http_service import HttpService, HttpTarget
+from ragstone.system.log import SystemLog
+from ragstone.system.pool import Peer, Pool
+from ragstone.system.python_worker import PythonPeer, PythonTarget
+from ragstone.system.recorded import RecordedAnswers
+from ragstone.system.response import System
+
+SCHEMES = ("python", "command", "http", "https", "file")
+_FORMS = (
+    "Use python:package.module:attribute, command:./program --flag, http://host/path, or file:outputs.jsonl "
+    "(docs/entrypoints.md)."
+)
+_ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_DEFAULT_CONNECT_S = 10.0
+
+
+def build_system(
+    settings: SystemSettings,
+    *,
+    root: Path,
+    environ: Mapping[str, str],
+    log: Path | None = None,
+    run_as: RunAs | None = None,
+) -> System:
+    """The system under test that `settings.entrypoint` names; nothing is started yet.
+
+    `root` is where relative paths start from. `environ` is the whole environment, of which children get the
+    allow-list and the names in `settings.env`. What user code prints goes to `log`. `run_as` is the user that
+    children run as. Raises ConfigError.
+    """
+    entrypoint = (settings.entrypoint or "").strip()
+    if not entrypoint:
+        raise ConfigError("no entrypoint is given.", where="system.entrypoint", mend=_FORMS)
+    scheme, rest = split_scheme(entrypoint)
+    directory = (root / (settings.working_directory or "")).resolve()
+    child_environ = child_environment(settings.env, environ, run_as)
+    if scheme in ("http", "https"):
+        return _http(entrypoint, settings, environ)
+    if scheme == "file":
+        path = root / rest
+        return RecordedAnswers(path, shown=rest, concurrency=settings.concurrency)
+    if not directory.is_dir():
+        raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
+    around = Surroundings(directory, child_environ, SystemLog(log), Guardian(), run_as)
+    if scheme == "command":
+        return _command(rest, settings, around)
+    return _python(rest, settings, root, environ, around)
+
+
+def split_scheme(entrypoint: str) -> tuple[str, str]:
+    """Scheme and rest of an entrypoint string; without a scheme it is ``python``. Raises ConfigError."""
+    head, colon, rest = entrypoint.partition(":")
+    scheme = head.strip().lower()
+    if scheme in ("http", "https") and rest.startswith("//"):
+        _check_url(entrypoint)
+        return scheme, entrypoint
+    if colon and scheme in ("python", "command", "file"):
+        if not rest.strip():
+            what = f"'{entrypoint}' names nothing after '{scheme}:'."
+            raise ConfigError(what, where="system.entrypoint", mend=_FORMS)
+        if scheme == "python":
+            _check_python(rest.strip(), entrypoint)
+        return scheme, rest.strip()
+    close = difflib.get_close_matches(scheme, SCHEMES, n=1, cutoff=0.7)
+    path_like = not _ATTRIBUTE.fullmatch(rest) or rest.endswith((".jsonl", ".json"))
+    if colon and close and path_like:
+        guess = "//" + rest.lstrip("/") if close[0] in ("http", "https") else rest
+        raise ConfigError(
+            f"unknown scheme '{head}' in '{_shown(entrypoint)}'.",
+            where="system.entrypoint",
+            mend=f"Did you mean '{_shown(f'{close[0]}:{guess}')}'?",
+        )
+    if "://" in entrypoint:
+        raise ConfigError(f"unknown scheme '{head}' in '{_shown(entrypoint)}'.", where="system.entrypoint", mend=_FORMS)
+    _check_python(entrypoint, entrypoint)
+    return "python", entrypoint
+
+
+def shown_entrypoint(entrypoint: str) -> str:
+    """The entrypoint free of secrets, as the `System` shows it. Raises ConfigError."""
+    scheme, rest = split_scheme(entrypoint.strip())
+    return _shown(rest) if scheme in ("http", "https") else f"{scheme}:{without_secrets(rest)}"
+
+
+def _python(
+    spec: str, settings: SystemSettings, root: Path, environ: Mapping[str, str], around: Surroundings
+) -> System:
+    python = _interpreter(settings.python, root, environ)
+    local = Path(around.directory, ".venv", *_in_venv())
+    hint = (
+        f"If the system is installed in {local}, set python in [system] (or --python) to it."
+        if settings.python is None and local.exists() and str(local) != python
+        else "Another interpreter is chosen with python in [system], or --python."
+    )
+    target = PythonTarget(
+        python=python,
+        spec=spec,
+        timeout_s=settings.timeout_s,
+        startup_timeout_s=settings.startup_timeout_s,
+        memory_limit_bytes=None,
+        hint=hint,
+    )
+    return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, around), around)
+
+
+def _command(command: str, settings: SystemSettings, around: Surroundings) -> System:
+    try:
+        argv = shlex.split(command, posix=os.name == "posix")
+    except ValueError as error:
+        raise ConfigError(
+            f"the command can't be split into words: {error}.", where="system.entrypoint", mend="Balance its quotes."
+        ) from None
+    argv[0] = _program(argv[0], around)
+    new_peer = functools.partial(
+        CommandPeer,
+        argv,
+        timeout_s=settings.timeout_s,
+        startup_timeout_s=settings.startup_timeout_s,
+        around=around,
+    )
+    return _pool(f"command:{without_secrets(command)}", settings, new_peer, around)
+
+
+def _pool(entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], around: Surroundings) -> Pool:
+    def release() -> None:
+        around.guardian.close()
+        around.log.close()
+
+    return Pool(
+        entrypoint=entrypoint,
+        concurrency=settings.concurrency,
+        retries=settings.retries,
+        new_peer=new_peer,
+        release=release,
+    )
+
+
+def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> System:
+    headers = {}
+    for name, value in settings.http.headers.items():
+        where = f"system.http.headers.{name}"
+        headers[name] = substituted(value, settings.env, environ, where=where)
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
+            raise ConfigError("a header may hold printable ASCII characters only.", where=where)
+    explicit = "startup_timeout_s" in settings.model_fields_set
+    proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    return HttpService(
+        HttpTarget(
+            url=url,
+            question_field=settings.http.question_field,
+            answer_field=settings.http.answer_field,
+            contexts_field=settings.http.contexts_field,
+            headers=headers,
+            body=settings.http.body,
+            timeout_s=settings.timeout_s,
+            connect_for_s=settings.startup_timeout_s if explicit else _DEFAULT_CONNECT_S,
+            retries=settings.retries,
+            concurrency=settings.concurrency,
+            proxied=any(environ.get(name) or environ.get(name.lower()) for name in proxies),
+        )
+    )
+
+
+def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:
+    """The one that is asked for, else that of the active environment, else Ragstone's own."""
+    if python is not None:
+        has_folder = os.sep in python or (os.altsep is not None and os.altsep in python)
+        found = shutil.which(str((root / python).absolute()) if has_folder else python, path=environ.get("PATH"))
+        if found is None:
+            raise ConfigError(
+                f"the interpreter '{python}' was not found.",
+                where="system.python",
+                mend="Give a path such as .venv/bin/python, or a name on PATH such as python3.12.",
+            )
+        return found
+    for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", _in_conda())):
+        if environ.get(variable) and (active := Path(environ[variable], *inside)).exists():
+            return str(active)
+    return sys.executable
+
+
+def _in_venv() -> tuple[str, str]:
+    return ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
+
+
+def _in_conda() -> tuple[str, ...]:
+    return ("python.exe",) if sys.platform == "win32" else ("bin", "python")
+
+
+def _program(name: str, around: Surroundings) -> str:
+    """A program with a folder in its name starts from the working directory; others are looked for on PATH."""
+    if os.sep in name or (os.altsep is not None and os.altsep in name):
+        return str(around.directory / name)
+    return shutil.which(name, path=around.environ.get("PATH")) or name
+
+
+def _check_python(spec: str, entrypoint: str) -> None:
+    module, colon, attribute = spec.rpartition(":")
+    named = module.endswith(".py") or _ATTRIBUTE.fullmatch(module)
+    if not colon or not named or not _ATTRIBUTE.fullmatch(attribute):
+        raise ConfigError(f"'{_shown(entrypoint)}' is not an entrypoint.", where="system.entrypoint", mend=_FORMS)
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or any(character.isspace() for character in url):
+        raise ConfigError("the entrypoint is not a valid URL.", where="system.entrypoint", mend=_FORMS)
+
+
+def _shown(entrypoint: str) -> str:
+    from ragstone.system.http_service import without_secrets as without_url_secrets
+
+    try:
+        return without_url_secrets(entrypoint) if "://" in entrypoint else without_secrets(entrypoint)
+    except ValueError:
+        return entrypoint.partition(":")[0]

@@ -1,0 +1,138 @@
+"""A plain callable as a system, for notebooks and tests: ``ragstone.evaluate(..., system=my_function)``.
+
+Nothing isolates it: it shares Ragstone's process, and a call that hangs keeps its thread. Use an entrypoint string
+where that matters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system import worker
+from ragstone.system.payload import failed, read
+from ragstone.system.response import Response, SystemFailureKind
+
+
+class CallableSystem:
+    """A function, class, factory, or object with answer/query/invoke/__call__, asked in this process.
+
+    Async ones are awaited in the running loop; all others run in threads, `concurrency` at a time. A call that takes
+    longer than `timeout_s` is given up on (its thread ends when it ends).
+    """
+
+    def __init__(self, callable_: Callable[..., Any] | object, *, concurrency: int = 4, timeout_s: float = 60) -> None:
+        self._target = callable_
+        self._concurrency = concurrency
+        self._timeout_s = timeout_s
+        self._room = asyncio.Semaphore(concurrency)
+        self._asker: worker.Asker | None = None
+
+    @property
+    def entrypoint(self) -> str:
+        module = getattr(self._target, "__module__", None) or type(self._target).__module__
+        name = getattr(self._target, "__qualname__", None) or type(self._target).__qualname__
+        return f"callable:{module}.{name}"
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    async def start(self) -> None:
+        """Make the class or factory, if it is one. Raises SystemUnderTestError."""
+        pending: list[Any] = []
+
+        def build(made: Any) -> Any:
+            if inspect.isawaitable(made):
+                pending.append(made)
+                return lambda question: question
+            return made
+
+        try:
+            asker = worker.adapt(self._target, build)
+            if pending:
+                asker = worker.adapt(await pending[0], _as_it_is)
+        except worker.EntrypointError as error:
+            raise SystemUnderTestError(str(error), where=self.entrypoint) from None
+        except Exception as error:
+            raise SystemUnderTestError(
+                f"{worker.summary(error)}\n\n{worker.formatted(error)}", where=self.entrypoint
+            ) from error
+        self._asker = asker
+
+    async def ask(self, sample: Sample) -> Response:
+        asker = self._asker
+        if asker is None:
+            raise SystemUnderTestError("the system was asked before it was started.", where=self.entrypoint)
+        async with self._room:
+            started = time.perf_counter()
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    value, latency_s = await self._value(asker, sample.question)
+            except TimeoutError as error:
+                if time.perf_counter() - started < self._timeout_s:  # raised by the callable itself
+                    return self._raised(sample, error)
+                return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
+            except Exception as error:
+                return self._raised(sample, error)
+        return read(sample.id, value, latency_s)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def _value(self, asker: worker.Asker, question: str) -> tuple[object, float]:
+        """What was returned, and the seconds it took."""
+        if not asker.is_async:
+            value, latency_s = await _in_thread(lambda: worker.finish(asker.begin(question)))
+        else:
+            value, latency_s = asker.begin(question), 0.0
+        if inspect.isawaitable(value):
+            started = time.perf_counter()
+            value = worker.finish(await value)
+            if inspect.isawaitable(value):
+                value = await value
+            latency_s += time.perf_counter() - started
+        return value, latency_s
+
+    def _raised(self, sample: Sample, error: BaseException) -> Response:
+        return failed(sample.id, SystemFailureKind.RAISED, worker.summary(error), worker.formatted(error))
+
+
+async def _in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What `call` returned and the seconds it took, run in a daemon thread: one that hangs can't hold up the exit."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[tuple[Any, float]] = loop.create_future()
+
+    def settle(result: tuple[Any, float] | None, error: Exception | None) -> None:
+        if not future.done():
+            if result is not None:
+                future.set_result(result)
+            else:
+                future.set_exception(error or RuntimeError("the call gave nothing"))
+
+    def run() -> None:
+        result: tuple[Any, float] | None = None
+        fault: Exception | None = None
+        started = time.perf_counter()
+        try:
+            result = (call(), time.perf_counter() - started)
+        except (StopIteration, SystemExit) as error:  # a future can't hold the first, and the second must not end us
+            fault = RuntimeError(worker.summary(error))
+        except Exception as error:
+            fault = error
+        with contextlib.suppress(RuntimeError):  # the loop is gone; nobody waits
+            loop.call_soon_threadsafe(settle, result, fault)
+
+    threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
+    return await future
+
+
+def _as_it_is(made: Any) -> Any:
+    return made
