@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
 import click
 
 from ragstone._version import __version__
-from ragstone.errors import RagstoneError
+from ragstone.errors import EXIT_BUG, RagstoneError
 
 COMMANDS = {
     "init": "Write a starter config, policy, golden set and workflow.",
@@ -72,6 +73,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has left; there is nobody to tell
         code = 0
+    except Exception:
+        traceback.print_exc()
+        _complain("this is a bug in Ragstone, not a verdict on your system. Please report it with the lines above.")
+        code = EXIT_BUG
     sys.exit(code)
 
 

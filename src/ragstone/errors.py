@@ -12,6 +12,8 @@ from collections.abc import Iterable
 EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
 EXIT_INCONCLUSIVE = 8
+EXIT_BUG = 70
+"""An error that Ragstone did not foresee, as sysexits.h has it; never 1, which says that the gate failed."""
 
 
 class RagstoneError(Exception):

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+
+if TYPE_CHECKING:
+    from ragstone.gate.policy import Policy
+
+
+def _rules(policy: Policy) -> str:
+    where = policy.file or "the defaults of the field"
+    rules = []
+    for name, rule in policy.metrics.items():
+        bounds = [
+            f"{word} {bound:g}" for word, bound in (("min", rule.min), ("max_drop", rule.max_drop)) if bound is not None
+        ]
+        if bounds:
+            rules.append(f"{name} {' and '.join(bounds)}")
+    return f"{where}: {', '.join(rules) or 'no floors or drops'}"
 
 
 @click.command(name="check")
@@ -29,7 +46,7 @@ def command(**flags: object) -> None:
         f"contexts{latency}",
         f"metrics      {', '.join(metric.info.name for metric in found.metrics)}",
         f"judge        {found.judge.label()}",
-        f"policy       {found.policy.describe()}",
+        f"policy       {_rules(found.policy)}",
         f"baseline     {found.baseline or 'none: only floors are checked'}",
         f"cost         {found.estimate.describe()}",
     ]

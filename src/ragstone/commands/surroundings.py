@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -29,7 +30,7 @@ def surroundings(settings: Settings) -> Surroundings:
     """Those of a person, or a CI job, at a terminal."""
     return Surroundings(
         environ=os.environ,
-        progress=progress_for(click.get_text_stream("stderr")),
+        progress=progress_for(sys.stderr),
         say=lambda line: click.echo(terminal(line), err=True),
         redact=Redactor(known_secrets(os.environ, settings)),
     )
@@ -37,8 +38,7 @@ def surroundings(settings: Settings) -> Surroundings:
 
 def show_report(view: ReportView) -> None:
     """The report on standard output: in colour and as wide as the terminal where there is one."""
-    out = click.get_text_stream("stdout")
-    colour = out.isatty() and "NO_COLOR" not in os.environ
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((120, 24)).columns
     click.echo(render_text(view, width=width, colour=colour), nl=False, color=True)
 

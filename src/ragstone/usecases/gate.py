@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -84,6 +84,8 @@ async def gate(
     Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
     """
     policy = policy or read_policy(settings)
+    if settings.gate.fail_on in {"fail", "inconclusive"}:
+        policy = policy.with_inconclusive("fail" if settings.gate.fail_on == "inconclusive" else "warn")
     required = baseline is None and settings.gate.baseline is not None
     if baseline is None and settings.gate.baseline is not None:
         baseline = open_baseline(settings.path(settings.gate.baseline))
@@ -119,8 +121,6 @@ def conclude(
     around: Surroundings,
 ) -> GateOutcome:
     """Write the verdict into the run and its reports beside it."""
-    if fail_on is not None and fail_on != "never":
-        verdict = replace(verdict, inconclusive_blocks=fail_on == "inconclusive")
     view = view_of(run, verdict, baseline, links)
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value})
     write_manifest(run.path, manifest)
