@@ -61,6 +61,7 @@ class SystemSettings(_Table):
     startup_timeout_s: float = Field(default=120.0, gt=0)
     concurrency: int = Field(default=4, ge=1, le=256)
     retries: int = Field(default=0, ge=0, le=10, description="how often a failed question is asked again")
+    memory_limit_mb: int | None = Field(default=None, ge=16, description="of each worker of a python entrypoint")
     env: tuple[str, ...] = Field(default=(), description="names of variables passed to the system under test")
     http: HttpSettings = HttpSettings()
 
@@ -170,6 +171,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("system.startup_timeout_s", "RAGSTONE_STARTUP_TIMEOUT"),
     Option("system.concurrency", "RAGSTONE_CONCURRENCY"),
     Option("system.retries", "RAGSTONE_SYSTEM_RETRIES"),
+    Option("system.memory_limit_mb", "RAGSTONE_SYSTEM_MEMORY_LIMIT"),
     Option("system.env", "RAGSTONE_SYSTEM_ENV"),
     Option("judge.name", "RAGSTONE_JUDGE"),
     Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL"),

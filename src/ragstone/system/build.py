@@ -117,7 +117,7 @@ def _python(
         spec=spec,
         timeout_s=settings.timeout_s,
         startup_timeout_s=settings.startup_timeout_s,
-        memory_limit_bytes=None,
+        memory_limit_bytes=settings.memory_limit_mb and settings.memory_limit_mb * 1_000_000,
         hint=hint,
     )
     return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, around), around)
