@@ -24,5 +24,5 @@ def test_rendering_twice_gives_the_same_text(make_view: Callable[..., ReportView
 
 
 def test_an_unknown_format_is_refused_with_a_suggestion(make_view: Callable[..., ReportView]) -> None:
-    with pytest.raises(ConfigError, match="unknown report format 'jsn'.*\n.*'json'"):
+    with pytest.raises(ConfigError, match=r"unknown report format 'jsn'\.\n.*'json'"):
         render(make_view(), "jsn")  # type: ignore[arg-type]

@@ -75,8 +75,8 @@ def clip(text: str, length: int) -> str:
 
 
 def terminal(text: str) -> str:
-    """For one line of a terminal or a log: no escape sequence, no line break, no reordering."""
-    return one_line(text)
+    """For a terminal or a log: no escape sequence, no overwriting, no reordering. Line breaks and tabs stay."""
+    return clean(text)
 
 
 def xml(text: str) -> str:

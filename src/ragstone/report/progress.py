@@ -22,7 +22,7 @@ from ragstone.report.escape import terminal
 
 
 class Progress(Protocol):
-    """Told about a run as it goes. `advance` is called once a finished sample with its state (``scored``, ``failed``)."""
+    """Told about a run as it goes; `advance` once for each finished sample, with its state (``scored``…)."""
 
     def start(self, total: int | None) -> None: ...
 
@@ -106,7 +106,7 @@ class LineProgress:
         self._say(f"{done:,}{of} done ({_states(self._states)})" if done else f"0{of} done")
 
     def _say(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)  # noqa: T201 - this is what it is for
+        print(line, file=self._stream, flush=True)
 
 
 def _states(states: Counter[str]) -> str:

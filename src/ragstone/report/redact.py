@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Redactor:
     """Replaces `secrets` in any text, as they are and as base64, percent-encoded, JSON- or HTML-escaped text.
 
-    Lines of a secret of several lines are secrets each. Base64 is found at any offset, so also inside an encoded header.
+    Lines of a secret of several lines are secrets each. Base64 is found at any offset, as in a header.
     Redact before rendering (`view`) where that is possible, since a report clips text; `__call__` is for the rest.
     """
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
+import sys
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -12,7 +16,7 @@ from rich.text import Text
 
 from ragstone.gate.verdict import Status
 from ragstone.report import words
-from ragstone.report.escape import clip, terminal
+from ragstone.report.escape import clip, one_line
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
 
@@ -25,6 +29,9 @@ _STYLES = {
     "not gated": "dim",
 }
 _MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error": "✘", "not gated": "·"}
+WIDTH = 120
+"""Columns where there is no terminal to ask."""
+
 _WORST = 5
 _STATEMENTS = 3
 _GROUPS = 8
@@ -32,7 +39,7 @@ _IDS = 5
 _PICTURE_WIDTH = 110
 
 
-def render_text(view: ReportView, *, width: int = 120, colour: bool = False) -> str:
+def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -> str:
     """The report in lines of at most `width` columns; `colour` adds ANSI styles and nothing else."""
     out = io.StringIO()
     console = Console(
@@ -51,8 +58,17 @@ def render_text(view: ReportView, *, width: int = 120, colour: bool = False) -> 
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
 
 
+def print_report(view: ReportView, stream: TextIO | None = None) -> None:
+    """Print the report: in colour and as wide as the terminal where `stream` (standard output) is one."""
+    out = stream if stream is not None else sys.stdout
+    colour = out.isatty() and "NO_COLOR" not in os.environ
+    out.write(
+        render_text(view, width=shutil.get_terminal_size((WIDTH, 24)).columns if out.isatty() else WIDTH, colour=colour)
+    )
+
+
 def _text(text: str, style: str = "", length: int = 600) -> Text:
-    return Text(clip(terminal(text), length), style=style)
+    return Text(clip(one_line(text), length), style=style)
 
 
 def _parts(view: ReportView, width: int) -> list[RenderableType]:
@@ -61,7 +77,7 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
         Text.assemble(
             (f"{_MARKS[str(view.status)]} {words.STATUS_TITLES[view.status].upper()}", style),
             ("  ", ""),
-            (clip(terminal(view.title), 80), "bold"),
+            (clip(one_line(view.title), 80), "bold"),
         ),
         _text(view.reason),
     ]
@@ -124,7 +140,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
         word = words.status_word(row.check.status, row.check.action)
         said = row.check.reason if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
         lines.append(
-            Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(terminal(f"{row.title}: {said}"), 600), ""))
+            Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(one_line(f"{row.title}: {said}"), 600), ""))
         )
     if view.judge is not None and view.judge.offline:
         grades = ", ".join(f"{words.metric_title(name)} {grade}" for name, grade in view.judge.grades)
@@ -148,9 +164,9 @@ def _worst(samples: tuple[WorstSample, ...]) -> list[RenderableType]:
 
 
 def _sample(sample: WorstSample) -> Group:
-    head = Text(clip(terminal(sample.id), 80), style="bold")
+    head = Text(clip(one_line(sample.id), 80), style="bold")
     if sample.origin is not None:
-        head.append(f"  {clip(terminal(str(sample.origin)), 160)}", style="not bold dim")
+        head.append(f"  {clip(one_line(str(sample.origin)), 160)}", style="not bold dim")
     lines: list[RenderableType] = [head, _text(sample.question, length=300)]
     for change in sample.changes:
         before = "" if change.baseline is None else f"{words.score(change.baseline)} → "

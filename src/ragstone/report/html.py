@@ -1,0 +1,133 @@
+"""One HTML page with everything in it: no network, works from a downloaded artifact, in light and dark."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import asdict
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from ragstone.gate.verdict import Check, CheckKind
+from ragstone.report import plots, words
+from ragstone.report.escape import html as clean
+from ragstone.report.escape import url
+from ragstone.report.parts import Cell, MetricRow, ReportView
+from ragstone.report.rows import check_title
+from ragstone.report.templates import read_template
+
+
+def render_html(view: ReportView) -> str:
+    """The page. Styles and script are inline, and its content security policy allows them by hash and nothing else."""
+    style, script = read_template("report.css"), read_template("report.js")
+    environment = Environment(
+        loader=FunctionLoader(read_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(score=words.score, change=words.change, percent=words.percent, seconds=words.seconds)
+    environment.filters.update(bound=words.bound, url=url, cell=_cell)
+    return environment.get_template("report.html.j2").render(
+        view=view,
+        style=_Trusted(style),
+        script=_Trusted(script),
+        policy=(
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        metrics=_metrics(view),
+        floor_axis=plots.axis_for(view.all_checks, CheckKind.FLOOR),
+        drop_axis=plots.axis_for(view.all_checks, CheckKind.DROP),
+        differences=[
+            {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
+            | {"plot": plots.histogram(found)}
+            for found in view.differences
+        ],
+        checks=[_check(check) for check in view.all_checks],
+        sample_titles=[words.metric_title(name) for name in view.sample_metrics],
+        headline=words.STATUS_TITLES[view.status],
+        width=plots.WIDTH,
+        dollars=words.dollars,
+        count=words.count,
+        reason=view.reason[:1].upper() + view.reason[1:],
+    )
+
+
+class _Trusted(str):
+    """The shipped style and script, which must not be changed between hashing and printing."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def _finalize(value: object) -> object:
+    return clean(value) if type(value) is str else "–" if value is None else value
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _metrics(view: ReportView) -> list[dict[str, Any]]:
+    floors = plots.axis_for(view.all_checks, CheckKind.FLOOR)
+    drops = plots.axis_for(view.all_checks, CheckKind.DROP)
+    by_key = {(check.kind, check.metric, check.slice): check for check in view.all_checks}
+    return [_metric(row, by_key, floors, drops) for row in view.metrics]
+
+
+def _metric(
+    row: MetricRow,
+    checks: dict[tuple[CheckKind, str | None, str | None], Check],
+    floors: plots.Axis | None,
+    drops: plots.Axis | None,
+) -> dict[str, Any]:
+    floor = checks.get((CheckKind.FLOOR, row.metric, row.slice))
+    drop = checks.get((CheckKind.DROP, row.metric, row.slice))
+    ends = [row.interval.low, row.interval.high] if row.interval else []
+    digits = words.digits_for(row.floor, [row.score, *ends])
+    moved = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
+    drop_digits = words.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *moved])
+    return {
+        "row": row,
+        "word": words.status_word(row.status, row.action),
+        "score": words.score(row.score, digits),
+        "interval": words.interval(row.interval, digits),
+        "change": words.change(row.change, drop_digits),
+        "change_interval": words.interval(row.change_interval, drop_digits, signed=True),
+        "floor": _drawn(floor, floors),
+        "drop": _drawn(drop, drops),
+    }
+
+
+def _drawn(check: Check | None, axis: plots.Axis | None) -> dict[str, Any] | None:
+    found = plots.mark(check, axis)
+    if found is None or check is None:
+        return None
+    return {**asdict(found), "word": words.status_word(check.status, check.action), "reason": check.reason}
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "title": check_title(check),
+        "word": words.status_word(check.status, check.action),
+        "reason": check.reason,
+        "n": f"{check.n:,}" if check.n else "–",
+        "method": f"{check.interval.confidence:.0%} interval, {check.interval.method}" if check.interval else "",
+    }
+
+
+def _cell(cell: Cell) -> dict[str, str]:
+    """What a cell of the table of samples shows, and what it is sorted by."""
+    if cell.value is None:
+        text = {"failed": "failed", "not_applicable": "n/a", "absent": "–"}[cell.state]
+        order = "-1" if cell.state == "failed" else "2"
+        return {"text": text, "sort": order, "kind": cell.state, "change": "", "reason": cell.reason or ""}
+    moved = "" if not cell.change else words.change(cell.change)
+    kind = "worse" if cell.change is not None and cell.change < 0 else "better" if cell.change else "scored"
+    return {"text": words.score(cell.value), "sort": f"{cell.value:.6f}", "kind": kind, "change": moved, "reason": ""}

@@ -1,0 +1,167 @@
+"""Geometry of the pictures in the HTML page: numbers in, coordinates out; the template draws them as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragstone.gate.verdict import Check, CheckKind
+from ragstone.report.parts import Differences
+
+WIDTH = 260.0
+"""Width of a forest plot, in SVG units."""
+
+_PAD = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A labelled place on an axis."""
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear scale from values `low`…`high` to x coordinates within WIDTH."""
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+    zero: float | None
+
+    def x(self, value: float) -> float:
+        """The coordinate of `value`, held within the picture."""
+        return round(_place(value, self.low, self.high), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One check on an axis: the estimate, the ends of its interval, and its threshold."""
+
+    x: float
+    start: float
+    end: float
+    threshold: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a histogram."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    side: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Paired differences of one metric as bars; `zero` is where nothing changed."""
+
+    bars: tuple[Bar, ...]
+    zero: float
+    ticks: tuple[Tick, ...]
+    height: float
+
+
+def _place(value: float, low: float, high: float) -> float:
+    share = (value - low) / (high - low)
+    return _PAD + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _PAD)
+
+
+def axis_for(checks: Sequence[Check], kind: CheckKind) -> Axis | None:
+    """An axis on which all `checks` of `kind` fit, with round ends; None when there are none."""
+    values = [value for check in checks if check.kind is kind for value in _values(check)]
+    if not values:
+        return None
+    if kind is CheckKind.DROP:
+        values.append(0.0)
+    else:
+        values.append(1.0)
+    step = _step(max(values) - min(values))
+    low = math.floor(min(values) / step + 1e-9) * step
+    high = math.ceil(max(values) / step - 1e-9) * step
+    count = round((high - low) / step)
+    marks = [low + index * step for index in range(count + 1)]
+    signed = kind is CheckKind.DROP
+    return Axis(
+        low=low,
+        high=high,
+        ticks=tuple(Tick(round(_place(mark, low, high), 2), _label(mark, step, signed=signed)) for mark in marks),
+        zero=round(_place(0.0, low, high), 2) if signed else None,
+    )
+
+
+def mark(check: Check | None, axis: Axis | None) -> Mark | None:
+    """Where `check` stands on `axis`; None when there is nothing to draw."""
+    if check is None or axis is None or check.estimate is None:
+        return None
+    low, high = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
+    return Mark(
+        x=axis.x(check.estimate),
+        start=axis.x(low),
+        end=axis.x(high),
+        threshold=None if check.threshold is None else axis.x(check.threshold),
+    )
+
+
+def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
+    """Bars for the samples that changed; those that did not are a number beside the picture."""
+    reach = max((abs(edge) for edge in _used_edges(found)), default=0.1)
+    reach = min(1.0, max(reach, 0.1))
+    tallest = max(max(found.counts, default=0), 1)
+    bars = []
+    for low, high, number in zip(found.edges, found.edges[1:], found.counts, strict=False):
+        if not number or low < -reach - 1e-9 or high > reach + 1e-9:
+            continue
+        start, end = _place(low, -reach, reach), _place(high, -reach, reach)
+        tall = max(2.0, height * number / tallest)
+        bars.append(
+            Bar(
+                x=round(start + 0.5, 2),
+                y=round(height - tall, 2),
+                width=round(max(end - start - 1.0, 0.5), 2),
+                height=round(tall, 2),
+                side="worse" if high <= 1e-9 else "better",
+                label=f"{number:,} between {low:+.2f} and {high:+.2f}".replace("-", "−"),
+            )
+        )
+    ticks = tuple(
+        Tick(round(_place(value, -reach, reach), 2), _label(value, 0.05, signed=True)) for value in (-reach, 0.0, reach)
+    )
+    return Histogram(tuple(bars), round(_place(0.0, -reach, reach), 2), ticks, height)
+
+
+def _used_edges(found: Differences) -> list[float]:
+    return [
+        edge
+        for low, high, number in zip(found.edges, found.edges[1:], found.counts, strict=False)
+        if number
+        for edge in (low, high)
+    ]
+
+
+def _step(span: float) -> float:
+    """1, 2 or 5 times a power of ten, for three to six steps over `span`."""
+    if span <= 0:
+        return 0.1
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    return next(factor * power for factor in (1, 2, 5, 10) if span / (factor * power) <= 5)
+
+
+def _label(value: float, step: float, *, signed: bool) -> str:
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    if abs(value) < step / 1000:
+        return "0"
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    return text.replace("-", "−")
+
+
+def _values(check: Check) -> list[float]:
+    values = [value for value in (check.estimate, check.threshold) if value is not None]
+    return [*values, check.interval.low, check.interval.high] if check.interval else values
