@@ -1,0 +1,154 @@
+"""Early stopping: look after every sample, and stop when every blocking check is decided.
+
+The limits are anytime-valid (stats/sequential.py), so that looking all the time costs no more false alarms than the
+policy states. Samples must be evaluated in random order, and count in that order, whatever order they finish in:
+else quick samples would come first, and they may be the easy ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.gate.bounds import Question, questions
+from ragstone.gate.comparability import pair_runs
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.verdict import Action, CheckKind
+from ragstone.metrics.score import Score, Scored
+from ragstone.run.manifest import Manifest
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.stats.family import Decision
+from ragstone.stats.sequential import confidence_sequence, watch
+
+LOOK_EVERY = 5
+"""Samples between two looks. Looking less often spares time, and can only make false alarms rarer."""
+
+
+def random_order(ids: Sequence[str], seed: int) -> tuple[str, ...]:
+    """The ids in the order in which a run that may stop early evaluates them: the same for the same ids and seed."""
+    order = sorted(ids)
+    random.Random(seed).shuffle(order)  # noqa: S311 - it needs to be fair, not secret
+    return tuple(order)
+
+
+def family_size(rules: Sequence[Rule], *, baseline: bool) -> int:
+    """How many blocking floors and drops `rules` can ask: the error rate is shared out among so many."""
+    floors = sum(rule.min is not None and rule.floor_action is Action.BLOCK for rule in rules)
+    drops = sum(rule.max_drop is not None and rule.drop_action is Action.BLOCK for rule in rules)
+    return floors + (drops if baseline else 0)
+
+
+def watched_decisions(
+    asked: Sequence[Question], fixed: Sequence[Decision], order: Sequence[str], *, level: float
+) -> list[Decision]:
+    """`fixed` with interval and decision replaced by what holds under continuous looking.
+
+    `level` is the error rate of one question; `order` is that of evaluation.
+    """
+    place = {sample_id: index for index, sample_id in enumerate(order)}
+    return [_watched(one, decision, place, level) for one, decision in zip(asked, fixed, strict=True)]
+
+
+def _watched(one: Question, fixed: Decision, place: Mapping[str, int], level: float) -> Decision:
+    values, bounds = _in_order(one, place), _bounds(one)
+    seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=bounds)
+    low, high = confidence_sequence(values, confidence=1.0 - 2.0 * level, bounds=bounds)
+    interval = replace(
+        fixed.interval,
+        low=float(low[-1]),
+        high=float(high[-1]),
+        confidence=1.0 - 2.0 * level,
+        method="confidence sequence, valid at every look",
+    )
+    return replace(fixed, interval=interval, below=seen.decision == "below", above=seen.decision == "above")
+
+
+def _in_order(one: Question, place: Mapping[str, int]) -> NDArray[np.float64]:
+    by_place = sorted(range(len(one.samples)), key=lambda index: place[one.samples[index]])
+    return one.values[np.array(by_place, dtype=np.intp)]
+
+
+def _bounds(one: Question) -> tuple[float, float]:
+    return (0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0)
+
+
+class EarlyStop:
+    """Takes scores as samples finish and knows when every blocking floor and drop is decided."""
+
+    def __init__(
+        self,
+        order: Sequence[str],
+        facts: Mapping[str, SampleFacts],
+        policy: Policy,
+        manifest: Manifest,
+        baseline: RunScores | None,
+    ) -> None:
+        self._order = tuple(order)
+        self._facts = facts
+        self._policy = policy
+        self._manifest = manifest
+        self._baseline = baseline
+        self._scores: dict[str, Mapping[str, Score]] = {}
+        self._prefix = 0
+        self._looked = 0
+        self._enough = False
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """The samples that count: all finished, with none unfinished before them in the order."""
+        return self._order[: self._prefix]
+
+    def add(self, sample_id: str, scores: Mapping[str, Score]) -> None:
+        """Take the scores of a finished sample."""
+        self._scores[sample_id] = scores
+        while self._prefix < len(self._order) and self._order[self._prefix] in self._scores:
+            self._prefix += 1
+
+    def enough(self) -> bool:
+        """Whether the run may stop. Once True, always True."""
+        if not self._enough and self._prefix >= self._looked + LOOK_EVERY:
+            self._looked = self._prefix
+            self._enough = self._all_decided()
+        return self._enough
+
+    def _all_decided(self) -> bool:
+        prefix = set(self.prefix)
+        if not set(self._policy.must_pass.samples) <= prefix:
+            return False
+        run = self._so_far()
+        pairing = None
+        if self._baseline is not None:
+            pairing = pair_runs(run, self._baseline, unmatched=self._policy.gate.unmatched)
+        resolved = resolve_rules(self._policy, run)
+        if resolved.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
+            return False  # a slice that has not been seen yet
+        level = self._policy.alpha / max(1, family_size(resolved.rules, baseline=self._baseline is not None))
+        asked = [one for one in questions(run, self._baseline, pairing, resolved.rules) if one.action is Action.BLOCK]
+        place = {sample_id: index for index, sample_id in enumerate(self._order)}
+        return bool(asked) and all(_is_decided(one, place, level) for one in asked)
+
+    def _so_far(self) -> RunScores:
+        prefix = self.prefix
+        names = self._manifest.metrics
+        values: dict[str, dict[str, float]] = {name: {} for name in names}
+        for sample_id in prefix:
+            for name, score in self._scores[sample_id].items():
+                if isinstance(score, Scored):
+                    values[name][sample_id] = score.value
+        return RunScores(
+            label="this run",
+            metrics={name: MetricScores(values[name], version=version) for name, version in names.items()},
+            samples={sample_id: self._facts[sample_id] for sample_id in prefix},
+            manifest=self._manifest,
+        )
+
+
+def _is_decided(one: Question, place: Mapping[str, int], level: float) -> bool:
+    values = _in_order(one, place)
+    seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=_bounds(one))
+    return seen.decision is not None
