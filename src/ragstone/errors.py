@@ -71,7 +71,7 @@ class GitHubError(RagstoneError):
     exit_code = 7
 
 
-class Interrupted(RagstoneError):
+class Interrupted(RagstoneError):  # noqa: N818 - it is no fault
     """The run was interrupted by a signal: 128 + its number, as shells have it (130 Ctrl-C, 143 SIGTERM)."""
 
     def __init__(self, signal_number: int) -> None:
