@@ -1,0 +1,122 @@
+"""Run directories as artifacts: listing those of one run, and downloading without giving the token away."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import requests
+from urllib3.exceptions import HTTPError
+
+from ragstone.github.archive import ArchiveRefused, read_members
+from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
+from ragstone.run.directory import CACHE, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES
+
+MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
+MAX_DOWNLOAD_S = 120.0
+MEMBER_LIMITS = {MANIFEST: MAX_MANIFEST_BYTES, SAMPLES: 512 * 1024 * 1024, CACHE: 512 * 1024 * 1024}
+"""What is read of a run directory, and how large it may be once unpacked."""
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_CHUNK = 256 * 1024
+
+
+class _ArtifactRun(Reply):
+    id: int | None = None
+    repository_id: int | None = None
+    head_repository_id: int | None = None
+
+
+class Artifact(Reply):
+    """An artifact as GitHub lists it."""
+
+    id: int
+    name: str
+    size_in_bytes: int
+    expired: bool
+    digest: str | None = None
+    workflow_run: _ArtifactRun | None = None
+
+
+def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
+    """The newest artifact called `name` of run `run_id` (every attempt of a run adds one). Raises Trouble."""
+    path = f"{api.base}/actions/runs/{run_id}/artifacts"
+    found = [
+        artifact
+        for artifact in api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=5)
+        # The filter is the server's; whose artifact this is, is checked here.
+        if artifact.name == name and artifact.workflow_run is not None and artifact.workflow_run.id == run_id
+    ]
+    return max(found, key=lambda artifact: artifact.id, default=None)
+
+
+def read_artifact(
+    api: GitHubApi, artifact: Artifact, *, clock: Callable[[], float] = time.monotonic
+) -> dict[str, bytes]:
+    """The members of a run directory in `artifact`, checked against its digest.
+
+    Raises Trouble when it can't be had, ArchiveRefused when it is not what it should be.
+    """
+    digest = _DIGEST.fullmatch(artifact.digest or "")
+    if artifact.expired:
+        raise ArchiveRefused("the artifact has expired")
+    if digest is None:
+        raise ArchiveRefused("GitHub gives no digest for it")
+    if artifact.size_in_bytes > MAX_ARCHIVE_BYTES:
+        raise ArchiveRefused(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
+    archive = _download(api, artifact, clock)
+    if hashlib.sha256(archive).hexdigest() != digest.group(1):
+        raise ArchiveRefused("its content does not match the digest that GitHub gives")
+    return read_members(archive, MEMBER_LIMITS)
+
+
+def _download(api: GitHubApi, artifact: Artifact, clock: Callable[[], float]) -> bytes:
+    """Ask for a short-lived address and fetch it, a second and third time where the transfer broke."""
+    deadline = clock() + MAX_DOWNLOAD_S
+    for attempt in range(1, api.patience.attempts + 1):
+        location = api.redirect(f"{api.base}/actions/artifacts/{artifact.id}/zip")
+        try:
+            return fetch_without_token(api, location, clock=clock, deadline=deadline)
+        except Trouble:
+            if attempt == api.patience.attempts or clock() > deadline:
+                raise
+            api.sleep(api.patience.first_pause_s * 2 ** (attempt - 1))
+    raise AssertionError("unreachable")
+
+
+def fetch_without_token(api: GitHubApi, location: str, *, clock: Callable[[], float], deadline: float) -> bytes:
+    """GET `location` on the storage host, with no credential of any kind, following nothing. Raises Trouble."""
+    target = urlsplit(location)
+    if target.scheme != "https" and not (target.scheme == "http" and api.plain_http):
+        raise Trouble(TroubleKind.BROKEN, "the download's address is not https")
+    host = target.hostname or "?"
+    try:
+        with (
+            requests.Session() as session,
+            session.get(
+                location,
+                headers={"Accept-Encoding": "identity"},
+                # Keeps requests from looking into ~/.netrc, which the user's code may have written.
+                auth=lambda request: request,
+                allow_redirects=False,
+                stream=True,
+                timeout=api.patience.timeout_s,
+            ) as response,
+        ):
+            if response.status_code != 200:
+                raise Trouble(TroubleKind.UNREACHABLE, f"the storage host {host} refused", status=response.status_code)
+            parts: list[bytes] = []
+            size = 0
+            for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                size += len(chunk)
+                if size > MAX_ARCHIVE_BYTES:
+                    raise ArchiveRefused(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
+                if clock() > deadline:
+                    raise Trouble(TroubleKind.UNREACHABLE, f"the storage host {host} is too slow")
+                parts.append(chunk)
+    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+        raise Trouble(TroubleKind.UNREACHABLE, f"the storage host {host}: {type(error).__name__}") from None
+    return b"".join(parts)

@@ -1,0 +1,248 @@
+"""GitHub's REST API over PyGithub's transport: what may be repeated is, within bounds; a POST never is on a fault.
+
+PyGithub's own retry repeats a POST that was answered 5xx, although it may have been carried out, and waits as long as
+a server tells it to; both are switched off here. Every fault comes out as one exception, `Trouble`, so that callers
+can go on: the verdict never depends on GitHub being well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import requests
+from github import Auth, Github, GithubException
+from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError
+
+from ragstone._version import __version__
+
+PER_PAGE = 100
+MAX_PAGES = 50
+_LIMIT_WORDS = ("rate limit", "abuse detection")
+
+
+class TroubleKind(StrEnum):
+    """What went wrong, as far as a caller cares."""
+
+    REFUSED = "refused"
+    NOT_FOUND = "not found"
+    INVALID = "invalid"
+    LIMITED = "rate limited"
+    UNREACHABLE = "unreachable"
+    BROKEN = "broken reply"
+
+
+class Trouble(Exception):  # noqa: N818 - an outcome to report, not a program error
+    """GitHub did not do what was asked. `may_have_happened`: a write that was answered badly, or not at all."""
+
+    def __init__(self, kind: TroubleKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.may_have_happened = wrote and kind in (TroubleKind.UNREACHABLE, TroubleKind.BROKEN)
+
+    def __str__(self) -> str:
+        return f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long GitHub is waited for, in seconds: one reply, one pause at most, and all pauses of a job together."""
+
+    timeout_s: int = 20
+    attempts: int = 4
+    first_pause_s: float = 1.0
+    max_pause_s: float = 60.0
+    total_pause_s: float = 180.0
+    settle_s: float = 2.0
+    """After a write of unknown outcome, before looking whether it happened."""
+
+
+class Reply(BaseModel):
+    """Base of what is read from replies: only the fields that are used, each of them checked."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+Model = TypeVar("Model")
+
+
+class GitHubApi:
+    """The API of one repository, under one token. Not for use from several threads."""
+
+    def __init__(
+        self,
+        token: SecretStr,
+        *,
+        repository: str,
+        api_url: str = "https://api.github.com",
+        patience: Patience | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.repository = repository
+        self.plain_http = api_url.startswith("http://")
+        self.patience = patience or Patience()
+        self.sleep = sleep
+        self._now = now
+        self._paused_s = 0.0
+        secret = token.get_secret_value()
+        self._github = Github(
+            auth=Auth.Token(secret) if secret else None,
+            base_url=api_url,
+            timeout=self.patience.timeout_s,
+            user_agent=f"ragstone/{__version__}",
+            retry=0,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
+        )
+
+    @property
+    def base(self) -> str:
+        """The path of the repository."""
+        return f"/repos/{self.repository}"
+
+    def get(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model:
+        """One object. Raises Trouble."""
+        return self._parse(model, self._json("GET", path, parameters), wrote=False)
+
+    def pages(
+        self,
+        model: type[Model],
+        path: str,
+        parameters: Mapping[str, str | int] | None = None,
+        *,
+        key: str | None = None,
+        max_pages: int = MAX_PAGES,
+    ) -> Iterator[Model]:
+        """All objects of a listing, page by page; `key` names the list inside of a wrapped reply. Raises Trouble."""
+        for page in range(1, max_pages + 1):
+            found = self._json("GET", path, {**(parameters or {}), "per_page": PER_PAGE, "page": page})
+            items = found.get(key) if key is not None and isinstance(found, dict) else found
+            if not isinstance(items, list):
+                raise Trouble(TroubleKind.BROKEN, f"{path}: a list was expected")
+            yield from (self._parse(model, item, wrote=False) for item in items)
+            if len(items) < PER_PAGE:
+                return
+
+    def post(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
+        """Create something: sent again only where a rate limit turned it away unread. Raises Trouble."""
+        return self._parse(model, self._json("POST", path, body=body), wrote=True)
+
+    def patch(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
+        """Change something; the same change can be sent again, so it is. Raises Trouble."""
+        return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
+
+    def delete(self, path: str) -> None:
+        """Delete something. Raises Trouble."""
+        self._json("DELETE", path)
+
+    def redirect(self, path: str) -> str:
+        """Where a download is to be had: the location of a 302, which is not followed here. Raises Trouble."""
+
+        def ask() -> str:
+            status, headers, body = self._github.requester.requestJson("GET", path)
+            location = headers.get("location")
+            if status == 302 and isinstance(location, str):
+                return location
+            if status >= 400:
+                raise self._github.requester.createException(status, headers, {"message": body[:200]})
+            raise Trouble(TroubleKind.BROKEN, f"{path}: a redirect was expected", status=status)
+
+        return self._attempts("GET", path, ask)
+
+    def close(self) -> None:
+        self._github.close()
+
+    def _json(
+        self,
+        verb: str,
+        path: str,
+        parameters: Mapping[str, str | int] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> Any:
+        def ask() -> Any:
+            _, found = self._github.requester.requestJsonAndCheck(
+                verb, path, parameters=dict(parameters or {}) or None, input=dict(body) if body is not None else None
+            )
+            return found
+
+        return self._attempts(verb, path, ask)
+
+    def _attempts(self, verb: str, path: str, ask: Callable[[], Model]) -> Model:
+        attempts = self.patience.attempts
+        for attempt in range(1, attempts + 1):
+            try:
+                return ask()
+            except Trouble as found:
+                trouble, pause = found, None
+            except GithubException as error:
+                trouble, pause = self._trouble(verb, path, error)
+            except (requests.RequestException, OSError) as error:
+                trouble = Trouble(TroubleKind.UNREACHABLE, f"{path}: {type(error).__name__}", wrote=verb != "GET")
+                pause = 0.0
+            except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
+                trouble = Trouble(TroubleKind.BROKEN, f"{path}: {type(error).__name__}", wrote=verb != "GET")
+                pause = 0.0
+            # A rate-limited POST was turned away unread; after any other fault it may have been carried out.
+            final = pause is None or attempt == attempts or (verb == "POST" and trouble.kind is not TroubleKind.LIMITED)
+            if final or not self._pause(pause or 0.0, attempt):
+                raise trouble from None
+        raise AssertionError("unreachable")
+
+    def _trouble(self, verb: str, path: str, error: GithubException) -> tuple[Trouble, float | None]:
+        """The trouble behind a bad status, and how long to wait before another attempt (None: there is no use)."""
+        status = error.status
+        data = error.data
+        said = str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
+        message = f"{path}: {' '.join(said.split())[:200] or 'no reason given'}"
+        headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
+        wrote = verb != "GET"
+        limited = status == 429 or (
+            status == 403
+            and (
+                "retry-after" in headers
+                or headers.get("x-ratelimit-remaining") == "0"
+                or any(word in said.lower() for word in _LIMIT_WORDS)
+            )
+        )
+        if limited:
+            return Trouble(TroubleKind.LIMITED, message, status=status), self._limit_pause(headers)
+        if status in (401, 403):
+            return Trouble(TroubleKind.REFUSED, message, status=status), None
+        if status in (404, 410):
+            return Trouble(TroubleKind.NOT_FOUND, message, status=status), None
+        if status >= 500:
+            return Trouble(TroubleKind.UNREACHABLE, message, status=status, wrote=wrote), 0.0
+        return Trouble(TroubleKind.INVALID, message, status=status), None
+
+    def _limit_pause(self, headers: Mapping[str, str]) -> float:
+        after = headers.get("retry-after", "")
+        if after.isdigit():
+            return float(after)
+        reset = headers.get("x-ratelimit-reset", "")
+        if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+            return max(0.0, float(reset) - self._now()) + 1.0
+        return self.patience.max_pause_s
+
+    def _pause(self, at_least_s: float, attempt: int) -> bool:
+        """Wait before the next attempt; False where that would be longer than we are ready to wait."""
+        pause = max(at_least_s, self.patience.first_pause_s * 2 ** (attempt - 1))
+        if pause > self.patience.max_pause_s or self._paused_s + pause > self.patience.total_pause_s:
+            return False
+        self._paused_s += pause
+        self.sleep(pause)
+        return True
+
+    @staticmethod
+    def _parse(model: type[Model], found: object, *, wrote: bool) -> Model:
+        try:
+            return TypeAdapter(model).validate_python(found)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise Trouble(TroubleKind.BROKEN, f"'{place}': {first['msg']}", wrote=wrote) from None
