@@ -1,0 +1,60 @@
+"""A report of a run that is on disk: decide again, and render."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.verdict import GateVerdict
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.render import Format, render
+from ragstone.report.templates import REPORT
+from ragstone.run.directory import RunDirectory
+from ragstone.usecases.compare import read_compare_policy
+from ragstone.usecases.gate import baseline_scores, open_baseline, view_of
+
+TEMPLATES = Path("templates")
+"""Where a project keeps templates of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The report of one run. `text` is in the format that was asked for."""
+
+    text: str
+    view: ReportView
+    verdict: GateVerdict
+
+
+def report(
+    run_path: Path,
+    form: Format,
+    *,
+    baseline: Path | None = None,
+    thresholds: Path | None = None,
+    templates: Path | None = None,
+    links: Links | None = None,
+    seed: int = 0,
+) -> Reported:
+    """Hold the run in `run_path` against a policy and, where one is given, a baseline run, and render the verdict.
+
+    Nothing is evaluated and nothing is written. `templates` may hold a `report.md.j2` of the user's.
+    Raises RunDirectoryError, BaselineError or ConfigError, each with the place.
+    """
+    run = RunDirectory.open(run_path)
+    before = open_baseline(baseline) if baseline is not None else None
+    verdict = decide_gate(
+        run.scores(),
+        baseline_scores(before),
+        read_compare_policy(thresholds),
+        baseline_required=before is not None,
+        seed=seed,
+    )
+    view = view_of(run, verdict, before, links)
+    return Reported(render(view, form, template_dir=templates or own_templates()), view, verdict)
+
+
+def own_templates(folder: Path = TEMPLATES) -> Path | None:
+    """`folder` where it holds a report template, else None."""
+    return folder if (folder / REPORT).is_file() else None
