@@ -11,7 +11,7 @@ from ragstone.gate.bounds import group_labels
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.figures import change, figure
 from ragstone.gate.verdict import Attribution, Check, CheckKind, Side, Status
-from ragstone.metrics.registry import METRICS
+from ragstone.metrics.registry import find_metric
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
@@ -103,7 +103,7 @@ _HALVES = (Side.RETRIEVAL, Side.GENERATION)
 
 
 def _half(metric: str) -> Side:
-    known = METRICS.get(metric)
+    known = find_metric(metric)
     return Side.UNCLEAR if known is None else Side(known.info.blames)
 
 

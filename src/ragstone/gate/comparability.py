@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
-from ragstone.metrics.registry import METRICS
+from ragstone.metrics.registry import find_metric
 from ragstone.run.manifest import JudgeManifest, Manifest
 from ragstone.run.scores import RunScores
 
@@ -101,7 +101,7 @@ def _same_metrics(
             notes.append(f"the baseline has no {name}: not compared.")
         elif now.version is not None and then.version is not None and now.version != then.version:
             notes.append(f"{name} was version {then.version} in the baseline and is {now.version} now: not compared.")
-        elif not same_judge and _is_judged(name):
+        elif not same_judge and is_judged(name):
             continue
         elif any(sample_id in now.values and sample_id in then.values for sample_id in samples):
             compared.append(name)
@@ -125,8 +125,9 @@ def _judge_difference(now: JudgeManifest, then: JudgeManifest) -> str | None:
     return f"the judge's parameters changed: {end}"
 
 
-def _is_judged(metric: str) -> bool:
-    known = METRICS.get(metric)
+def is_judged(metric: str) -> bool:
+    """Whether a judge takes part in `metric`; yes for one that Ragstone does not know."""
+    known = find_metric(metric)
     return known is None or bool(known.needs(_PROBE))
 
 

@@ -20,7 +20,6 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
 from ragstone.gate.rules import Resolved, Rule, resolve_rules
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, GateVerdict, Side, Status
-from ragstone.metrics.registry import METRICS
 from ragstone.run.scores import RunScores
 
 
@@ -221,4 +220,4 @@ def _offline_blocks_weakly(current: RunScores, rules: Sequence[Rule], policy: Po
     if current.manifest is None or current.manifest.judge.provider != "offline" or not policy.names_metrics:
         return False
     weak = {"answer_relevancy", "context_precision", "context_precision_no_reference"}
-    return any(rule.metric in weak & METRICS.keys() and rule.action is Action.BLOCK for rule in rules)
+    return any(rule.metric in weak and rule.action is Action.BLOCK for rule in rules)

@@ -66,6 +66,9 @@ def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
 def policy_schema() -> dict[str, Any]:
     """The JSON Schema of thresholds.toml."""
     schema = PolicyTable.model_json_schema()
+    must_pass = schema["properties"]["must_pass"]
+    ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
+    schema["properties"]["must_pass"] = {"anyOf": [{"$ref": must_pass.pop("$ref")}, ids], **must_pass}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone thresholds.toml"}
 
 

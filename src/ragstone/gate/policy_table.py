@@ -28,7 +28,7 @@ class GateRules(_Table):
         description="Smallest share of samples, of those a metric applies to, that must have a score. "
         "Below it the run is an error, not a low or a high score.",
     )
-    confidence: Annotated[float, Field(ge=0.5, lt=1.0, strict=True)] = Field(
+    confidence: Annotated[float, Field(gt=0.5, lt=1.0, strict=True)] = Field(
         default=0.95,
         description="1 minus the share of unchanged runs that may fail by chance, over all blocking checks together.",
     )
@@ -136,14 +136,14 @@ OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctnes
 class PolicyTable(_Table):
     """The whole of thresholds.toml."""
 
-    gate: GateRules = GateRules()
+    gate: GateRules = Field(default=GateRules(), description="What holds for every check.")
     metrics: dict[Name, MetricRule] | None = Field(
         default=None, description="Metric name to its rule. Without this table the default rules hold."
     )
     slices: dict[Name, SliceRules] = Field(default_factory=dict, description="Tag to its rules.")
-    system: SystemRules = SystemRules()
-    must_pass: MustPass = MustPass()
-    labels: LabelRules = LabelRules()
+    system: SystemRules = Field(default=SystemRules(), description="Limits of the system under test.")
+    must_pass: MustPass = Field(default=MustPass(), description="Samples that may never go wrong.")
+    labels: LabelRules = Field(default=LabelRules(), description="What human labels do to the gate.")
 
     @field_validator("must_pass", mode="before")
     @classmethod

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ragstone.errors import suggestion
+from ragstone.gate.comparability import is_judged
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS
 from ragstone.gate.verdict import Action, CheckKind
-from ragstone.metrics.registry import METRICS
+from ragstone.metrics.registry import find_metric
 from ragstone.run.scores import RunScores
 
 
@@ -91,13 +92,20 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
 
 
 def _unnamed(run: RunScores) -> Iterator[Rule]:
-    # Without a word from the user, whatever else was measured is held to the default drop: blocking where it is all
-    # that there is to go by (scores of another evaluator), a warning beside the headline metrics.
+    # Without a word from the user, whatever else was measured is held to the default drop. It blocks where no judge
+    # of ours takes part: retrieval metrics, and the scores of another evaluator.
     covered = {metric for name in DEFAULT_METRICS for metric in _members(name, run, DEFAULT_METRICS)}
     for metric in sorted(run.metrics):
         if metric not in covered:
-            action = Action.WARN if metric in METRICS else Action.BLOCK
+            action = _unnamed_action(metric)
             yield Rule(metric, None, DEFAULT_MAX_DROP, action, action, False)
+
+
+def _unnamed_action(metric: str) -> Action:
+    known = find_metric(metric)
+    if known is None:
+        return Action.BLOCK
+    return Action.BLOCK if known.info.blames == "retrieval" and not is_judged(metric) else Action.WARN
 
 
 def _members(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
@@ -105,10 +113,11 @@ def _members(name: str, run: RunScores, named: Mapping[str, object]) -> list[str
 
     A member to which no sample applies gives way to one that has scores.
     """
-    family = [
-        metric
-        for metric in run.metrics
-        if metric == name or (metric in METRICS and METRICS[metric].info.family == name and metric not in named)
-    ]
+    family = [metric for metric in run.metrics if metric == name or (metric not in named and _family(metric) == name)]
     scored = [metric for metric in family if run.metrics[metric].values or run.metrics[metric].failed]
     return sorted(scored or family) or [name]
+
+
+def _family(metric: str) -> str | None:
+    known = find_metric(metric)
+    return None if known is None else known.info.family

@@ -1,0 +1,101 @@
+"""Runs made of numbers, for the gate's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from ragstone.metrics.score import Failed
+from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+
+MakeRun = Callable[..., RunScores]
+
+
+def make_manifest(
+    *,
+    provider: str = "openai",
+    model: str = "judge-1",
+    version: str = "prompts-1",
+    repeats: int = 1,
+    state: str = "finished",
+    embeddings: str | None = None,
+) -> Manifest:
+    return Manifest.model_validate(
+        {
+            "ragstone_version": "1",
+            "state": state,
+            "created_at": "2026-11-21T00:00:00Z",
+            "golden": GoldenManifest(files=("golden.jsonl",), content_hash="0", samples=10),
+            "judge": JudgeManifest(provider=provider, model=model, version=version, embeddings=embeddings),
+            "system": SystemManifest(entrypoint="app:answer"),
+            "metrics": {"faithfulness": "1"},
+            "repeats": repeats,
+        }
+    )
+
+
+def build_run(
+    metrics: Mapping[str, Sequence[float]],
+    *,
+    label: str = "run",
+    manifest: Manifest | None = None,
+    tags: Mapping[str, tuple[str, ...]] | None = None,
+    groups: Mapping[str, str] | None = None,
+    hashes: Mapping[str, str] | None = None,
+    failed: Mapping[str, Mapping[str, Failed]] | None = None,
+    not_applicable: Mapping[str, Mapping[str, str]] | None = None,
+    latencies: Sequence[float] = (),
+    system_failures: Mapping[str, str] | None = None,
+    versions: Mapping[str, str] | None = None,
+    offset: int = 0,
+) -> RunScores:
+    """A run whose samples are s0, s1 … (from `offset`); a metric's values are given in that order."""
+    by_metric = {
+        name: MetricScores(
+            values={
+                f"s{offset + index}": value
+                for index, value in enumerate(values)
+                if f"s{offset + index}" not in (failed or {}).get(name, {})
+            },
+            not_applicable=(not_applicable or {}).get(name, {}),
+            failed=(failed or {}).get(name, {}),
+            version=(versions or {}).get(name),
+        )
+        for name, values in metrics.items()
+    }
+    ids = dict.fromkeys(
+        sample_id
+        for scores in by_metric.values()
+        for part in (scores.values, scores.not_applicable, scores.failed)
+        for sample_id in part
+    )
+    ids.update(dict.fromkeys(system_failures or {}))
+    return RunScores(
+        label=label,
+        metrics=by_metric,
+        samples={
+            sample_id: SampleFacts(
+                tags=(tags or {}).get(sample_id, ()),
+                group=(groups or {}).get(sample_id),
+                content_hash=(hashes or {}).get(sample_id),
+            )
+            for sample_id in ids
+        },
+        system=SystemFacts(
+            latencies_s={f"s{offset + index}": value for index, value in enumerate(latencies)},
+            failures=system_failures or {},
+        ),
+        manifest=manifest,
+    )
+
+
+@pytest.fixture
+def run() -> MakeRun:
+    return build_run
+
+
+@pytest.fixture
+def manifest() -> Callable[..., Manifest]:
+    return make_manifest

@@ -1,0 +1,96 @@
+"""What two runs are compared on, and the sentence for what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ragstone.gate.comparability import pair_runs
+from ragstone.run.manifest import Manifest
+from ragstone.run.scores import RunScores
+
+MakeRun = Callable[..., RunScores]
+MakeManifest = Callable[..., Manifest]
+
+SCORES = {"faithfulness": [1.0, 0.5, 1.0], "recall@5": [1.0, 0.0, 1.0]}
+
+
+def test_equal_runs_are_compared_on_everything_without_a_note(run: MakeRun, manifest: MakeManifest) -> None:
+    one = run(SCORES, manifest=manifest())
+    found = pair_runs(one, one).comparability
+    assert found.comparable
+    assert (found.paired, found.total, found.notes) == (3, 3, ())
+    assert found.metrics == ("faithfulness", "recall@5")
+
+
+def test_changed_new_and_gone_samples_are_counted_and_left_out(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [1.0] * 4}, hashes={"s0": "a", "s1": "b", "s2": "c", "s3": "d"})
+    current = run({"faithfulness": [1.0] * 4}, hashes={"s1": "b", "s2": "other", "s3": "d", "s4": "e"}, offset=1)
+    pairing = pair_runs(current, baseline)
+    assert pairing.samples == ("s1", "s3")
+    assert pairing.comparability.notes == (
+        "the golden set changed (1 changed, 1 new, 1 gone): compared on 2 of 4 samples.",
+    )
+
+
+def test_the_policy_may_refuse_runs_that_do_not_hold_the_same_samples(run: MakeRun) -> None:
+    found = pair_runs(run({"faithfulness": [1.0] * 3}), run({"faithfulness": [1.0] * 2}), unmatched="refuse")
+    assert not found.comparability.comparable
+    assert 'unmatched = "refuse"' in found.comparability.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("offset", "hashes", "says"),
+    [(50, {}, "no sample has the same id"), (0, {"s0": "x", "s1": "x", "s2": "x"}, "content")],
+)
+def test_a_baseline_of_another_golden_set_is_not_comparable(
+    run: MakeRun, offset: int, hashes: dict[str, str], says: str
+) -> None:
+    baseline = run(SCORES, offset=offset, hashes=hashes)
+    found = pair_runs(run(SCORES, hashes={"s0": "a", "s1": "b", "s2": "c"}), baseline).comparability
+    assert not found.comparable
+    assert "another golden set" in found.notes[0]
+    assert says in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("differs", "says"),
+    [
+        ({"model": "judge-2"}, "the judge changed from openai judge-2 to openai judge-1"),
+        ({"version": "prompts-0"}, "the prompts of the judge changed"),
+        ({"embeddings": "small"}, "the embedding model changed from small to None"),
+    ],
+)
+def test_under_another_judge_only_metrics_that_need_none_are_compared(
+    run: MakeRun, manifest: MakeManifest, differs: dict[str, str], says: str
+) -> None:
+    found = pair_runs(run(SCORES, manifest=manifest()), run(SCORES, manifest=manifest(**differs))).comparability
+    assert found.metrics == ("recall@5",)
+    assert found.notes[0].startswith(says)
+    assert found.notes[0].endswith("metrics that the judge decides are not compared.")
+
+
+def test_a_metric_of_another_version_is_not_compared(run: MakeRun) -> None:
+    now, then = run(SCORES, versions={"faithfulness": "2"}), run(SCORES, versions={"faithfulness": "1"})
+    found = pair_runs(now, then).comparability
+    assert found.metrics == ("recall@5",)
+    assert "faithfulness was version 1 in the baseline and is 2 now: not compared." in found.notes
+
+
+def test_a_metric_that_the_baseline_lacks_is_said(run: MakeRun) -> None:
+    found = pair_runs(run(SCORES), run({"faithfulness": [1.0] * 3})).comparability
+    assert "the baseline has no recall@5: not compared." in found.notes
+
+
+def test_other_repeats_and_an_unfinished_baseline_are_said(run: MakeRun, manifest: MakeManifest) -> None:
+    now, then = manifest(repeats=3), manifest(state="stopped")
+    notes = pair_runs(run(SCORES, manifest=now), run(SCORES, manifest=then)).comparability.notes
+    assert "answers were judged once for the baseline and 3 times now." in notes
+    assert any("did not finish" in note for note in notes)
+
+
+def test_scores_that_do_not_say_who_judged_are_taken_on_trust_aloud(run: MakeRun, manifest: MakeManifest) -> None:
+    found = pair_runs(run(SCORES, manifest=manifest()), run(SCORES, label="old.csv")).comparability
+    assert found.comparable
+    assert found.notes[0].startswith("old.csv does not say who judged it")

@@ -1,0 +1,272 @@
+"""The verdict: three ways, one family, and an exit code for each end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
+from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
+from ragstone.metrics.score import Failed
+from ragstone.run.manifest import Manifest
+from ragstone.run.scores import RunScores
+
+MakeRun = Callable[..., RunScores]
+
+HIGH = [1.0, 0.9, 0.95, 1.0] * 15
+MIDDLING = [1.0, 0.8, 0.6, 1.0] * 15
+LOW = [0.5, 0.3, 0.6, 0.4] * 15
+
+
+def policy(**tables: Any) -> Policy:
+    return policy_from_mapping(tables)
+
+
+def floor(minimum: float, **gate: Any) -> Policy:
+    return policy(gate=gate, metrics={"faithfulness": {"min": minimum}})
+
+
+def drop(allowed: float, **gate: Any) -> Policy:
+    return policy(gate=gate, metrics={"faithfulness": {"max_drop": allowed}})
+
+
+def only(verdict: GateVerdict, kind: CheckKind) -> Check:
+    found = [check for check in verdict.checks if check.kind is kind]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_a_mean_that_is_shown_to_be_above_its_floor_passes(run: MakeRun) -> None:
+    verdict = decide_gate(run({"faithfulness": HIGH}), None, floor(0.85))
+    check = only(verdict, CheckKind.FLOOR)
+    assert (verdict.status, verdict.exit_code, check.status) == (Status.PASS, 0, Status.PASS)
+    assert check.interval is not None
+    assert check.interval.low > 0.85
+    assert "the floor of 0.85 holds" in check.reason
+
+
+def test_a_mean_that_is_shown_to_be_below_its_floor_fails(run: MakeRun) -> None:
+    verdict = decide_gate(run({"faithfulness": LOW}), None, floor(0.85))
+    check = only(verdict, CheckKind.FLOOR)
+    assert (verdict.status, verdict.exit_code, check.status) == (Status.FAIL, 1, Status.FAIL)
+    assert check.interval is not None
+    assert check.interval.high < 0.85
+    assert check.estimate == pytest.approx(0.45)
+    assert verdict.reason.startswith("faithfulness is 0.45 on 60 samples")
+
+
+@pytest.mark.parametrize(
+    ("inconclusive", "status", "code"), [("pass", "pass", 0), ("warn", "inconclusive", 0), ("fail", "inconclusive", 8)]
+)
+def test_what_can_be_told_neither_way_is_inconclusive_and_does_what_the_policy_says(
+    run: MakeRun, inconclusive: str, status: str, code: int
+) -> None:
+    verdict = decide_gate(run({"faithfulness": MIDDLING}), None, floor(0.84, inconclusive=inconclusive))
+    check = only(verdict, CheckKind.FLOOR)
+    assert check.status is Status.INCONCLUSIVE
+    assert (verdict.status, verdict.exit_code) == (status, code)
+    assert check.n_more is not None
+    assert check.n_more > 0
+    assert "more samples would settle it" in check.reason
+
+
+def test_assured_fails_what_is_not_shown_to_hold(run: MakeRun) -> None:
+    verdict = decide_gate(run({"faithfulness": MIDDLING}), None, floor(0.84, decision="assured"))
+    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
+    assert "not shown to reach the floor" in only(verdict, CheckKind.FLOOR).reason
+    assert decide_gate(run({"faithfulness": HIGH}), None, floor(0.85, decision="assured")).status is Status.PASS
+
+
+@pytest.mark.parametrize(("minimum", "status"), [(0.84, Status.PASS), (0.85, Status.PASS), (0.86, Status.FAIL)])
+def test_point_compares_the_bare_means(run: MakeRun, minimum: float, status: Status) -> None:
+    verdict = decide_gate(run({"faithfulness": MIDDLING}), None, floor(minimum, decision="point"))
+    assert verdict.status is status
+
+
+def test_a_drop_is_measured_on_the_same_samples(run: MakeRun) -> None:
+    # The mean is higher than the baseline's, but each sample that both hold got worse.
+    baseline = run({"faithfulness": [0.8] * 40})
+    current = run({"faithfulness": [0.5, 0.6] * 20 + [1.0] * 200})
+    check = only(decide_gate(current, baseline, drop(0.02)), CheckKind.DROP)
+    assert check.status is Status.FAIL
+    assert (check.n, check.baseline, check.current) == (40, pytest.approx(0.8), pytest.approx(0.55))
+    assert check.estimate == pytest.approx(-0.25)
+    assert check.threshold == pytest.approx(-0.02)
+    assert "fell by 0.25" in check.reason
+
+
+@pytest.mark.parametrize("allowed", [0.0, 0.02, 0.5])
+@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
+def test_a_run_held_against_itself_never_fails_a_drop(run: MakeRun, allowed: float, decision: str) -> None:
+    one = run({"faithfulness": MIDDLING[:3]})
+    verdict = decide_gate(one, one, drop(allowed, decision=decision))
+    assert only(verdict, CheckKind.DROP).status is Status.PASS
+    assert verdict.status is Status.PASS
+
+
+def test_a_small_loss_within_the_allowed_drop_is_no_failure(run: MakeRun) -> None:
+    baseline = run({"faithfulness": HIGH})
+    current = run({"faithfulness": [value - 0.01 for value in HIGH]})
+    assert only(decide_gate(current, baseline, drop(0.15)), CheckKind.DROP).status is Status.PASS
+
+
+def test_a_warning_never_blocks(run: MakeRun) -> None:
+    rules = policy(metrics={"faithfulness": {"min": 0.85, "action": "warn"}})
+    verdict = decide_gate(run({"faithfulness": LOW}), None, rules)
+    assert only(verdict, CheckKind.FLOOR).status is Status.FAIL
+    assert (verdict.status, verdict.exit_code) == (Status.PASS, 0)
+    assert "1 warning" in verdict.reason
+
+
+def test_too_little_coverage_is_an_error_whatever_the_scores_say(run: MakeRun) -> None:
+    broken = {f"s{index}": Failed("judge", "the reply was cut off") for index in range(6)}
+    verdict = decide_gate(run({"faithfulness": HIGH}, failed={"faithfulness": broken}), None, floor(0.85))
+    check = only(verdict, CheckKind.COVERAGE)
+    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
+    assert check.estimate == pytest.approx(0.9)
+    assert "6 of 60 samples have no score (the judge failed on 6: the reply was cut off)" in check.reason
+
+
+def test_samples_that_a_metric_does_not_apply_to_do_not_count_against_coverage(run: MakeRun) -> None:
+    excused = {f"x{index}": "the sample is unanswerable" for index in range(30)}
+    one = run({"faithfulness": HIGH}, not_applicable={"faithfulness": excused})
+    assert decide_gate(one, None, floor(0.85)).status is Status.PASS
+
+
+def test_a_run_without_any_score_is_an_error(run: MakeRun) -> None:
+    broken = {f"s{index}": Failed("system", "time-out") for index in range(3)}
+    empty = run({"faithfulness": [1.0] * 3}, failed={"faithfulness": broken})
+    for rules in (floor(0.85), default_policy()):
+        verdict = decide_gate(empty, None, rules)
+        assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
+    assert decide_gate(run({}), None, default_policy()).exit_code == 5
+
+
+def test_a_metric_that_the_user_named_and_nobody_measured_is_an_error(run: MakeRun) -> None:
+    rules = policy(metrics={"faithfulness": {"min": 0.5}, "context_recall": {"min": 0.5}})
+    verdict = decide_gate(run({"faithfulness": HIGH}), None, rules)
+    assert verdict.status is Status.ERROR
+    assert "context_recall: the policy names it, and this run did not measure it." in verdict.reason
+
+
+def test_a_metric_that_the_defaults_name_and_that_applies_to_nothing_is_a_note(run: MakeRun) -> None:
+    excused = {f"s{index}": "the sample has no reference" for index in range(60)}
+    one = run({"faithfulness": HIGH, "context_recall": []}, not_applicable={"context_recall": excused})
+    verdict = decide_gate(one, None, default_policy())
+    assert verdict.status is Status.PASS
+    assert "context_recall applies to no sample, most often because the sample has no reference." in verdict.notes
+
+
+def test_a_metric_that_nobody_knows_is_a_configuration_error(run: MakeRun) -> None:
+    with pytest.raises(ConfigError, match="unknown metric 'faithfulnes'"):
+        decide_gate(run({"faithfulness": HIGH}), None, policy(metrics={"faithfulnes": {"min": 0.5}}))
+
+
+def test_without_a_word_from_the_user_scores_of_another_evaluator_are_held_to_a_drop(run: MakeRun) -> None:
+    baseline, current = run({"politeness": HIGH}), run({"politeness": LOW})
+    assert decide_gate(current, baseline, default_policy()).exit_code == 1
+    first = decide_gate(current, None, default_policy())
+    assert first.exit_code == 0
+    assert "There is no baseline, so no drop was checked." in first.notes
+
+
+def test_a_required_baseline_that_is_missing_ends_with_6(run: MakeRun) -> None:
+    verdict = decide_gate(run({"faithfulness": HIGH}), None, floor(0.85), baseline_required=True)
+    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 6)
+
+
+def test_a_required_baseline_of_another_golden_set_ends_with_6(run: MakeRun) -> None:
+    other = run({"faithfulness": HIGH}, offset=1000)
+    verdict = decide_gate(run({"faithfulness": HIGH}), other, drop(0.02), baseline_required=True)
+    assert verdict.exit_code == 6
+    assert "another golden set" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "code"), [("pass", "pass", 0), ("warn", "inconclusive", 0), ("fail", "error", 6)]
+)
+def test_a_missing_baseline_does_what_the_policy_says(run: MakeRun, rule: str, status: str, code: int) -> None:
+    rules = policy(gate={"on_no_baseline": rule}, metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}})
+    verdict = decide_gate(run({"faithfulness": HIGH}), None, rules)
+    assert (verdict.status, verdict.exit_code) == (status, code)
+    assert "There is no baseline, so no drop was checked." in verdict.notes
+
+
+def test_a_slice_is_held_to_its_own_rule(run: MakeRun) -> None:
+    values = HIGH + LOW
+    tags = {f"s{index}": ("billing",) for index in range(60, 120)}
+    rules = policy(
+        metrics={"faithfulness": {"min": 0.5}}, slices={"billing": {"metrics": {"faithfulness": {"min": 0.8}}}}
+    )
+    verdict = decide_gate(run({"faithfulness": values}, tags=tags), None, rules)
+    check = next(check for check in verdict.checks if check.slice and check.kind is CheckKind.FLOOR)
+    assert (check.status, check.n, check.slice) == (Status.FAIL, 60, "billing")
+    assert verdict.exit_code == 1
+
+
+def test_a_slice_that_no_sample_is_in_is_an_error_with_a_suggestion(run: MakeRun) -> None:
+    rules = policy(slices={"biling": {"metrics": {"faithfulness": {"min": 0.8}}}})
+    verdict = decide_gate(run({"faithfulness": HIGH}, tags={"s1": ("billing",)}), None, rules)
+    assert verdict.exit_code == 5
+    assert "Did you mean 'billing'?" in verdict.reason
+
+
+def test_one_block_of_samples_counts_as_one(run: MakeRun) -> None:
+    # Sixty answers about two documents are two observations, not sixty.
+    groups = {f"s{index}": f"document {index // 30}" for index in range(60)}
+    alone = decide_gate(run({"faithfulness": LOW}), None, floor(0.6))
+    grouped = decide_gate(run({"faithfulness": LOW}, groups=groups), None, floor(0.6))
+    assert only(alone, CheckKind.FLOOR).status is Status.FAIL
+    assert only(grouped, CheckKind.FLOOR).status is Status.INCONCLUSIVE
+
+
+def test_the_default_policy_lets_the_offline_judge_block_on_few_drops_only(
+    run: MakeRun, manifest: Callable[..., Manifest]
+) -> None:
+    offline = manifest(provider="offline")
+    names = ["faithfulness", "answer_relevancy", "context_recall", "context_precision"]
+    baseline = run(dict.fromkeys(names, HIGH), manifest=offline)
+    current = run(dict.fromkeys(names, LOW), manifest=offline)
+    verdict = decide_gate(current, baseline, default_policy())
+    blocking = {check.name for check in verdict.checks if check.action is Action.BLOCK and check.status is Status.FAIL}
+    assert blocking == {"faithfulness.drop", "context_recall.drop"}
+    assert verdict.exit_code == 1
+
+
+def test_what_the_user_wrote_wins_over_the_caution_about_the_offline_judge(
+    run: MakeRun, manifest: Callable[..., Manifest]
+) -> None:
+    rules = policy(metrics={"answer_relevancy": {"min": 0.8}})
+    verdict = decide_gate(run({"answer_relevancy": LOW}, manifest=manifest(provider="offline")), None, rules)
+    assert verdict.exit_code == 1
+    assert any("offline judge is weak" in note for note in verdict.notes)
+
+
+def test_a_rule_for_context_precision_covers_samples_without_a_reference(run: MakeRun) -> None:
+    rules = policy(metrics={"context_precision": {"min": 0.7}})
+    excused = {f"s{index}": "the sample has no reference" for index in range(60)}
+    one = run(
+        {"context_precision": [], "context_precision_no_reference": LOW}, not_applicable={"context_precision": excused}
+    )
+    verdict = decide_gate(one, None, rules)
+    assert only(verdict, CheckKind.FLOOR).metric == "context_precision_no_reference"
+    assert verdict.exit_code == 1
+
+
+def test_an_allowed_drop_that_is_finer_than_the_samples_show_is_said(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [1.0, 0.0, 0.5, 1.0] * 5})
+    current = run({"faithfulness": [0.0, 1.0, 1.0, 0.5] * 5})
+    verdict = decide_gate(current, baseline, drop(0.02))
+    assert any("`ragstone plan`" in note for note in verdict.notes)
+    detectable = only(verdict, CheckKind.DROP).detectable_drop
+    assert detectable is not None
+    assert detectable > 0.1
+
+
+def test_a_run_that_did_not_finish_says_so(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
+    verdict = decide_gate(run({"faithfulness": HIGH}, manifest=manifest(state="stopped")), None, floor(0.5))
+    assert any("did not finish" in note for note in verdict.notes)

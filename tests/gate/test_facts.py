@@ -1,0 +1,107 @@
+"""Must-pass samples, errors and latency of the system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
+from ragstone.metrics.score import Failed
+from ragstone.run.scores import RunScores
+
+MakeRun = Callable[..., RunScores]
+
+
+def decide(run: RunScores, **tables: Any) -> GateVerdict:
+    return decide_gate(run, None, policy_from_mapping(tables))
+
+
+def of_kind(verdict: GateVerdict, kind: CheckKind) -> list[Check]:
+    return [check for check in verdict.checks if check.kind is kind]
+
+
+FAITHFULNESS = {"faithfulness": {"min": 0.5}}
+
+
+def test_must_pass_samples_that_reach_every_floor_pass(run: MakeRun) -> None:
+    verdict = decide(run({"faithfulness": [1.0] * 20}), metrics=FAITHFULNESS, must_pass=["s0", "s3"])
+    assert [check.status for check in of_kind(verdict, CheckKind.MUST_PASS)] == [Status.PASS]
+    assert verdict.status is Status.PASS
+
+
+def test_one_must_pass_sample_below_its_floor_fails_the_run(run: MakeRun) -> None:
+    verdict = decide(run({"faithfulness": [0.2] + [1.0] * 99}), metrics=FAITHFULNESS, must_pass=["s0", "s1"])
+    failed, passed = of_kind(verdict, CheckKind.MUST_PASS)
+    assert failed.status is Status.FAIL
+    assert "s0: faithfulness is 0.20, required 0.50" in failed.reason
+    assert passed.reason == "1 of 2 must-pass samples passed."
+    assert verdict.exit_code == 1
+
+
+def test_a_must_pass_sample_that_the_system_failed_on_fails(run: MakeRun) -> None:
+    one = run({"faithfulness": [1.0] * 100}, system_failures={"q": "RuntimeError: no index"})
+    verdict = decide(one, metrics=FAITHFULNESS, must_pass=["q"])
+    assert verdict.exit_code == 1
+    assert "RuntimeError: no index" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("sample", "says"),
+    [("gone", "this run does not hold it"), ("s0", "could not be scored: refused"), ("na", "no metric with a floor")],
+)
+def test_a_must_pass_sample_that_nothing_is_known_of_is_an_error(run: MakeRun, sample: str, says: str) -> None:
+    one = run(
+        {"faithfulness": [1.0] * 100},
+        failed={"faithfulness": {"s0": Failed("judge", "refused")}},
+        not_applicable={"faithfulness": {"na": "the answer abstains"}},
+    )
+    verdict = decide(one, metrics=FAITHFULNESS, must_pass=[sample])
+    assert verdict.exit_code == 5
+    assert says in verdict.reason
+
+
+def test_must_pass_may_name_its_metrics_and_its_own_minimum(run: MakeRun) -> None:
+    one = run({"faithfulness": [0.4] * 30 + [1.0] * 300, "answer_relevancy": [0.1] * 330})
+    table = {"samples": ["s0"], "metrics": ["faithfulness"], "min": 0.4}
+    assert decide(one, metrics=FAITHFULNESS, must_pass=table).status is Status.PASS
+    assert decide(one, metrics=FAITHFULNESS, must_pass={**table, "min": 0.41}).status is Status.FAIL
+
+
+def test_the_error_rate_is_a_fact_and_compared_as_it_stands(run: MakeRun) -> None:
+    one = run({"faithfulness": [1.0] * 98}, system_failures={"a": "time-out", "b": "time-out"})
+    verdict = decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.01})
+    check = of_kind(verdict, CheckKind.ERROR_RATE)[0]
+    assert (check.status, check.estimate, verdict.exit_code) == (Status.FAIL, 0.02, 1)
+    assert "failed on 2 of 100 samples (2 %), more than the 1 % allowed" in check.reason
+    assert decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.02}).status is Status.PASS
+
+
+def latency(run: MakeRun, seconds: list[float], **gate: Any) -> Check:
+    one = run({"faithfulness": [1.0] * len(seconds)}, latencies=seconds)
+    verdict = decide(one, gate=gate, metrics=FAITHFULNESS, system={"latency_p95_s": 2.0})
+    return of_kind(verdict, CheckKind.LATENCY)[0]
+
+
+def test_latency_within_its_limit_passes_with_few_samples_too(run: MakeRun) -> None:
+    assert latency(run, [0.5] * 10).status is Status.PASS
+
+
+def test_latency_clearly_over_its_limit_fails(run: MakeRun) -> None:
+    check = latency(run, [0.5] * 40 + [3.0] * 20)
+    assert check.status is Status.FAIL
+    assert check.estimate == 3.0
+    assert "over the limit of 2 s" in check.reason
+
+
+def test_one_slow_answer_too_many_may_be_chance(run: MakeRun) -> None:
+    assert latency(run, [0.5] * 55 + [3.0] * 5).status is Status.INCONCLUSIVE
+    assert latency(run, [0.5] * 55 + [3.0] * 5, decision="point").status is Status.FAIL
+    assert latency(run, [0.5] * 55 + [3.0] * 5, decision="assured").status is Status.FAIL
+
+
+def test_a_latency_limit_without_measured_latency_is_an_error(run: MakeRun) -> None:
+    assert latency(run, []).status is Status.ERROR

@@ -1,0 +1,116 @@
+"""What holds for every pair of runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
+from ragstone.gate.verdict import CheckKind, GateVerdict, Status
+from ragstone.metrics.score import Failed
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+NAMES = ("faithfulness", "context_recall")
+heaped = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]) | st.floats(0, 1)
+states = st.one_of(heaped, heaped, heaped, st.just("failed"), st.just("excused"))
+tables = st.lists(st.tuples(states, states), min_size=1, max_size=40)
+gates = st.fixed_dictionaries(
+    {
+        "decision": st.sampled_from(["evidence", "assured", "point"]),
+        "inconclusive": st.sampled_from(["pass", "warn", "fail"]),
+        "min_coverage": st.sampled_from([0.0, 0.5, 0.98]),
+    }
+)
+rules = st.fixed_dictionaries(
+    {"min": st.sampled_from([0.0, 0.4, 0.85, 1.0]), "max_drop": st.sampled_from([0.0, 0.02, 0.2])}
+)
+policies = st.one_of(
+    st.just(default_policy()),
+    st.builds(
+        lambda gate, a, b: policy_from_mapping({"gate": gate, "metrics": dict(zip(NAMES, (a, b), strict=True))}),
+        gates,
+        rules,
+        rules,
+    ),
+)
+
+
+def run_of(table: list[tuple[Any, Any]], order: list[int] | None = None, groups: bool = False) -> RunScores:
+    indices = order if order is not None else list(range(len(table)))
+    metrics = {}
+    for column, name in enumerate(NAMES):
+        cells = {f"s{index}": table[index][column] for index in indices}
+        metrics[name] = MetricScores(
+            values={i: cell for i, cell in cells.items() if isinstance(cell, float)},
+            not_applicable={i: "because" for i, cell in cells.items() if cell == "excused"},
+            failed={i: Failed("judge", "because") for i, cell in cells.items() if cell == "failed"},
+        )
+    facts = {f"s{index}": SampleFacts(group=f"g{index % 4}" if groups else None) for index in indices}
+    return RunScores("run", metrics, facts)
+
+
+def seen(verdict: GateVerdict) -> dict[str, tuple[Status, float | None]]:
+    return {check.name: (check.status, check.estimate) for check in verdict.checks}
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, tables, policies, st.randoms(use_true_random=False), st.booleans())
+def test_the_order_of_samples_never_matters(
+    now: list[tuple[Any, Any]], then: list[tuple[Any, Any]], policy: Policy, random: Any, groups: bool
+) -> None:
+    shuffled_now, shuffled_then = list(range(len(now))), list(range(len(then)))
+    random.shuffle(shuffled_now)
+    random.shuffle(shuffled_then)
+    one = decide_gate(run_of(now, groups=groups), run_of(then, groups=groups), policy)
+    other = decide_gate(run_of(now, shuffled_now, groups=groups), run_of(then, shuffled_then, groups=groups), policy)
+    assert one == other
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, policies)
+def test_a_run_held_against_itself_never_fails_a_drop(table: list[tuple[Any, Any]], policy: Policy) -> None:
+    one = run_of(table)
+    verdict = decide_gate(one, one, policy)
+    assert all(check.status is Status.PASS for check in verdict.checks if check.kind is CheckKind.DROP)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, tables, policies, st.data())
+def test_better_scores_never_turn_a_pass_into_a_failure(
+    now: list[tuple[Any, Any]], then: list[tuple[Any, Any]], policy: Policy, data: st.DataObject
+) -> None:
+    def better(cell: Any) -> Any:
+        return data.draw(st.floats(cell, 1)) if isinstance(cell, float) else cell
+
+    improved = [(better(a), better(b)) for a, b in now]
+    before = decide_gate(run_of(now), run_of(then), policy)
+    after = decide_gate(run_of(improved), run_of(then), policy)
+    if before.status is Status.PASS:
+        assert after.status is not Status.FAIL
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables, st.none() | tables, policies)
+def test_every_verdict_follows_from_its_checks_and_holds_no_nan(
+    now: list[tuple[Any, Any]], then: list[tuple[Any, Any]] | None, policy: Policy
+) -> None:
+    verdict = decide_gate(run_of(now), None if then is None else run_of(then), policy)
+    assert verdict.checks
+    assert verdict.exit_code in {0, 1, 5, 6, 8}
+    assert verdict.reason.endswith(".")
+    statuses = {check.status for check in verdict.checks if check.action == "block"}
+    if verdict.status is Status.PASS:
+        assert not statuses & {Status.FAIL, Status.ERROR}
+        assert any(isinstance(cell, float) for row in now for cell in row)
+    if verdict.status in {Status.FAIL, Status.ERROR, Status.INCONCLUSIVE}:
+        assert verdict.status in statuses
+    for check in verdict.checks:
+        numbers = [check.estimate, check.threshold, check.current, check.baseline, check.detectable_drop]
+        numbers += [check.interval.low, check.interval.high] if check.interval else []
+        assert all(number is None or math.isfinite(number) for number in numbers)
+        if check.interval is not None and check.estimate is not None:
+            assert check.interval.low <= check.estimate <= check.interval.high
