@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ragstone.stats.bounded_mean import Blocks, blocks_of, p_mean_at_least, p_mean_at_most
-from ragstone.stats.intervals import MeanInterval, checked, mean_interval
+from ragstone.stats.intervals import MeanInterval, checked, is_paired, mean_interval, reached
+from ragstone.stats.power import detectable_drop, samples_for_drop
 from ragstone.stats.signflip import flipped_sums, on_grid, upper_ranks
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,8 @@ class Hypothesis:
     """ "The mean of `values` (n,) is at least `bound`."
 
     `units` (n,) are indices of the samples, shared over hypotheses: values with one index move together. `bounds`
-    holds every value. `groups` (n,) labels samples that belong together; None: every sample stands for itself.
+    holds every value. `groups` (n,) labels samples that belong together, by one numbering over all hypotheses; None:
+    every sample stands for itself. `weight` is the hypothesis's share of alpha against that of the others.
     """
 
     name: str
@@ -42,11 +43,12 @@ class Hypothesis:
     bound: float
     bounds: tuple[float, float] = (0.0, 1.0)
     groups: Ints | None = None
+    weight: float = 1.0
 
     @property
     def paired(self) -> bool:
         """Whether the values are differences, for which 0 means "unchanged"."""
-        return self.bounds[0] < 0.0 < self.bounds[1]
+        return is_paired(self.bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +79,44 @@ class Decision:
 def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int = 0) -> tuple[Decision, ...]:
     """Decide all `hypotheses` together, with family-wise error rate `alpha` over the `below` decisions.
 
+    Differences are tested by joint sign flips: exact where both sides are equally likely to be either (nothing
+    changed), approximate elsewhere. Other values are tested by Gaffke's bound.
     Raises ValueError for values that are empty, not finite, out of bounds or of other length than their units.
     """
     if not 0.0 < alpha < 0.5:
         raise ValueError(f"alpha must be in (0, 0.5), got {alpha}")
-    if not hypotheses:
-        return ()
     ready = [_checked(hypothesis) for hypothesis in hypotheses]
-    sums = flipped_sums(_unit_totals(ready), draws=DRAWS, seed=seed)
-    down = upper_ranks(-sums)
-    p_below = np.array([_p_below(h, down[0, j]) for j, h in enumerate(ready)])
-    adjusted = step_down(p_below, down)
-    up_first = np.mean(sums >= sums[0], axis=0)
+    p_below, adjusted = adjusted_p_values(ready, seed=seed)
+    total = sum(h.weight for h in ready)
     return tuple(
-        _decision(h, float(p_below[j]), _p_above(h, float(up_first[j])), float(adjusted[j]), alpha, len(ready), seed)
-        for j, h in enumerate(ready)
+        _decision(h, float(p), float(p_adjusted), alpha, alpha * h.weight / total, seed)
+        for h, p, p_adjusted in zip(ready, p_below, adjusted, strict=True)
     )
 
 
-def step_down(p: Floats, null: Floats) -> Floats:
-    """Adjusted p-values (m,) of marginal `p` (m,) by step-down min-P over `null` (draws, m) p-values.
+def adjusted_p_values(hypotheses: Sequence[Hypothesis], *, seed: int = 0) -> tuple[Floats, Floats]:
+    """P-values of "the mean is at least its bound" for each of m hypotheses: marginal (m,), and adjusted (m,)."""
+    if not hypotheses:
+        return np.zeros(0), np.zeros(0)
+    sums = flipped_sums(_unit_totals(hypotheses), draws=DRAWS, seed=seed)
+    null = upper_ranks(-sums)
+    marginal = np.array([_p_below(h, float(null[0, j])) for j, h in enumerate(hypotheses)])
+    return marginal, step_down(marginal, null, np.array([h.weight for h in hypotheses]))
 
-    Never above the Holm adjustment: the null distribution only tells how far hypotheses move together.
+
+def step_down(p: Floats, null: Floats, weights: Floats) -> Floats:
+    """Adjusted p-values (m,) of marginal `p` (m,) by weighted step-down min-P over `null` (draws, m) p-values.
+
+    Never above the weighted Holm adjustment: the null distribution only tells how far hypotheses move together.
     """
-    order = np.argsort(p, kind="stable")
-    remaining = null[:, order]
-    smallest = np.minimum.accumulate(remaining[:, ::-1], axis=1)[:, ::-1]
-    ordered = p[order]
-    joint = np.mean(smallest <= ordered + 1e-12, axis=0)
-    holm = ordered * np.arange(len(p), 0, -1)
-    adjusted = np.minimum(1.0, np.maximum.accumulate(np.maximum(ordered, np.minimum(joint, holm))))
+    order = np.argsort(p / weights, kind="stable")
+    weighted = (p / weights)[order]
+    smallest = np.minimum.accumulate((null / weights)[:, order[::-1]], axis=1)[:, ::-1]
+    joint = np.mean(smallest <= weighted * (1.0 + 1e-9), axis=0)
+    holm = weighted * np.cumsum(weights[order][::-1])[::-1]
+    adjusted = np.maximum.accumulate(np.maximum(p[order], np.minimum(joint, holm)))
     back = np.empty_like(adjusted)
-    back[order] = adjusted
+    back[order] = np.minimum(1.0, adjusted)
     return back
 
 
@@ -116,6 +124,8 @@ def _checked(hypothesis: Hypothesis) -> Hypothesis:
     values = checked(hypothesis.values, hypothesis.bounds, hypothesis.groups)
     if np.shape(hypothesis.units) != values.shape:
         raise ValueError(f"{hypothesis.name}: {np.shape(hypothesis.units)} units for {values.shape} values")
+    if not hypothesis.weight > 0.0:
+        raise ValueError(f"{hypothesis.name}: a weight must be above 0, got {hypothesis.weight}")
     return replace(hypothesis, values=values)
 
 
@@ -139,38 +149,48 @@ def _p_below(h: Hypothesis, flipped: float) -> float:
     return p_mean_at_least(_blocks(h), h.bound, h.bounds)
 
 
-def _p_above(h: Hypothesis, flipped: float) -> float:
-    if h.paired:
-        if not np.any(h.values):
-            return 0.0 if h.bound < 0.0 else 1.0
-        return flipped
-    return p_mean_at_most(_blocks(h), h.bound, h.bounds)
+def _p_above(h: Hypothesis) -> float:
+    if h.paired and not np.any(h.values):
+        return 0.0 if h.bound < 0.0 else 1.0
+    return p_mean_at_most(_blocks(h), h.bound, reached(h.values, h.bounds))
 
 
 def _blocks(h: Hypothesis) -> Blocks:
     return blocks_of(h.values, h.groups)
 
 
-def _decision(
-    h: Hypothesis, p_below: float, p_above: float, adjusted: float, alpha: float, m: int, seed: int
-) -> Decision:
+def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, level: float, seed: int) -> Decision:
     interval = mean_interval(h.values, confidence=1.0 - alpha, bounds=h.bounds, groups=h.groups, seed=seed)
+    n = len(h.values)
     below = adjusted <= alpha and interval.estimate < h.bound
     above = interval.low >= h.bound and not below
-    interval = _consistent(interval, h.bound, below)
     deviation = _deviation(h)
-    blocks = h.values.size
-    quantiles = float(ndtri(1.0 - alpha / m) + ndtri(POWER))
-    detectable = quantiles * deviation / math.sqrt(blocks) if deviation > 0.0 else None
-    gap = abs(interval.estimate - h.bound)
-    n_more: int | None = 0
-    if not below and not above:
-        n_more = None
-        if gap > 0.0 and deviation > 0.0 and (quantiles * deviation / gap) ** 2 <= MOST_SAMPLES:
-            n_more = max(1, math.ceil((quantiles * deviation / gap) ** 2) - blocks)
+    detectable = detectable_drop(deviation, n, POWER, level) if deviation > 0.0 else math.inf
     return Decision(
-        h.name, interval.estimate, interval, p_below, p_above, below, above, blocks, n_more, detectable, adjusted
+        name=h.name,
+        estimate=interval.estimate,
+        interval=_consistent(interval, h.bound, below),
+        p_below=p_below,
+        p_above=_p_above(h),
+        below=below,
+        above=above,
+        n=n,
+        n_more=0 if below or above else _n_more(h, interval.estimate, deviation, level, alpha),
+        detectable=detectable if detectable <= h.bound - h.bounds[0] else None,
+        p_adjusted=adjusted,
     )
+
+
+def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alpha: float) -> int | None:
+    gap = abs(estimate - h.bound)
+    if gap == 0.0:
+        return None
+    # Below is decided at the family's level, above by the lower limit of the two-sided interval.
+    needed = samples_for_drop(deviation, gap, POWER, level if estimate < h.bound else alpha / 2.0)
+    if estimate > h.bound:
+        # The limit allows for one more value at the far bound, which costs (mean - bound) / n.
+        needed += math.ceil((estimate - reached(h.values, h.bounds)[0]) / gap)
+    return max(1, needed - len(h.values)) if needed <= MOST_SAMPLES else None
 
 
 def _consistent(interval: MeanInterval, bound: float, below: bool) -> MeanInterval:

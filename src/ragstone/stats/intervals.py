@@ -52,7 +52,9 @@ def mean_interval(
     """The interval for the mean of independent `values` (n,) within `bounds`.
 
     Paired differences take bounds (-1, 1). `groups` (n,) labels values that belong together; groups are independent,
-    values in one are not. Raises ValueError for values that are empty, not finite or out of bounds.
+    values in one are not. The rules: differences that are all 0 have no width; values that are all at a bound are
+    counted (exact binomial); all else has Gaffke's bound, over groups where there are any.
+    Raises ValueError for values that are empty, not finite or out of bounds.
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be in (0, 1), got {confidence}")
@@ -60,17 +62,37 @@ def mean_interval(
     blocks = blocks_of(array, groups)
     n_groups = None if groups is None else blocks.n_blocks
     estimate = float(np.mean(array))
-    if bounds[0] < 0.0 < bounds[1] and not np.any(array):
-        return MeanInterval(0.0, 0.0, 0.0, confidence, "no pair differs", blocks.n, n_groups)
+    if is_paired(bounds) and not np.any(array):
+        return MeanInterval(0.0, 0.0, 0.0, confidence, "exact: no pair differs", blocks.n, n_groups)
     level = (1.0 - confidence) / 2.0
-    low = min(lower_limit(blocks, level, bounds), estimate)
-    high = max(upper_limit(blocks, level, bounds), estimate)
+    reach = reached(array, bounds)
+    low = min(lower_limit(blocks, level, reach), estimate)
+    high = max(upper_limit(blocks, level, reach), estimate)
     return MeanInterval(estimate, low, high, confidence, _words(array, bounds, groups), blocks.n, n_groups)
 
 
+def is_paired(bounds: tuple[float, float]) -> bool:
+    """Whether values within `bounds` are differences, for which 0 means "unchanged"."""
+    return bounds[0] < 0.0 < bounds[1]
+
+
+def reached(array: Floats, bounds: tuple[float, float]) -> tuple[float, float]:
+    """The bounds that the unseen is held to: `bounds`, and for differences the largest seen or half the scale.
+
+    A difference as large as the whole scale is rare enough that allowing for one would double the interval at n = 20;
+    none beyond what was seen would let rare large changes slip by. Half the scale keeps the coverage in every family
+    of `bench/gate_error_rates.py`.
+    """
+    if not is_paired(bounds):
+        return bounds
+    half = max(0.5 * max(-bounds[0], bounds[1]), float(np.max(np.abs(array))))
+    return max(bounds[0], -half), min(bounds[1], half)
+
+
 def _words(array: Floats, bounds: tuple[float, float], groups: Groups | None) -> str:
+    what = "paired differences" if is_paired(bounds) else "bounded values"
     if groups is not None:
-        return "Gaffke's bound over groups"
-    if np.all((array == bounds[0]) | (array == bounds[1])):
-        return "exact binomial"
-    return "Gaffke's bound"
+        return f"Gaffke's bound for {what}, by group"
+    if not is_paired(bounds) and np.all((array == bounds[0]) | (array == bounds[1])):
+        return "exact binomial (Clopper-Pearson)"
+    return f"Gaffke's bound for {what}"
