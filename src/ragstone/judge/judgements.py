@@ -111,11 +111,15 @@ class ReferenceMatch:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRelevance:
-    """How many of a context's sentences are needed to answer the question."""
+    """How many of a context's sentences are needed to answer the question.
+
+    `probability` is the judge's probability in [0, 1] that the context answers the question, where it has one.
+    """
 
     context_id: str
     relevant: int
     total: int
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,8 @@ class OfflineJudge:
             self._relevance.probability(relevance.features(asked, [sentence])) >= self._relevance.threshold
             for sentence in passage.sentences
         )
-        return SentenceRelevance(name, relevant, len(passage.sentences))
+        chance = self._relevance.probability(relevance.features(asked, passage.sentences))
+        return SentenceRelevance(name, relevant, len(passage.sentences), chance)
 
     def _supports(
         self, statements: Sequence[Statement], texts: Sequence[str], sources: Sequence[str]

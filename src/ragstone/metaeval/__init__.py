@@ -1,0 +1,1 @@
+"""The meta-evaluation: how good a judge is, measured against people."""

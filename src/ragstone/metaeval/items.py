@@ -1,0 +1,68 @@
+"""What a judge is measured on: single judgements by people (pointwise), or their preferences (pairwise)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Task(StrEnum):
+    """What people were asked about; each is scored by the judgement of the same meaning.
+
+    faithfulness: does everything in the answer follow from the contexts? answer_relevancy: does the answer address
+    the question? context_relevance: how much of the contexts is to the point? answerability: can the question be
+    answered from the contexts? correctness, completeness, overall: is the answer right by the reference, does it give
+    all of it, both together (precision, recall and F1 over statements).
+    """
+
+    FAITHFULNESS = "faithfulness"
+    ANSWER_RELEVANCY = "answer_relevancy"
+    CONTEXT_RELEVANCE = "context_relevance"
+    ANSWERABILITY = "answerability"
+    CORRECTNESS = "correctness"
+    COMPLETENESS = "completeness"
+    OVERALL = "overall"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the judge sees."""
+
+    question: str
+    answer: str = ""
+    contexts: tuple[str, ...] = ()
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """One case with a human label: 1 or 0, or a grade on any scale where more is better.
+
+    `group` names what cases share (a page, a question), for clustered intervals.
+    """
+
+    id: str
+    task: Task
+    case: Case
+    label: float
+    group: str
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairwise:
+    """Two cases and what people preferred: positive for `second`, negative for `first`, 0 for neither.
+
+    The size of `preference` counts in correlations, its sign in accuracy.
+    """
+
+    id: str
+    task: Task
+    first: Case
+    second: Case
+    preference: float
+    group: str
+    split: str | None = None
+
+
+Item = Pointwise | Pairwise

@@ -1,0 +1,148 @@
+"""Reading a meta-evaluation data set: the native JSONL format, or one of the published files that are known.
+
+Native format, one JSON object a line. Pointwise::
+
+    {"kind": "pointwise", "id": "a1", "task": "faithfulness", "label": 1,
+     "question": "…", "answer": "…", "contexts": ["…"], "reference": "…", "group": "page-7", "split": "test"}
+
+Pairwise, where the first and the second override what they share::
+
+    {"kind": "pairwise", "id": "b1", "task": "answer_relevancy", "preference": -1,
+     "question": "…", "first": {"answer": "…"}, "second": {"answer": "…"}, "group": "page-7"}
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+
+from ragstone.errors import GoldenSetError
+from ragstone.metaeval.adapters import adapt, recognise
+from ragstone.metaeval.items import Case, Item, Pairwise, Pointwise, Task
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""A longer line is refused."""
+
+
+class _Side(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    question: str | None = None
+    answer: str | None = None
+    contexts: tuple[str, ...] | None = None
+    reference: str | None = None
+
+
+class _Shared(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    task: Task
+    question: str = ""
+    answer: str = ""
+    contexts: tuple[str, ...] = ()
+    reference: str | None = None
+    group: str | None = None
+    split: str | None = None
+
+    def case(self, side: _Side | None = None) -> Case:
+        shared = {"question": self.question, "answer": self.answer, "contexts": self.contexts}
+        own = {} if side is None else {name: value for name, value in side if value is not None}
+        return Case(**{"reference": self.reference, **shared, **own})
+
+
+class _PointwiseLine(_Shared):
+    kind: Literal["pointwise"]
+    label: FiniteFloat
+
+
+class _PairwiseLine(_Shared):
+    kind: Literal["pairwise"]
+    preference: FiniteFloat
+    first: _Side
+    second: _Side
+
+
+_LINE: TypeAdapter[_PointwiseLine | _PairwiseLine] = TypeAdapter(
+    Annotated[_PointwiseLine | _PairwiseLine, Field(discriminator="kind")]
+)
+
+
+def load_items(path: Path, *, split: str | None = None, limit: int | None = None) -> tuple[Item, ...]:
+    """The items of `path` (.jsonl or .jsonl.gz), in file order.
+
+    `split` keeps one split; without it the test split where there is one, else everything. Raises GoldenSetError with
+    file and line.
+    """
+    rows = list(_rows(path))
+    if not rows:
+        raise GoldenSetError("the data set is empty.", where=str(path))
+    adapter = recognise(rows[0][1])
+    items: list[Item] = []
+    for line, row in rows:
+        where = f"{path}:{line}"
+        items.extend(adapt(adapter, row, where) if adapter else [_native(row, where)])
+    splits = {item.split for item in items}
+    wanted = split or ("test" if "test" in splits else None)
+    if wanted is not None:
+        items = [item for item in items if item.split == wanted]
+        if not items:
+            known = ", ".join(sorted(name for name in splits if name)) or "none"
+            raise GoldenSetError(f"no item of split '{wanted}'.", where=str(path), mend=f"Splits there: {known}.")
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise GoldenSetError(f"id '{item.id}' stands there twice.", where=str(path), mend="Make the ids unique.")
+        seen.add(item.id)
+    return tuple(items[:limit])
+
+
+def _native(row: dict[str, Any], where: str) -> Item:
+    try:
+        line = _LINE.validate_python(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the line"
+        raise GoldenSetError(
+            f"'{field}': {first['msg']}.", where=where, mend="docs/judges.md shows the format of a line."
+        ) from None
+    group = line.group or line.id
+    if isinstance(line, _PointwiseLine):
+        return Pointwise(line.id, line.task, line.case(), line.label, group, line.split)
+    return Pairwise(
+        line.id, line.task, line.case(line.first), line.case(line.second), line.preference, group, line.split
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as stream:
+            number = 0
+            while line := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise GoldenSetError(f"the line is longer than {MAX_LINE_BYTES} bytes.", where=f"{path}:{number}")
+                if line.strip():
+                    yield number, _row(line, f"{path}:{number}")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise GoldenSetError(f"can't be read: {reason}", where=str(path)) from None
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise GoldenSetError(f"not valid JSON: {error}", where=where) from None
+    if not isinstance(row, dict):
+        raise GoldenSetError(f"expected a JSON object, found {type(row).__name__}.", where=where)
+    return row
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")

@@ -1,0 +1,117 @@
+"""One case, one judge, one task: a number to rank by, and the judge's own yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    Judgements,
+    ReferenceMatch,
+    Support,
+    SupportTable,
+    Verdict,
+)
+from ragstone.judge.protocol import Call, Judge, Ledger
+from ragstone.metaeval.items import Case, Task
+from ragstone.metrics.answer_correctness import f1
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import METRICS
+from ragstone.metrics.score import NotApplicable, Scored
+from ragstone.system.response import Context, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a judge made of a case.
+
+    `value` is the task's graded score in [0, 1] (for pairs and rankings); `strict` the judge's probability that the
+    case is good throughout (for labels of the whole); `verdict` whether it is, at the judge's own threshold.
+    """
+
+    value: float
+    strict: float
+    verdict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoOpinion:
+    """The judge gave none: not applicable, or failed."""
+
+    failed: bool
+    reason: str
+
+
+_METRIC = {
+    Task.FAITHFULNESS: METRICS["faithfulness"],
+    Task.ANSWER_RELEVANCY: METRICS["answer_relevancy"],
+    Task.CONTEXT_RELEVANCE: METRICS["context_relevance"],
+    Task.ANSWERABILITY: METRICS["context_relevance"],
+    Task.CORRECTNESS: METRICS["answer_correctness"],
+    Task.COMPLETENESS: METRICS["answer_correctness"],
+    Task.OVERALL: METRICS["answer_correctness"],
+}
+
+
+async def opinion(judge: Judge, task: Task, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
+    """What `judge` makes of `case`. Raises JudgeError when the judge is of no more use."""
+    metric = _METRIC[task]
+    sample = Sample(case_id, case.question, reference=case.reference)
+    response = Response(case_id, case.answer, tuple(Context(text) for text in case.contexts))
+    needs = metric.needs(sample)
+    judgements = await collect_judgements(judge, sample, response, needs, Call(case_id, ledger=ledger))
+    return read_opinion(task, metric, sample, response, judgements)
+
+
+def read_opinion(
+    task: Task, metric: Metric, sample: Sample, response: Response, judgements: Judgements
+) -> Opinion | NoOpinion:
+    """The opinion in `judgements`: the metric's score, refined by the judge's probabilities where it gives some."""
+    score = metric.score(sample, response, judgements)
+    if not isinstance(score, Scored):
+        return NoOpinion(not isinstance(score, NotApplicable), score.reason)
+    plain = Opinion(score.value, score.value, score.value >= _GOOD[task])
+    if task is Task.FAITHFULNESS and isinstance(judgements.support, SupportTable):
+        chances = [_chance(support) for support in judgements.support.supports]
+        return Opinion(sum(chances) / len(chances), min(chances), score.value == 1.0)
+    if task in _SIDES and isinstance(judgements.reference_match, ReferenceMatch):
+        value = _against_reference(task, judgements.reference_match)
+        return Opinion(value, value, value >= _GOOD[task])
+    if task is Task.ANSWERABILITY and isinstance(judgements.context_relevance, ContextRelevance):
+        return _answerability(judgements.context_relevance)
+    return plain
+
+
+def _answerability(found: ContextRelevance) -> Opinion:
+    shares = [context.relevant / context.total if context.total else 0.0 for context in found.contexts]
+    chances = [
+        share if context.probability is None else context.probability
+        for context, share in zip(found.contexts, shares, strict=True)
+    ]
+    best = max(chances, default=0.0)
+    certain = all(context.probability is not None for context in found.contexts)
+    return Opinion(best, best, best >= _GOOD[Task.ANSWERABILITY] if certain else any(shares))
+
+
+def _against_reference(task: Task, match: ReferenceMatch) -> float:
+    precision, recall = _mean_chance(match.answer_supports), _mean_chance(match.reference_supports)
+    if task is Task.CORRECTNESS:
+        return precision
+    return recall if task is Task.COMPLETENESS else f1(precision, recall)
+
+
+def _mean_chance(supports: Sequence[Support]) -> float:
+    chances = [_chance(support) for support in supports]
+    return sum(chances) / len(chances) if chances else 0.0
+
+
+def _chance(support: Support) -> float:
+    return float(support.verdict is Verdict.SUPPORTED) if support.probability is None else support.probability
+
+
+_SIDES = frozenset({Task.CORRECTNESS, Task.COMPLETENESS, Task.OVERALL})
+_GOOD = {task: 1.0 if task is Task.FAITHFULNESS else 0.5 for task in Task}
+"""From which score on a case counts as good, where the judge gives no yes or no of its own."""
