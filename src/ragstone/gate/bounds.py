@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,9 +75,18 @@ def _drop(rule: Rule, max_drop: float, current: RunScores, baseline: RunScores, 
 
 
 def decide_questions(
-    asked: Sequence[Question], run: RunScores, policy: Policy, *, alpha: float, seed: int
+    asked: Sequence[Question],
+    run: RunScores,
+    policy: Policy,
+    *,
+    alpha: float,
+    seed: int,
+    revise: Callable[[Sequence[Question], Sequence[Decision]], Sequence[Decision]] | None = None,
 ) -> list[Check]:
-    """The checks that answer `asked`, decided as one family with error rate `alpha`."""
+    """The checks that answer `asked`, decided as one family with error rate `alpha`.
+
+    `revise` may replace the decisions, for a run that was looked at while it went on.
+    """
     units = {sample_id: index for index, sample_id in enumerate(sorted({i for one in asked for i in one.samples}))}
     labels = group_labels(run, units)
     hypotheses = []
@@ -93,7 +102,9 @@ def decide_questions(
                 groups=None if labels is None else labels[index],
             )
         )
-    decisions = decide(hypotheses, alpha=alpha, seed=seed)
+    decisions: Sequence[Decision] = decide(hypotheses, alpha=alpha, seed=seed)
+    if revise is not None:
+        decisions = revise(asked, decisions)
     return [_check(one, decision, policy) for one, decision in zip(asked, decisions, strict=True)]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import Question, decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.early import family_size, watched_decisions
 from ragstone.gate.facts import (
     coverage_checks,
     error_rate_check,
@@ -21,6 +23,7 @@ from ragstone.gate.regressions import worst_regressions
 from ragstone.gate.rules import Resolved, Rule, resolve_rules
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, GateVerdict, Side, Status
 from ragstone.run.scores import RunScores
+from ragstone.stats.family import Decision
 
 
 def decide_gate(
@@ -30,12 +33,15 @@ def decide_gate(
     *,
     baseline_required: bool = False,
     seed: int = 0,
+    looked_in_order: Sequence[str] | None = None,
 ) -> GateVerdict:
     """Hold `current` against `policy`, and against `baseline` where there is one.
 
     Floors and drops that block are decided as one family, so that an unchanged run fails with at most the chance that
     the policy states; those that warn are a family of their own. The order of samples never matters, and the same
-    inputs and seed give the same verdict. Raises ConfigError when the policy names a metric that nobody knows.
+    inputs and seed give the same verdict. `looked_in_order` is the order of evaluation of a run that could stop early:
+    then what blocks is decided by limits that hold at every look. Raises ConfigError when the policy names a metric
+    that nobody knows.
     """
     policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
     resolved = resolve_rules(policy, current)
@@ -46,7 +52,7 @@ def decide_gate(
         *unknown_tag_checks(resolved.unknown_tags),
         *coverage_checks(current, resolved.rules, policy),
         *must_pass_checks(current, resolved.rules, policy),
-        *_decided(asked, current, policy, seed),
+        *_decided(asked, current, policy, seed, _revision(resolved.rules, baseline, policy, looked_in_order)),
     ]
     error_rate = error_rate_check(current, policy)
     checks += [error_rate] if error_rate is not None else []
@@ -69,7 +75,21 @@ def decide_gate(
     )
 
 
-def _decided(asked: Sequence[Question], current: RunScores, policy: Policy, seed: int) -> Iterator[Check]:
+_Revision = Callable[[Sequence[Question], Sequence[Decision]], Sequence[Decision]]
+
+
+def _revision(
+    rules: Sequence[Rule], baseline: RunScores | None, policy: Policy, order: Sequence[str] | None
+) -> _Revision | None:
+    if order is None:
+        return None
+    level = policy.alpha / max(1, family_size(rules, baseline=baseline is not None))
+    return partial(watched_decisions, order=order, level=level)
+
+
+def _decided(
+    asked: Sequence[Question], current: RunScores, policy: Policy, seed: int, revise: _Revision | None
+) -> Iterator[Check]:
     """Floors, drops and latency: what blocks as one family, what warns as another."""
     has_latency = policy.system.latency_p95_s is not None
     for action in (Action.BLOCK, Action.WARN):
@@ -77,7 +97,15 @@ def _decided(asked: Sequence[Question], current: RunScores, policy: Policy, seed
         with_latency = has_latency and policy.system.action is action
         # Latency has no joint distribution with the scores, so it takes its share of alpha by Bonferroni.
         alpha = policy.alpha / (len(family) + with_latency) if with_latency else 0.0
-        yield from decide_questions(family, current, policy, alpha=policy.alpha - alpha, seed=seed) if family else ()
+        if family:
+            yield from decide_questions(
+                family,
+                current,
+                policy,
+                alpha=policy.alpha - alpha,
+                seed=seed,
+                revise=revise if action is Action.BLOCK else None,
+            )
         latency = latency_check(current, policy, alpha=alpha) if with_latency else None
         if latency is not None:
             yield latency

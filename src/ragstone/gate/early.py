@@ -99,6 +99,11 @@ class EarlyStop:
         self._enough = False
 
     @property
+    def order(self) -> tuple[str, ...]:
+        """The order of evaluation."""
+        return self._order
+
+    @property
     def prefix(self) -> tuple[str, ...]:
         """The samples that count: all finished, with none unfinished before them in the order."""
         return self._order[: self._prefix]

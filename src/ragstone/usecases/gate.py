@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from ragstone.config import Settings
-from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
+from ragstone.errors import EXIT_PASS, BaselineError, ConfigError, RunDirectoryError
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.early import EarlyStop, random_order
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.golden.sample import GoldenSet
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.view import build_view
 from ragstone.run.directory import CACHE, RunDirectory, write_manifest
+from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.usecases.run import Surroundings, evaluate_run
 
 THRESHOLDS_FILE = "thresholds.toml"
@@ -90,14 +93,56 @@ async def gate(
     if baseline is None and settings.gate.baseline is not None:
         baseline = open_baseline(settings.path(settings.gate.baseline))
     before = baseline_scores(baseline)
+    early: list[EarlyStop] = []
+
+    def watcher(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
+        early.append(watch_run(golden, manifest, policy, before, settings.run.seed))
+        return early[-1]
+
     run = await evaluate_run(
         settings,
         around,
         policy_hash=policy_hash(policy),
         judgements_from=baseline.path / CACHE if baseline is not None else None,
+        watcher=watcher if settings.run.stop_early else None,
     )
-    verdict = decide_gate(run.scores(), before, policy, baseline_required=required, seed=settings.run.seed)
+    verdict = decide_gate(
+        run.scores(),
+        before,
+        policy,
+        baseline_required=required,
+        seed=settings.run.seed,
+        looked_in_order=early[0].order if early else None,
+    )
+    if early:
+        verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
     return conclude(run, verdict, baseline, settings.gate.fail_on, links, template_dir, formats, around)
+
+
+def watch_run(
+    golden: GoldenSet, manifest: Manifest, policy: Policy, baseline: RunScores | None, seed: int
+) -> EarlyStop:
+    """What ends a run as soon as its blocking checks are decided. Raises ConfigError where samples are grouped."""
+    if any(sample.group is not None for sample in golden):
+        raise ConfigError(
+            "--stop-early needs samples that stand alone; this golden set has groups.",
+            mend="Leave --stop-early out, or the groups if they mean nothing.",
+        )
+    facts = {
+        sample.id: SampleFacts(sample.question, sample.tags, None, sample.origin, sample.content_hash())
+        for sample in golden
+    }
+    return EarlyStop(random_order(tuple(facts), seed), facts, policy, manifest, baseline)
+
+
+def spared_note(run: RunDirectory) -> str:
+    """How many samples early stopping spared."""
+    counts = run.manifest.counts
+    evaluated = counts.scored + counts.partly_failed + counts.system_failed
+    total = run.manifest.golden.samples
+    if evaluated == total:
+        return f"Early stopping spared nothing: all {total} samples were needed."
+    return f"Stopped early: {evaluated} of {total} samples were evaluated, {total - evaluated} spared."
 
 
 def baseline_scores(baseline: RunDirectory | None) -> RunScores | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import Protocol
 
 from ragstone._version import __version__
 from ragstone.config import Settings
@@ -20,9 +22,11 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Score
 from ragstone.run.directory import CACHE, RunDirectory, RunWriter
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.record import SampleRecord
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 
@@ -40,6 +44,20 @@ class Surroundings:
     redact: Callable[[str], str] = str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
+
+
+class Watcher(Protocol):
+    """Looks at a run while it goes on, and may end it. `order` is that in which the samples are evaluated."""
+
+    @property
+    def order(self) -> Sequence[str]: ...
+
+    def add(self, sample_id: str, scores: Mapping[str, Score]) -> None: ...
+
+    def enough(self) -> bool: ...
+
+
+MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
 
 
 def read_golden_set(settings: Settings) -> GoldenSet:
@@ -75,7 +93,7 @@ async def evaluate_run(
     *,
     policy_hash: str | None = None,
     judgements_from: Path | None = None,
-    enough: Callable[[], bool] | None = None,
+    watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
     """Run the whole evaluation that `settings` describe and return its directory.
 
@@ -90,7 +108,7 @@ async def evaluate_run(
     judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
     try:
         return await evaluate_golden_set(
-            golden, system, judge, settings, around, policy_hash=policy_hash, enough=enough
+            golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher
         )
     finally:
         await judge.close()
@@ -113,14 +131,17 @@ async def evaluate_golden_set(
     around: Surroundings,
     *,
     policy_hash: str | None = None,
-    enough: Callable[[], bool] | None = None,
+    watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
     """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
     metrics = select_metrics(settings.run.metrics)
     manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
     begin = RunWriter.resume if settings.run.resume else RunWriter.create
     writer = begin(settings.path(settings.run.out), manifest, redact=around.redact)
-    pending = _pending(golden, writer)
+    watching = watcher(golden, writer.manifest) if watcher is not None else None
+    if watching is not None:
+        _catch_up(watching, writer)
+    pending = _pending(golden, writer, watching)
     started = monotonic()
     around.progress.start(len(golden) - len(writer.finished_ids))
     try:
@@ -130,10 +151,10 @@ async def evaluate_golden_set(
             system=system,
             judge=judge,
             metrics=metrics,
-            sink=writer.append,
+            sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
             repeats=settings.run.repeats,
             progress=around.progress,
-            enough=enough,
+            enough=watching.enough if watching is not None else None,
         )
     except BaseException as error:
         reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
@@ -146,9 +167,25 @@ async def evaluate_golden_set(
     return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
 
-def _pending(golden: GoldenSet, writer: RunWriter) -> Iterable[Sample]:
+def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> Iterable[Sample]:
     finished = frozenset(writer.finished_ids)
-    return (sample for sample in golden if sample.id not in finished)
+    samples: Iterable[Sample] = golden
+    if watching is not None:
+        by_id = {sample.id: sample for sample in golden}
+        samples = (by_id[sample_id] for sample_id in watching.order)
+    return (sample for sample in samples if sample.id not in finished)
+
+
+def _append_and_tell(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:
+    writer.append(record)
+    watching.add(record.sample.id, record.scores)
+
+
+def _catch_up(watching: Watcher, writer: RunWriter) -> None:
+    """Show the watcher what a resumed run had finished before."""
+    if writer.finished_ids:
+        for record in RunDirectory.open(writer.path).records():
+            watching.add(record.sample.id, record.scores)
 
 
 def resume_hint(writer: RunWriter, total: int) -> str:
