@@ -274,6 +274,8 @@ class FakeGitHub:
     def _repository(self, seen: Seen, actor: Actor) -> Reply:
         repository = self.contract.example("full-repository-default-response")
         repository.update(id=REPOSITORY_ID, full_name="acme/rag", default_branch="main")
+        for one in (repository, repository["source"], repository["parent"]):
+            one.setdefault("language", None)  # required by the schema, left out of the published example
         return Reply(200, repository)
 
     def _list_comments(self, seen: Seen, actor: Actor, number: str) -> Reply:
