@@ -211,8 +211,13 @@ def number(value: object) -> float | None:
 
 
 def _clean(text: str) -> str:
-    """`text` as a plain str that UTF-8 can hold."""
-    return str.__str__(text).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    """`text` as a plain str that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
+    plain = str.__str__(text)
+    try:
+        plain.encode("utf-8")
+    except UnicodeEncodeError:
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return plain
 
 
 def shown(value: object, limit: int = 200) -> str:
@@ -324,7 +329,8 @@ def _input_key(target: object) -> str | None:
     for name in ("question", "input", "query"):
         if name in fields:
             return name
-    return str(next(iter(fields))) if len(fields) == 1 else None
+    only = str(next(iter(fields))) if len(fields) == 1 else "root"
+    return None if only == "root" else only  # LangChain calls an untyped input "root"
 
 
 def _signature(target: Any) -> inspect.Signature | None:

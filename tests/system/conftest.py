@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from ragstone.config import SystemSettings
+from ragstone.golden.sample import Sample
+from ragstone.system.build import build_system
+from ragstone.system.environment import RunAs
+from ragstone.system.response import Response
+
+
+class Room:
+    """A folder with user code in it, and a way to ask it questions through real processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "system.log"
+        self.environ: dict[str, str] = {
+            name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")
+        }
+        self.run_as: RunAs | None = None
+
+    def write(self, name: str, source: str) -> Path:
+        path = self.folder / name
+        path.write_text(textwrap.dedent(source), encoding="utf-8")
+        return path
+
+    def ask(self, entrypoint: str, *questions: str, **settings: object) -> list[Response]:
+        """One response a question, in order; ids are the questions' numbers."""
+        samples = [Sample(id=f"s{number}", question=question) for number, question in enumerate(questions)]
+        return asyncio.run(self._ask(entrypoint, samples, settings))
+
+    def ask_samples(self, entrypoint: str, *samples: Sample, **settings: object) -> list[Response]:
+        return asyncio.run(self._ask(entrypoint, list(samples), settings))
+
+    async def _ask(self, entrypoint: str, samples: list[Sample], settings: Mapping[str, object]) -> list[Response]:
+        given = {"timeout_s": 30.0, "startup_timeout_s": 60.0, **settings, "entrypoint": entrypoint}
+        system = build_system(
+            SystemSettings.model_validate(given),
+            root=self.folder,
+            environ=self.environ,
+            log=self.log,
+            run_as=self.run_as,
+        )
+        try:
+            await system.start()
+            return list(await asyncio.gather(*(system.ask(sample) for sample in samples)))
+        finally:
+            await system.close()
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(tmp_path)
+
+
+@pytest.fixture
+def kinds() -> Callable[[list[Response]], list[str]]:
+    """Each response as "answered" or the kind of its failure."""
+    return lambda responses: [r.failure.kind.value if r.failure else "answered" for r in responses]

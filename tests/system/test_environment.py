@@ -1,0 +1,203 @@
+"""What a child gets to see: proved by looking from inside real children."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.system.environment import RunAs, child_environment, substituted
+
+SECRETS = {
+    "RAGSTONE_JUDGE_API_KEY": "sk-judge",
+    "OPENAI_API_KEY": "sk-other",
+    "ANTHROPIC_API_KEY": "sk-ant",
+    "GITHUB_TOKEN": "ghs_token",
+    "GH_TOKEN": "ghs_token",
+    "GITHUB_OUTPUT": "/github/output",
+    "INPUT_JUDGE-API-KEY": "sk-judge",
+    "INPUT_GITHUB-TOKEN": "ghs_token",
+    "ACTIONS_RUNTIME_TOKEN": "runtime",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "oidc",
+    "AWS_SECRET_ACCESS_KEY": "aws",
+    "MY_APP_KEY": "mine",
+    "MY_APP_URL": "https://example.org",
+}
+DUMP = """
+import json, os
+def answer(question):
+    return json.dumps(dict(os.environ))
+"""
+
+
+def dumped(room: Any, **settings: object) -> dict[str, str]:
+    room.write("app.py", DUMP)
+    return dict(json.loads(room.ask("app:answer", "q", **settings)[0].answer))
+
+
+def test_a_worker_sees_the_allow_list_and_nothing_more(room: Any) -> None:
+    room.environ = {"PATH": os.environ["PATH"], "HOME": "/home/me", "LANG": "C.UTF-8", "LC_TIME": "C", **SECRETS}
+    seen = dumped(room)
+    python_adds = {"LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
+    assert set(seen) - python_adds == {"PATH", "HOME", "LANG", "LC_TIME"}
+
+
+def test_a_command_sees_the_allow_list_and_nothing_more(room: Any) -> None:
+    room.environ = {"PATH": os.environ["PATH"], "HOME": "/home/me", **SECRETS}
+    room.write(
+        "rag.py",
+        """
+        import json, os, sys
+        for line in sys.stdin:
+            print(json.dumps({"answer": json.dumps(dict(os.environ))}), flush=True)
+        """,
+    )
+    seen = json.loads(room.ask(f"command:{sys.executable} rag.py", "q")[0].answer)
+    assert set(seen) - {"LC_CTYPE", "__CF_USER_TEXT_ENCODING"} == {"PATH", "HOME"}
+
+
+def test_named_variables_are_passed_on(room: Any) -> None:
+    room.environ |= SECRETS
+    seen = dumped(room, env=("OPENAI_API_KEY", "MY_APP_*", "NOT_SET"))
+    assert {name for name in SECRETS if name in seen} == {"OPENAI_API_KEY", "MY_APP_KEY", "MY_APP_URL"}
+
+
+@pytest.mark.parametrize("pattern", ["*_TOKEN", "*TOKEN*", "G*", "R*", "[A-Z]*_*", "?*_*", "*KEY", "GITHUB_*"])
+def test_no_pattern_reaches_what_belongs_to_ragstone_or_github(pattern: str) -> None:
+    seen = child_environment([pattern], SECRETS)
+    assert not [name for name in seen if name.startswith(("INPUT_", "ACTIONS_", "GITHUB_", "RAGSTONE_", "GH_"))]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "RAGSTONE_JUDGE_API_KEY",
+        "GITHUB_TOKEN",
+        "github_token",
+        "GITHUB_OUTPUT",
+        "INPUT_ENTRYPOINT",
+        "INPUT_*",
+        "ACTIONS_RUNTIME_TOKEN",
+        "ACTIONS_*",
+        "*",
+        "**",
+        "?*",
+    ],
+)
+def test_asking_for_them_by_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"system\.env"):
+        child_environment(["MY_APP_KEY", name], SECRETS)
+
+
+def test_a_github_token_of_ones_own_is_passed_when_it_is_named() -> None:
+    assert child_environment(["GH_TOKEN"], SECRETS) == {"GH_TOKEN": "ghs_token"}
+
+
+def test_a_header_takes_only_variables_that_are_passed_on() -> None:
+    assert substituted("Bearer ${MY_APP_KEY}", ["MY_APP_KEY"], SECRETS, where="h") == "Bearer mine"
+    with pytest.raises(ConfigError, match="Add 'MY_APP_KEY' to env"):
+        substituted("${MY_APP_KEY}", [], SECRETS, where="h")
+    with pytest.raises(ConfigError, match="NOWHERE is not set"):
+        substituted("${NOWHERE}", ["NOWHERE"], SECRETS, where="h")
+    with pytest.raises(ConfigError, match="may not be passed"):
+        substituted("${GITHUB_TOKEN}", ["*_TOKEN"], SECRETS, where="h")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are listed by Linux's /proc")
+def test_no_file_of_ragstones_is_open_in_a_child(room: Any) -> None:
+    secret = room.write("secret.txt", "secret")
+    room.write(
+        "app.py",
+        """
+        import os
+        def answer(question):
+            links = []
+            for fd in os.listdir("/proc/self/fd"):
+                try: links.append(os.readlink("/proc/self/fd/" + fd))
+                except OSError: pass
+            return "\\n".join(links)
+        """,
+    )
+    with secret.open() as file:
+        os.set_inheritable(file.fileno(), True)
+        links = room.ask("app:answer", "q")[0].answer.split("\n")
+    assert all(link.startswith(("pipe:", "socket:", "anon_inode:", "/dev/null", "/proc/")) for link in links), links
+
+
+needs_root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root may run children as another user"
+)
+
+
+def open_to_all(path: Path) -> None:
+    """Let any user pass through the folders above pytest's private one."""
+    for folder in [path, *path.parents]:
+        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
+
+
+@needs_root
+def test_children_run_as_the_user_that_is_asked_for(room: Any) -> None:
+    open_to_all(room.folder)
+    home = room.folder / "home"
+    home.mkdir()
+    os.chown(home, 4321, 1234)
+    room.environ = {"PATH": "/usr/bin:/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root"}
+    room.run_as = RunAs(4321, 1234, home)
+    room.write(
+        "rag.py",
+        """
+        import json, os, pathlib, sys
+        for line in sys.stdin:
+            (pathlib.Path.home() / "mine").write_text("written")
+            seen = {"ids": [os.getuid(), os.geteuid(), os.getgid(), os.getegid()], "groups": os.getgroups(),
+                    "home": os.environ["HOME"], "user": os.environ.get("USER"), "cwd": os.getcwd()}
+            try:
+                open(f"/proc/{os.getppid()}/environ").read()
+                seen["environ"] = "readable"
+            except PermissionError:
+                seen["environ"] = "refused"
+            print(json.dumps({"answer": json.dumps(seen)}), flush=True)
+        """,
+    )
+    seen = json.loads(room.ask("command:/usr/bin/python3 rag.py", "q")[0].answer)
+    assert seen == {
+        "ids": [4321, 4321, 1234, 1234],
+        "groups": [],
+        "home": str(home),
+        "user": None,
+        "cwd": str(room.folder.resolve()),
+        "environ": "refused",
+    }
+    assert (home / "mine").stat().st_uid == 4321
+
+
+@needs_root
+def test_a_worker_runs_as_another_user_without_reading_ragstones_files_and_can_be_killed(room: Any) -> None:
+    open_to_all(room.folder)
+    room.environ = {"PATH": "/usr/bin:/bin"}
+    room.run_as = RunAs(4321, 1234, room.folder)
+    room.write(
+        "app.py",
+        "import os, time\ndef answer(q):\n    time.sleep(0 if q != 'hang' else 600)\n    return str(os.getuid())\n",
+    )
+    first, hung = room.ask("app:answer", "q", "hang", python="/usr/bin/python3", timeout_s=2)
+    assert first.answer == "4321"
+    assert hung.failure is not None
+
+
+@needs_root
+def test_an_interpreter_that_the_user_may_not_run_is_a_clear_error(room: Any) -> None:
+    open_to_all(room.folder)
+    room.write("app.py", DUMP)
+    room.run_as = RunAs(4321, 1234, room.folder)
+    program = room.write("private", "#!/bin/sh\n")
+    program.chmod(0o700)
+    with pytest.raises(SystemUnderTestError, match="user 4321"):
+        room.ask("command:./private", "q")

@@ -1,0 +1,678 @@
+"""python: entrypoints, through real worker processes that do what user code does."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.config import SystemSettings
+from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system import log, pool, worker
+from ragstone.system.build import build_system
+from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
+
+Kinds = Callable[[list[Response]], list[str]]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals and fork")
+
+
+def alive(pid: int) -> bool:
+    """Whether `pid` runs; a zombie that nobody has collected yet doesn't."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state != "Z"
+
+
+def gone(pid: int) -> bool:
+    for _ in range(200):
+        if not alive(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        def answer(question):
+            return {"answer": question.upper(), "contexts": ["one", {"text": "two", "id": "d2", "score": 0.5}],
+                    "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+        """,
+    )
+    (response,) = room.ask("app:answer", "what?")
+    assert response.sample_id == "s0"
+    assert response.answer == "WHAT?"
+    assert response.contexts == (Context("one"), Context("two", "d2", 0.5))
+    assert response.usage == TokenUsage(3, 4)
+    assert response.latency_s is not None
+    assert response.latency_s >= 0
+    assert response.failure is None
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        "function",
+        "coroutine",
+        "Klass",
+        "Klass.static",
+        "factory",
+        "async_factory",
+        "function_factory",
+        "instance",
+        "query_engine",
+        "runnable",
+        "async_runnable",
+        "falls_back",
+        "awaitable_result",
+        "partial",
+        "callable_object",
+        "streaming",
+    ],
+)
+def test_every_shape_of_entrypoint_is_asked(room: Any, attribute: str) -> None:
+    room.write(
+        "shapes.py",
+        """
+        import functools
+
+        def function(question): return "got " + question
+        async def coroutine(question, k=3): return "got " + question
+        class Klass:
+            def answer(self, question): return "got " + question
+            @staticmethod
+            def static(question): return "got " + question
+        def factory(): return Klass()
+        async def async_factory(): return Klass()
+        def function_factory(): return function
+        instance = Klass()
+        class Engine:
+            def query(self, question): return {"response": "got " + question, "source_nodes": []}
+            async def aquery(self, question): raise RuntimeError("the sync one comes first")
+        query_engine = Engine()
+        class Runnable:
+            def invoke(self, question): return "got " + question
+        runnable = Runnable()
+        class AsyncRunnable:
+            async def ainvoke(self, question): return "got " + question
+        async_runnable = AsyncRunnable()
+        class FallsBack:
+            def invoke(self, question): raise TypeError("Cannot invoke a coroutine function synchronously.")
+            async def ainvoke(self, question): return "got " + question
+        falls_back = FallsBack()
+        def awaitable_result(question): return coroutine(question)
+        def two(prefix, question): return prefix + question
+        partial = functools.partial(two, "got ")
+        class CallableObject:
+            def __call__(self, question): return "got " + question
+        callable_object = CallableObject()
+        class Stream:
+            response_gen = iter("ab")
+            def __init__(self, text): self.text_ = text
+            def get_response(self): return {"answer": self.text_}
+        def streaming(question): return Stream("got " + question)
+        """,
+    )
+    first, second = room.ask(f"python:shapes:{attribute}", "a", "b", concurrency=1)
+    assert (first.answer, second.answer) == ("got a", "got b")
+
+
+def test_a_runnable_that_wants_a_field_gets_the_question_in_it(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        class Chain:
+            def get_input_jsonschema(self):
+                return {"type": "object", "properties": {"chat_history": {}, "input": {"type": "string"}}}
+            def invoke(self, given): return {"answer": given["input"]}
+        class Legacy:
+            input_keys = ["query"]
+            def invoke(self, given): return {"result": given["query"]}
+        chain, legacy = Chain(), Legacy()
+        """,
+    )
+    assert room.ask("app:chain", "q")[0].answer == "q"
+    assert room.ask("app:legacy", "q")[0].answer == "q"
+
+
+def test_async_code_keeps_one_event_loop_from_question_to_question(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import asyncio
+        loops = set()
+        async def answer(question):
+            loops.add(id(asyncio.get_running_loop()))
+            return str(len(loops))
+        """,
+    )
+    assert [r.answer for r in room.ask("app:answer", *"abc", concurrency=1)] == ["1", "1", "1"]
+
+
+def test_a_file_is_an_entrypoint_too_and_imports_its_neighbours(room: Any) -> None:
+    (room.folder / "my-app").mkdir()
+    room.write("my-app/neighbour.py", "WORD = 'hello'\n")
+    room.write("my-app/rag.py", "import neighbour\ndef answer(q): return neighbour.WORD\n")
+    assert room.ask("my-app/rag.py:answer", "q")[0].answer == "hello"
+
+
+def test_the_working_directory_is_where_imports_and_paths_start(room: Any) -> None:
+    (room.folder / "service").mkdir()
+    room.write("service/app.py", "def answer(q): return open('data.txt').read()\n")
+    room.write("service/data.txt", "from the file")
+    assert room.ask("app:answer", "q", working_directory="service")[0].answer == "from the file"
+
+
+def test_ragstones_own_folder_is_not_on_the_path(room: Any) -> None:
+    room.write("app.py", "import sys\ndef answer(q): return '\\n'.join(sys.path)\n")
+    paths = room.ask("app:answer", "q")[0].answer.split("\n")
+    assert paths[0] == str(room.folder.resolve())
+    assert str(Path(worker.__file__).parent) not in paths
+
+
+def test_prints_raw_writes_and_programs_go_to_the_log_and_not_into_the_answers(room: Any) -> None:
+    room.write(
+        "app.py",
+        r"""
+        import os, subprocess, sys
+        print("0000000002{}")
+        def answer(question):
+            print("printed é \ud800")
+            os.write(1, b"0000000002{}")
+            sys.__stdout__.write("dunder\n")
+            subprocess.run([sys.executable, "-c", "print('from a program')"])
+            sys.stderr.write("to stderr\n")
+            return "clean"
+        """,
+    )
+    assert [r.answer for r in room.ask("app:answer", "a", "b")] == ["clean", "clean"]
+    text = room.log.read_text(encoding="utf-8", errors="replace")
+    for part in ("printed é", "0000000002{}", "dunder", "from a program", "to stderr"):
+        assert part in text
+
+
+def test_noise_of_start_up_hooks_does_not_disturb_the_greeting(room: Any) -> None:
+    (room.folder / "hooks").mkdir()
+    room.write("hooks/sitecustomize.py", "print('hello from site')\n")
+    room.write("app.py", "def answer(q): return 'fine'\n")
+    room.environ["PYTHONPATH"] = str(room.folder / "hooks")
+    assert room.ask("app:answer", "q")[0].answer == "fine"
+    assert "hello from site" in room.log.read_text()
+
+
+def test_input_finds_an_empty_stdin(room: Any) -> None:
+    room.write("app.py", "def answer(q): return input()\n")
+    failure = room.ask("app:answer", "q")[0].failure
+    assert failure is not None
+    assert "EOFError" in failure.message
+
+
+@posix
+@pytest.mark.filterwarnings("ignore")
+def test_forked_children_of_user_code_never_answer_twice(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import os
+        def answer(question):
+            pid = os.fork()
+            if pid == 0:
+                if question == "raises": raise RuntimeError("in the child")
+                return "from the child"
+            os.waitpid(pid, 0)
+            return "parent of " + question
+        """,
+    )
+    answers = [r.answer for r in room.ask("app:answer", "a", "raises", "b", concurrency=1)]
+    assert answers == ["parent of a", "parent of raises", "parent of b"]
+
+
+def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kinds: Kinds) -> None:
+    room.write(
+        "app.py",
+        """
+        import ctypes, os, signal, sys, time
+        def answer(question):
+            if question == "exit": os._exit(3)
+            if question == "sys.exit": sys.exit(3)
+            if question == "interrupt": raise KeyboardInterrupt
+            if question == "raise": raise ValueError("wrong " + question)
+            if question == "recurse": return answer(question)
+            if question == "segfault": ctypes.string_at(0)
+            if question == "kill": os.kill(os.getpid(), signal.SIGKILL)
+            if question == "hang": time.sleep(600)
+            if question == "close": os.closerange(0, 100)
+            if question == "nonsense": return object()
+            if question == "huge": return "x" * 10_000_001
+            return "fine"
+        """,
+    )
+    questions = {
+        "a": "answered",
+        "exit": "crashed",
+        "b": "answered",
+        "sys.exit": "raised",
+        "interrupt": "raised",
+        "raise": "raised",
+        "recurse": "raised",
+        "c": "answered",
+        "segfault": "crashed",
+        "kill": "crashed",
+        "hang": "timeout",
+        "close": "crashed",
+        "d": "answered",
+        "nonsense": "bad_return",
+        "huge": "bad_return",
+        "e": "answered",
+    }
+    responses = room.ask("app:answer", *questions, timeout_s=2, concurrency=2)
+    assert kinds(responses) == list(questions.values())
+    failures = {q: r.failure for q, r in zip(questions, responses, strict=True) if r.failure}
+    assert failures["exit"].message == "The worker exited with status 3 while it had this question."
+    assert failures["raise"].message == "ValueError: wrong raise"
+    assert 'app.py", line ' in (failures["raise"].detail or "")
+    assert "worker.py" not in (failures["raise"].detail or "")
+    assert "SIGSEGV" in failures["segfault"].message
+    assert "SIGKILL" in failures["kill"].message
+    assert failures["hang"].message == "No answer within 2 s."
+    assert "in answer" in (failures["hang"].detail or "")
+    assert "object object" in failures["nonsense"].message
+
+
+@posix
+def test_a_hanging_coroutine_shows_where_it_waits(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import asyncio
+        async def inner(): await asyncio.sleep(600)
+        async def answer(question): await inner()
+        """,
+    )
+    failure = room.ask("app:answer", "q", timeout_s=1)[0].failure
+    assert failure is not None
+    assert failure.kind is SystemFailureKind.TIMEOUT
+    assert "in inner" in (failure.detail or "")
+
+
+@posix
+def test_a_worker_that_ignores_signals_is_killed_with_all_its_children(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import signal, subprocess, sys, time
+        for name in ("SIGTERM", "SIGUSR1", "SIGINT", "SIGHUP"):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+        def answer(question):
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            open("pid", "w").write(str(child.pid))
+            time.sleep(600)
+        """,
+    )
+    failure = room.ask("app:answer", "q", timeout_s=2)[0].failure
+    assert failure is not None
+    assert failure.kind is SystemFailureKind.TIMEOUT
+    assert gone(int((room.folder / "pid").read_text()))
+
+
+@posix
+def test_a_worker_that_leaves_a_child_with_its_pipes_is_still_seen_to_end(room: Any, kinds: Kinds) -> None:
+    room.write(
+        "app.py",
+        """
+        import os, time
+        def answer(question):
+            if question == "leave" and os.fork() != 0:
+                os._exit(1)
+            if question == "leave":
+                time.sleep(600)
+            return "fine"
+        """,
+    )
+    assert kinds(room.ask("app:answer", "leave", "b", concurrency=1)) == ["crashed", "answered"]
+
+
+def test_a_worker_killed_while_idle_costs_no_sample(room: Any) -> None:
+    room.write("app.py", "import os\ndef answer(q): return str(os.getpid())\n")
+
+    async def scenario() -> tuple[Response, Response]:
+        settings = SystemSettings(entrypoint="app:answer", concurrency=1)
+        system = build_system(settings, root=room.folder, environ=room.environ)
+        try:
+            await system.start()
+            first = await system.ask(Sample("a", "q"))
+            os.kill(int(first.answer), signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+            assert gone(int(first.answer))
+            await asyncio.sleep(0.2)
+            return first, await system.ask(Sample("b", "q"))
+        finally:
+            await system.close()
+
+    first, second = asyncio.run(scenario())
+    assert second.failure is None
+    assert second.answer != first.answer
+
+
+def test_a_cancelled_question_does_not_answer_the_next_one(room: Any) -> None:
+    room.write("app.py", "import time\ndef answer(q):\n    time.sleep(600 if q == 'slow' else 0)\n    return q\n")
+
+    async def scenario() -> Response:
+        settings = SystemSettings(entrypoint="app:answer", concurrency=1)
+        system = build_system(settings, root=room.folder, environ=room.environ)
+        try:
+            await system.start()
+            task = asyncio.create_task(system.ask(Sample("a", "slow")))
+            await asyncio.sleep(0.2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await system.ask(Sample("b", "next"))
+        finally:
+            await system.close()
+
+    assert asyncio.run(scenario()).answer == "next"
+
+
+def test_closing_while_questions_are_asked_ends_everything(room: Any) -> None:
+    room.write(
+        "app.py",
+        "import os, time\ndef answer(q):\n    open(q, 'w').write(str(os.getpid()))\n    time.sleep(600)\n",
+    )
+
+    async def scenario() -> list[Response]:
+        settings = SystemSettings(entrypoint="app:answer", concurrency=2)
+        system = build_system(settings, root=room.folder, environ=room.environ)
+        await system.start()
+        tasks = [asyncio.create_task(system.ask(Sample(name, name))) for name in ("a", "b", "c")]
+        while not ((room.folder / "a").exists() and (room.folder / "b").exists()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await system.close()
+        await system.close()
+        return list(await asyncio.gather(*tasks))
+
+    assert all(r.failure is not None for r in asyncio.run(scenario()))
+    for name in ("a", "b"):
+        assert gone(int((room.folder / name).read_text()))
+
+
+def test_questions_run_in_as_many_processes_as_the_concurrency_and_no_more(room: Any) -> None:
+    room.write("app.py", "import os, time\ndef answer(q):\n    time.sleep(0.2)\n    return str(os.getpid())\n")
+    answers = {r.answer for r in room.ask("app:answer", *"abcdefghijkl", concurrency=3)}
+    assert 2 <= len(answers) <= 3
+
+
+def test_a_failed_question_is_asked_again_as_often_as_wanted(room: Any, kinds: Kinds) -> None:
+    room.write(
+        "app.py",
+        """
+        import os, pathlib
+        def answer(question):
+            seen = pathlib.Path("count-" + question)
+            n = int(seen.read_text()) + 1 if seen.exists() else 1
+            seen.write_text(str(n))
+            if question == "bad": return None
+            if n == 1: raise ValueError("first")
+            if n == 2: os._exit(1)
+            return "third"
+        """,
+    )
+    assert kinds(room.ask("app:answer", "a", "bad", retries=2)) == ["answered", "bad_return"]
+    assert (room.folder / "count-bad").read_text() == "1"
+
+
+def test_a_slow_import_does_not_count_towards_the_time_out(room: Any) -> None:
+    room.write("app.py", "import time\ntime.sleep(2)\ndef answer(q): return 'ready'\n")
+    assert room.ask("app:answer", "q", timeout_s=1)[0].answer == "ready"
+
+
+@pytest.mark.heavy
+def test_ten_seconds_of_import_are_fine(room: Any) -> None:
+    room.write("app.py", "import time\ntime.sleep(10)\ndef answer(q): return 'ready'\n")
+    assert {r.answer for r in room.ask("app:answer", *"abcd", timeout_s=2)} == {"ready"}
+
+
+def test_an_import_that_never_ends_is_given_up_with_its_stack(room: Any) -> None:
+    room.write("app.py", "import time\nprint('loading the index')\ntime.sleep(600)\n")
+    with pytest.raises(SystemUnderTestError, match=r"not ready after 1\.5 s") as caught:
+        room.ask("app:answer", "q", startup_timeout_s=1.5)
+    assert "loading the index" in str(caught.value)
+    if sys.platform != "win32":
+        assert 'app.py", line 3' in str(caught.value)
+
+
+def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> None:
+    room.write("app.py", "import deeper\n")
+    room.write("deeper.py", "def load():\n    raise KeyError('INDEX_PATH')\nload()\n")
+    with pytest.raises(SystemUnderTestError) as caught:
+        room.ask("app:answer", "a", "b")
+    text = str(caught.value)
+    assert caught.value.exit_code == 4
+    assert text.count("Traceback") == 1
+    assert 'deeper.py", line 2, in load' in text
+    assert "ragstone worker" not in text
+    assert "importlib" not in text
+
+
+@pytest.mark.parametrize(
+    ("source", "entrypoint", "says"),
+    [
+        ("def answer(q): return q", "app:anser", "Did you mean 'answer'?"),
+        ("def answer(q): return q", "ap:answer", "no module named 'ap'"),
+        ("import not_installed_anywhere", "app:answer", "No module named 'not_installed_anywhere'"),
+        ("answer = 3", "app:answer", "3 (int) can't be asked"),
+        ("def answer(question, index): return question", "app:answer", "can't be called with one question"),
+        ("def answer(*, question): return question", "app:answer", "can't be called with one question"),
+        ("class Rag:\n    def __init__(self, index): pass", "app:Rag", "can't be made without arguments (index)"),
+        ("class Rag:\n    def __init__(self): raise OSError('no index')", "app:Rag", "OSError: no index"),
+        ("def build(): return None", "app:build", "None (NoneType) can't be asked"),
+        ("def answer(:", "app:answer", "SyntaxError"),
+        ("import os; os._exit(5)", "app:answer", "the worker exited with status 5 while starting"),
+        ("raise SystemExit('bye')", "app:answer", "SystemExit: bye"),
+        ("", "missing.py:answer", "file not found"),
+    ],
+)
+def test_a_system_that_can_not_start_says_why(room: Any, source: str, entrypoint: str, says: str) -> None:
+    room.write("app.py", source + "\n")
+    with pytest.raises(SystemUnderTestError) as caught:
+        room.ask(entrypoint, "q")
+    assert says in str(caught.value)
+    assert str(room.folder) in str(caught.value)
+
+
+def test_a_system_that_can_not_start_again_is_not_tried_for_ever(room: Any, kinds: Kinds) -> None:
+    room.write(
+        "app.py",
+        """
+        import os, pathlib
+        starts = pathlib.Path("starts")
+        n = len(starts.read_text()) if starts.exists() else 0
+        starts.write_text("x" * (n + 1))
+        if n: raise RuntimeError("the second start fails")
+        def answer(question): os._exit(1)
+        """,
+    )
+    responses = room.ask("app:answer", *"abcdef", concurrency=1)
+    assert set(kinds(responses)) == {"crashed"}
+    last = responses[-1].failure
+    assert last is not None
+    assert "could not be started again" in last.message
+    assert "the second start fails" in last.message
+    assert len((room.folder / "starts").read_text()) == 1 + pool.MAX_START_FAILURES
+
+
+def test_a_system_that_only_dies_is_asked_a_bounded_number_of_times(room: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(pool, "MAX_DEATHS_IN_A_ROW", 3)
+    room.write("app.py", "import os\ndef answer(q):\n    open('asked', 'a').write('x')\n    os._exit(1)\n")
+    responses = room.ask("app:answer", *"abcdefgh", concurrency=1)
+    assert (room.folder / "asked").read_text() == "xxx"
+    last = responses[-1].failure
+    assert last is not None
+    assert "ended 3 times in a row" in last.message
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is watched on Linux")
+def test_a_worker_that_leaks_is_killed_or_replaced_at_its_limit(room: Any, kinds: Kinds) -> None:
+    room.write(
+        "app.py",
+        """
+        import os, time
+        kept = []
+        def answer(question):
+            kept.append(bytearray(int(question) * 1_000_000))
+            if int(question) > 200: time.sleep(600)
+            return str(os.getpid())
+        """,
+    )
+    responses = room.ask("app:answer", "1", "100", "1", "300", "1", concurrency=1, memory_limit_mb=120)
+    assert kinds(responses) == ["answered", "answered", "answered", "crashed", "answered"]
+    assert responses[0].answer == responses[1].answer != responses[2].answer
+    assert responses[3].failure is not None
+    assert "more than 120 MB" in responses[3].failure.message
+
+
+def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: Any) -> None:
+    room.write("app.py", "def answer(q):\n    print('x' * 1_000_000)\n    return 'done'\n")
+    assert room.ask("app:answer", "q")[0].answer == "done"
+    assert room.log.stat().st_size >= 1_000_000
+    monkeypatch.setattr(log.SystemLog.__init__, "__defaults__", (50_000,))
+    room.log.unlink()
+    assert [r.answer for r in room.ask("app:answer", "a", "b")] == ["done", "done"]
+    assert room.log.stat().st_size < 51_000
+    assert "reached its limit" in room.log.read_text()
+
+
+def test_a_log_that_can_not_be_written_costs_nothing(room: Any) -> None:
+    room.log = room.folder / "file" / "system.log"
+    (room.folder / "file").write_text("a file where a folder should be")
+    room.write("app.py", "def answer(q):\n    print('hello')\n    return 'done'\n")
+    assert room.ask("app:answer", "q")[0].answer == "done"
+
+
+def test_any_question_arrives_as_it_is_and_any_answer_comes_back_as_text(room: Any) -> None:
+    room.write("app.py", "def answer(q): return {'answer': q, 'contexts': ['\\ud800', '\\0']}\n")
+    question = "ünï ☃ 𝔘 \u2028 \x00 \r\n \ud800 end"
+    (response,) = room.ask("app:answer", question)
+    assert response.answer == question.replace("\ud800", "\ufffd")
+    assert response.contexts[1].text == "\0"
+
+
+def test_a_large_answer_comes_back_whole(room: Any) -> None:
+    room.write("app.py", "def answer(q): return {'answer': 'é' * 2_000_000, 'contexts': ['c'] * 9_999}\n")
+    (response,) = room.ask("app:answer", "q")
+    assert len(response.answer) == 2_000_000
+    assert len(response.contexts) == 9_999
+
+
+def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(room: Any, kinds: Kinds) -> None:
+    room.write(
+        "app.py",
+        """
+        import os
+        def answer(question):
+            if question == "forge":
+                for fd in range(3, 10):
+                    try: os.write(fd, b"9999999999garbage")
+                    except OSError: pass
+            return "fine"
+        """,
+    )
+    assert kinds(room.ask("app:answer", "a", "forge", "b", concurrency=1)) == ["answered", "crashed", "answered"]
+
+
+@posix
+def test_killing_ragstone_leaves_no_orphans(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import os, subprocess, sys, time
+        def answer(question):
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            open("pids", "w").write(f"{os.getpid()} {child.pid}")
+            while True: pass
+        """,
+    )
+    gate = textwrap.dedent("""
+        import asyncio, os, sys
+        from pathlib import Path
+        from ragstone.config import SystemSettings
+        from ragstone.golden.sample import Sample
+        from ragstone.system.build import build_system
+
+        async def main():
+            settings = SystemSettings(entrypoint="app:answer")
+            system = build_system(settings, root=Path(sys.argv[1]), environ=os.environ)
+            await system.start()
+            await system.ask(Sample("a", "q"))
+
+        asyncio.run(main())
+    """)
+    process = subprocess.Popen([sys.executable, "-c", gate, str(room.folder)], env=room.environ)
+    pids = room.folder / "pids"
+    try:
+        while not (pids.exists() and len(pids.read_text().split()) == 2):
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    for pid in pids.read_text().split():
+        assert gone(int(pid))
+
+
+def test_the_worker_is_one_file_for_python_3_8_with_nothing_but_the_standard_library() -> None:
+    source = Path(worker.__file__).read_text(encoding="utf-8")
+    tree = ast.parse(source, feature_version=(3, 8))
+    imported = {
+        (node.module if isinstance(node, ast.ImportFrom) else alias.name) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+@pytest.mark.heavy
+def test_the_worker_runs_in_every_python_found_here(room: Any) -> None:
+    room.write(
+        "app.py",
+        "import sys\nclass Rag:\n    async def aquery(self, q):\n        return str(sys.version_info[:2])\n",
+    )
+    ran = 0
+    for minor in range(8, 15):
+        python = shutil.which(f"python3.{minor}")
+        if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
+            continue
+        assert room.ask("app:Rag", "q", python=python)[0].answer == f"(3, {minor})"
+        ran += 1
+    assert ran >= 1
+
+
+def test_the_interpreter_is_the_one_asked_for_or_that_of_the_active_environment(room: Any, tmp_path: Path) -> None:
+    room.write("app.py", "import sys\ndef answer(q): return sys.prefix\n")
+    made = tmp_path / "made"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
+    assert room.ask("app:answer", "q")[0].answer == sys.prefix
+    python = "made/Scripts/python.exe" if sys.platform == "win32" else "made/bin/python"
+    assert room.ask("app:answer", "q", python=python)[0].answer == str(made)
+    room.environ["VIRTUAL_ENV"] = str(made)
+    assert room.ask("app:answer", "q")[0].answer == str(made)
+
+
+def test_an_interpreter_that_does_not_exist_is_a_configuration_error(room: Any) -> None:
+    with pytest.raises(ConfigError, match="'nope/python' was not found"):
+        room.ask("app:answer", "q", python="nope/python")

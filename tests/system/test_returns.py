@@ -1,0 +1,242 @@
+"""What an entrypoint may return: every shape of docs/entrypoints.md, and a clear refusal of the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from ragstone.system import worker
+from ragstone.system.payload import Payload, at_path, placed
+
+
+def texts(value: object) -> list[str]:
+    return [context["text"] for context in worker.normalise(value)["contexts"]]
+
+
+def test_a_string_is_an_answer_without_contexts() -> None:
+    assert worker.normalise("yes") == {"answer": "yes", "contexts": [], "usage": None}
+
+
+@pytest.mark.parametrize("name", ["answer", "response", "output", "result", "text"])
+def test_the_answer_stands_under_any_of_its_names(name: str) -> None:
+    assert worker.normalise({name: "yes"})["answer"] == "yes"
+    assert worker.normalise(SimpleNamespace(**{name: "yes"}))["answer"] == "yes"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contexts",
+        "retrieved_contexts",
+        "context",
+        "source_documents",
+        "documents",
+        "sources",
+        "source_nodes",
+        "retrieved_context",
+        "retrieval_context",
+    ],
+)
+def test_contexts_stand_under_any_of_their_names(name: str) -> None:
+    assert texts({"answer": "a", name: ["one", "two"]}) == ["one", "two"]
+    assert texts(SimpleNamespace(answer="a", **{name: ("one", "two")})) == ["one", "two"]
+
+
+@pytest.mark.parametrize("name", ["text", "page_content", "content"])
+def test_a_context_is_a_mapping_or_an_object_with_its_text_under_any_name(name: str) -> None:
+    assert texts({"answer": "a", "contexts": [{name: "one"}, SimpleNamespace(**{name: "two"})]}) == ["one", "two"]
+
+
+def test_a_node_holds_its_text_inside() -> None:
+    node = SimpleNamespace(get_content=lambda: "inside", node_id="n1", metadata={})
+    found = worker.normalise({"answer": "a", "source_nodes": [SimpleNamespace(node=node, score=0.5)]})
+    assert found["contexts"] == [{"text": "inside", "id": "n1", "score": 0.5}]
+
+
+def test_a_node_id_beside_a_text_is_not_taken_for_the_text() -> None:
+    assert texts({"answer": "a", "contexts": [{"text": "the text", "node": "n17"}]}) == ["the text"]
+
+
+def test_a_property_that_raises_is_a_field_that_is_not_there() -> None:
+    class ImageNode:
+        node = SimpleNamespace(text="from the node")
+
+        @property
+        def text(self) -> str:
+            raise ValueError("not a text node")
+
+    assert texts({"answer": "a", "contexts": [ImageNode()]}) == ["from the node"]
+
+
+def test_a_document_with_a_score_beside_it_is_a_context() -> None:
+    found = worker.normalise({"answer": "a", "documents": [(SimpleNamespace(page_content="one"), 0.25), ("two", 1)]})
+    assert [(c["text"], c["score"]) for c in found["contexts"]] == [("one", 0.25), ("two", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("context", "identity"),
+    [
+        ({"text": "t", "id": 7}, "7"),
+        ({"text": "t", "doc_id": "d"}, "d"),
+        ({"text": "t", "metadata": {"source": "a.md"}}, "a.md"),
+        ({"text": "t", "id": "mine", "metadata": {"source": "a.md"}}, "mine"),
+        ({"text": "t", "id": True}, None),
+        ({"text": "t", "id": ""}, None),
+        ({"text": "t", "metadata": "none"}, None),
+    ],
+)
+def test_a_context_may_name_its_document(context: dict[str, object], identity: str | None) -> None:
+    assert worker.normalise({"answer": "a", "contexts": [context]})["contexts"][0]["id"] == identity
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, "high", True, None, object()])
+def test_a_score_that_is_no_number_is_left_out(score: object) -> None:
+    assert (
+        worker.normalise({"answer": "a", "contexts": [{"text": "t", "score": score}]})["contexts"][0]["score"] is None
+    )
+
+
+def test_one_string_of_contexts_is_one_context_and_a_blank_one_is_none() -> None:
+    assert texts({"answer": "a", "context": "all in one"}) == ["all in one"]
+    assert texts({"answer": "a", "context": "  "}) == []
+
+
+def test_dataclasses_and_pydantic_objects_are_read_by_attribute() -> None:
+    @dataclasses.dataclass
+    class Answer:
+        answer: str
+        contexts: list[str]
+
+    class Result(BaseModel):
+        result: str
+        documents: list[dict[str, str]]
+
+    assert worker.normalise(Answer("a", ["c"]))["contexts"][0]["text"] == "c"
+    assert worker.normalise(Result(result="r", documents=[{"content": "d"}]))["contexts"][0]["text"] == "d"
+
+
+def test_a_chat_message_is_an_answer() -> None:
+    assert worker.normalise(SimpleNamespace(content="hello"))["answer"] == "hello"
+    blocks = [{"type": "text", "text": "hel"}, {"type": "image"}, "lo"]
+    assert worker.normalise({"answer": SimpleNamespace(content=blocks)})["answer"] == "hello"
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"input_tokens": 3, "output_tokens": 4},
+        {"prompt_tokens": 3, "completion_tokens": 4},
+        SimpleNamespace(input_tokens=3, output_tokens=4),
+    ],
+)
+def test_token_usage_is_read_under_either_pair_of_names(usage: object) -> None:
+    found = worker.normalise({"answer": "a", "usage": usage})
+    assert found["usage"] == {"input_tokens": 3, "output_tokens": 4}
+
+
+@pytest.mark.parametrize("usage", [{"input_tokens": -1, "output_tokens": 1}, {"input_tokens": 1}, "many", 5])
+def test_a_usage_that_makes_no_sense_is_left_out(usage: object) -> None:
+    assert worker.normalise({"answer": "a", "usage": usage})["usage"] is None
+
+
+def generator() -> Any:
+    yield "a"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (None, "None (NoneType)"),
+        (42, "42 (int)"),
+        (b"bytes", "bytes"),
+        (["a", "b"], "(list)"),
+        ({"anser": "x"}, "anser"),
+        ({"answer": None}, "None"),
+        ({"answer": 3}, "3 (int), which is not text"),
+        ({"answer": "a", "contexts": 5}, "5 (int): it is not a list"),
+        ({"answer": "a", "contexts": {"x", "y"}}, "a set has no order"),
+        ({"answer": "a", "contexts": ["ok", {"id": 1}]}, "Context 2 is"),
+        ({"answer": "a", "contexts": [None]}, "Context 1 is None"),
+        (generator(), "generator: join"),
+        (MagicMock(), "MagicMock"),
+        (object(), "object"),
+    ],
+)
+def test_anything_else_is_refused_with_what_was_found_and_what_is_expected(value: object, says: str) -> None:
+    with pytest.raises(worker.BadReturn) as caught:
+        worker.normalise(value)
+    assert says in str(caught.value)
+    assert "Expected a string" in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
+def test_more_text_than_can_be_read_is_refused() -> None:
+    with pytest.raises(worker.BadReturn, match="11,000,000 characters"):
+        worker.normalise({"answer": "", "contexts": ["x" * 5_500_000, "y" * 5_500_000]})
+
+
+def test_endless_contexts_are_refused() -> None:
+    import itertools
+
+    with pytest.raises(worker.BadReturn, match="More than 10,000"):
+        worker.normalise({"answer": "a", "contexts": itertools.repeat("again")})
+
+
+def test_a_value_that_can_not_be_shown_is_still_named() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert worker.shown(Broken()).endswith("(Broken)")
+    loop: list[object] = []
+    loop.append(loop)
+    assert worker.shown(loop).endswith("(list)")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from((*worker.ANSWER_NAMES, *worker.CONTEXTS_NAMES, *worker.TEXT_NAMES, "node", "id", "usage")),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(json_values)
+def test_any_json_is_an_answer_that_utf8_can_hold_or_a_bad_return(value: object) -> None:
+    try:
+        found = worker.normalise(value)
+    except worker.BadReturn:
+        return
+    json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    Payload.model_validate(found)
+
+
+def test_dotted_paths_lead_through_keys_indexes_and_every_element() -> None:
+    value = {"choices": [{"message": {"content": "hi"}}], "hits": [{"s": {"t": "a"}}, {"s": {"t": "b"}}], "a.b": 1}
+    assert at_path(value, "choices.0.message.content") == "hi"
+    assert at_path(value, "hits.*.s.t") == ["a", "b"]
+    assert at_path(value, "a.b") == 1
+    assert at_path(value, "choices.7.message") is None
+    assert at_path("text", "0") is None
+
+
+def test_a_value_is_placed_without_changing_the_fields_around_it() -> None:
+    fields = {"input": {"lang": "en"}, "k": 3}
+    assert placed(fields, "input.query", "q") == {"input": {"lang": "en", "query": "q"}, "k": 3}
+    assert fields == {"input": {"lang": "en"}, "k": 3}
