@@ -29,7 +29,7 @@ class _Moved:
 def attribute(
     current: RunScores, baseline: RunScores | None, pairing: Pairing | None, checks: Sequence[Check]
 ) -> Attribution | None:
-    """Where to look first, from the metrics that moved; None when no metric check failed or fell short.
+    """Where to look first, from the metrics that moved; None when no metric that Ragstone knows failed.
 
     With a comparable baseline a half of the system moved when one of its metrics is shown to have fallen; without one,
     when one of its floors was missed.
@@ -37,7 +37,10 @@ def attribute(
     failed = [
         check
         for check in checks
-        if check.status is Status.FAIL and check.metric and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
+        if check.status is Status.FAIL
+        and check.metric
+        and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
+        and find_metric(check.metric) is not None
     ]
     if not failed:
         return None
@@ -51,6 +54,8 @@ def attribute(
 def _moved(current: RunScores, baseline: RunScores, pairing: Pairing) -> list[_Moved]:
     found = []
     for metric in pairing.metrics:
+        if find_metric(metric) is None:
+            continue
         ids = pairing.pairs(metric, current, baseline)
         now, then = current.metrics[metric].values, baseline.metrics[metric].values
         values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)

@@ -1,0 +1,68 @@
+"""`ragstone plan`: how many samples it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="plan")
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="A second run to pair RUN with.")
+@click.option("--drop", type=float, default=0.03, show_default=True, help="The true drop that should be seen.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="In which share of the runs.")
+@click.option(
+    "--thresholds", type=click.Path(path_type=Path), metavar="FILE", help="Policy  [default: thresholds.toml]"
+)
+@click.option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
+@click.option(
+    "--changed", type=float, default=0.4, show_default=True, help="Share of answers that a change makes anew."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    run: Path | None,
+    baseline: Path | None,
+    drop: float,
+    power: float,
+    thresholds: Path | None,
+    sd: float | None,
+    changed: float,
+    form: str,
+) -> int:
+    """Say how many golden samples are needed to see a drop.
+
+    RUN is a run directory or a score file, whose own variances are used; with --baseline, the paired differences of
+    the two. Without RUN, typical variances are assumed. A drop counts from what the policy allows (max_drop).
+
+    \b
+    Examples:
+      ragstone plan --drop 0.05
+      ragstone plan ragstone-run --baseline last-week --drop 0.03 --power 0.9
+    """
+    from ragstone.errors import ConfigError
+    from ragstone.usecases.compare import read_compare_policy, read_side
+    from ragstone.usecases.plan import plan, plan_lines
+
+    if baseline is not None and run is None:
+        raise ConfigError("--baseline needs a RUN to pair it with.", mend="ragstone plan RUN --baseline OTHER_RUN")
+    found = plan(
+        read_compare_policy(thresholds),
+        drop=drop,
+        power=power,
+        run=None if run is None else read_side(run).scores,
+        baseline=None if baseline is None else read_side(baseline).scores,
+        sd=sd,
+        changed=changed,
+    )
+    if form == "json":
+        from dataclasses import asdict
+        from json import dumps
+
+        click.echo(dumps({**asdict(found), "needed": found.needed}, indent=2))
+    else:
+        from ragstone.report.escape import terminal
+
+        for line in plan_lines(found):
+            click.echo(terminal(line))
+    return 0
