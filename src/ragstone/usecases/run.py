@@ -134,23 +134,50 @@ async def evaluate_golden_set(
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
     """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
+    try:
+        await system.start()  # before anything is written: a system that can't start leaves no trace
+        writer = _begin(golden, system, judge, settings, around, policy_hash)
+        watching = watcher(golden, writer.manifest) if watcher is not None else None
+        await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
+    finally:
+        await system.close()
+    return RunDirectory.open(writer.path)
+
+
+def _begin(
+    golden: GoldenSet,
+    system: System,
+    judge: Judge,
+    settings: Settings,
+    around: Surroundings,
+    policy_hash: str | None,
+) -> RunWriter:
     metrics = select_metrics(settings.run.metrics)
     manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
     begin = RunWriter.resume if settings.run.resume else RunWriter.create
-    writer = begin(settings.path(settings.run.out), manifest, redact=around.redact)
-    watching = watcher(golden, writer.manifest) if watcher is not None else None
+    return begin(settings.path(settings.run.out), manifest, redact=around.redact)
+
+
+async def _evaluate_pending(
+    golden: GoldenSet,
+    system: System,
+    judge: Judge,
+    writer: RunWriter,
+    settings: Settings,
+    around: Surroundings,
+    watching: Watcher | None,
+) -> None:
     if watching is not None:
         _catch_up(watching, writer)
     pending = _pending(golden, writer, watching)
     started = monotonic()
     around.progress.start(len(golden) - len(writer.finished_ids))
     try:
-        await system.start()
         await run_samples(
             pending,
             system=system,
             judge=judge,
-            metrics=metrics,
+            metrics=select_metrics(settings.run.metrics),
             sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
             repeats=settings.run.repeats,
             progress=around.progress,
@@ -163,8 +190,7 @@ async def evaluate_golden_set(
         raise
     finally:
         around.progress.finish()
-        await system.close()
-    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+    writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
 
 def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> Iterable[Sample]:
