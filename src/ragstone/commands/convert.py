@@ -43,10 +43,8 @@ def command(
     for mapping, samples in conversion.sources():
         _explain(mapping, samples)
     if output is None or str(output) == "-":
-        stream = click.get_binary_stream("stdout")
-        for line in conversion.lines():
-            stream.write(f"{line}\n".encode())
-        stream.flush()
+        with click.open_file("-", "wb") as stream:
+            stream.writelines(f"{line}\n".encode() for line in conversion.lines())
         return
     write_conversion(conversion, output, force=force)
     _say(f"wrote {len(conversion.golden_set)} samples to {output}")

@@ -140,13 +140,10 @@ class _Chooser:
         return None
 
     def labels(self, fields: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
-        found = [
-            (".".join(path), judged)
-            for path in self.profile.columns
-            if (judged := LABELS.get(normal(path[-1]))) is not None
-        ]
+        columns = [path for path in self.profile.columns if len(path) == 1 or normal(path[0]) in CONTAINERS]
+        found = [(".".join(p), judged) for p in columns if (judged := LABELS.get(normal(p[-1]))) is not None]
         if "reference" not in fields:
-            found += [(".".join(p), "reference_contexts") for p in self.profile.columns if self.is_label(p)]
+            found += [(".".join(path), "reference_contexts") for path in columns if self.is_label(path)]
         return tuple((path, judged) for path, judged in found if judged in fields and not self.explicit(judged))
 
 

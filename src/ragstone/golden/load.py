@@ -229,7 +229,7 @@ def _mapping(source: SourceFile, table: _Table, plan: Plan, reader: SampleReader
         columns["answerable"] = shown(inverse[0])
         notes.append(f"answerable is read from '{inverse[0]}' the other way round")
     if reader.several_references:
-        notes.append(f"{reader.several_references} samples list several references; the first of each is used")
+        notes.append(f"of several references the first is used (samples with several: {reader.several_references})")
     return ColumnMapping(
         file=source.name,
         format=table.format,

@@ -30,17 +30,19 @@ class _Missing:
 
 
 MISSING = _Missing()
+MAX_INNER_COLUMNS = 100
 _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 
 @dataclass(slots=True)
 class Profile:
-    """`columns`: dotted path to kinds, top level first and one level into objects. `found`: which of the paths that
-    the user named exist."""
+    """`columns`: path to kinds, the top level and one level into objects (so many keys each: `inside`). `found`: which
+    of the paths that the user named exist."""
 
     columns: dict[tuple[str, ...], Holds] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     rows: int = 0
+    inside: dict[str, int] = field(default_factory=dict)
 
 
 def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]) -> Profile:
@@ -54,9 +56,7 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
             path = (str(key),)
             columns[path] = columns.get(path, Holds.NOTHING) | holds(value)
             if isinstance(value, Mapping):
-                for inner, nested in value.items():
-                    below = (str(key), str(inner))
-                    columns[below] = columns.get(below, Holds.NOTHING) | holds(nested)
+                _profile_object(profile, str(key), value)
         if len(columns) > MAX_COLUMNS:
             raise source.error(f"more than {MAX_COLUMNS:,} different columns.", row.line)
         if open_paths:
@@ -64,6 +64,17 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
             profile.found |= seen
             open_paths -= seen
     return profile
+
+
+def _profile_object(profile: Profile, key: str, value: Mapping[str, object]) -> None:
+    for inner, nested in value.items():
+        path = (key, str(inner))
+        if path not in profile.columns:
+            # An object whose keys are data (document ids and grades) has no columns to speak of.
+            if profile.inside.get(key, 0) >= MAX_INNER_COLUMNS:
+                continue
+            profile.inside[key] = profile.inside.get(key, 0) + 1
+        profile.columns[path] = profile.columns.get(path, Holds.NOTHING) | holds(nested)
 
 
 def holds(value: object) -> Holds:

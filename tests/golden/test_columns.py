@@ -1,0 +1,288 @@
+"""Which column becomes which field, and what a user is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+
+
+def load(folder: Path, *rows: dict[str, Any], **columns: str) -> GoldenSet:
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return load_golden_set("a.jsonl", root=folder, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "recorded"),
+    [
+        (
+            {"question": "A?", "truth": "t"},
+            {"question": "question", "reference": "truth"},
+            {},
+        ),
+        (
+            {"Query": "A?", "Expected Answer": "t"},
+            {"question": "Query", "reference": "Expected Answer"},
+            {},
+        ),
+        (
+            {"userInput": "A?", "groundTruth": "t"},
+            {"question": "userInput", "reference": "groundTruth"},
+            {},
+        ),
+        (
+            {"question": "A?", "answer": "t"},
+            {"question": "question", "reference": "answer"},
+            {},
+        ),
+        (
+            {"question": "A?", "answer": "said", "contexts": ["c"], "ground_truths": ["t"]},
+            {"question": "question", "reference": "ground_truths"},
+            {"answer": "answer", "contexts": "contexts"},
+        ),
+        (
+            {"user_input": "A?", "retrieved_contexts": ["c"], "response": "said", "reference": "t"},
+            {"question": "user_input", "reference": "reference"},
+            {"answer": "response", "contexts": "retrieved_contexts"},
+        ),
+        (
+            {"user_input": "A?", "reference_contexts": ["c"], "reference": "t", "synthesizer_name": "multi_hop"},
+            {
+                "question": "user_input",
+                "reference": "reference",
+                "reference_contexts": "reference_contexts",
+                "tags": "synthesizer_name",
+            },
+            {},
+        ),
+        (
+            {"question": "A?", "contexts": ["c"], "ground_truth": "t"},
+            {"question": "question", "reference": "ground_truth", "reference_contexts": "contexts"},
+            {},
+        ),
+        (
+            {
+                "input": "A?",
+                "actual_output": "said",
+                "expected_output": "t",
+                "retrieval_context": ["r"],
+                "context": ["c"],
+            },
+            {"question": "input", "reference": "expected_output", "reference_contexts": "context"},
+            {"answer": "actual_output", "contexts": "retrieval_context"},
+        ),
+        (
+            {"input": "A?", "actual_output": "said", "expected_output": "t", "context": ["c"]},
+            {"question": "input", "reference": "expected_output", "reference_contexts": "context"},
+            {"answer": "actual_output"},
+        ),
+        (
+            {"query": "A?", "response": "said", "context": "c", "ground_truth": "t"},
+            {"question": "query", "reference": "ground_truth"},
+            {"answer": "response", "contexts": "context"},
+        ),
+        (
+            {"input": {"input": "A?", "output": "said", "expected": "t"}, "expected": 0},
+            {"question": "input.input", "reference": "input.expected"},
+            {"answer": "input.output"},
+        ),
+        (
+            {"inputs": {"question": "A?"}, "outputs": {"answer": "t"}},
+            {"question": "inputs.question", "reference": "outputs"},
+            {},
+        ),
+        (
+            {"inputs": {"question": "A?"}, "expectations": {"expected_response": "t"}},
+            {"question": "inputs.question", "reference": "expectations.expected_response"},
+            {},
+        ),
+        (
+            {"id": "1", "question": "A?", "context": "c", "answers": {"text": ["t"], "answer_start": [3]}},
+            {"id": "id", "question": "question", "reference": "answers", "reference_contexts": "context"},
+            {},
+        ),
+        (
+            {"input": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "A?"}], "ideal": "t"},
+            {"question": "input", "reference": "ideal"},
+            {},
+        ),
+        (
+            {"input": "A?", "passages": [{"title": "p", "text": "c"}], "output": [{"answer": "t"}, {"answer": "u"}]},
+            {"question": "input", "reference": "output", "reference_contexts": "passages"},
+            {},
+        ),
+        (
+            {"vars": {"question": "A?", "expected": "t"}, "assert": [{"type": "llm-rubric"}]},
+            {"question": "vars.question", "reference": "vars.expected"},
+            {},
+        ),
+    ],
+)
+def test_the_columns_of_other_tools_are_understood(
+    tmp_path: Path, row: dict[str, Any], columns: dict[str, str], recorded: dict[str, str]
+) -> None:
+    golden = load(tmp_path, row)
+    (sample,) = golden
+    assert dict(golden.mappings[0].columns) == columns
+    assert dict(golden.mappings[0].recorded) == recorded
+    assert (sample.question, sample.reference) == ("A?", "t")
+    if "reference_contexts" in columns:
+        assert sample.reference_contexts == ("c",)
+    else:
+        assert sample.reference_contexts == ()
+
+
+def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Path) -> None:
+    row = {"question": "A?", "answer": "said", "contexts": ["c"]}
+    golden = load(tmp_path, row)
+    (sample,) = golden
+    assert (sample.reference, sample.reference_contexts) == (None, ())
+    assert dict(golden.mappings[0].recorded) == {"answer": "answer", "contexts": "contexts"}
+    assert "'answer' is taken for a recorded answer" in golden.mappings[0].notes[0]
+    (told,) = load(tmp_path, row, reference="answer", reference_contexts="contexts")
+    assert (told.reference, told.reference_contexts) == ("said", ("c",))
+
+
+def test_unknown_columns_are_listed_as_ignored(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "cost": 3}, {"question": "B?", "author": {"name": "x"}})
+    assert golden.mappings[0].ignored == ("cost", "author")
+
+
+def test_a_column_that_begins_late_is_read(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"question": f"{index}?"} for index in range(500)]
+    golden = load(tmp_path, *rows, {"question": "late?", "reference": "t"})
+    assert golden.samples[-1].reference == "t"
+    assert golden.samples[0].reference is None
+
+
+def test_strong_names_come_before_weak_ones(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"input": "not this", "question": "A?", "prompt": "nor this"})
+    assert golden.samples[0].question == "A?"
+    assert golden.mappings[0].ignored == ("input", "prompt")
+
+
+def test_two_columns_that_could_be_the_question_are_ambiguous_where_they_differ(tmp_path: Path) -> None:
+    assert load(tmp_path, {"question": "A?", "query": "A?"}).samples[0].question == "A?"
+    with pytest.raises(GoldenSetError, match=r"a\.jsonl:2: columns 'question' and 'query' could both") as caught:
+        load(tmp_path, {"question": "A?", "query": "A?"}, {"question": "A?", "query": "B?"})
+    assert '[golden.columns]\n  question = "question"' in str(caught.value)
+
+
+def test_no_question_shows_the_columns_and_the_lines_to_write(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError) as caught:
+        load(tmp_path, {"frage": "A?", "antwort": "a", "fall": {"ground_truth": "t"}})
+    message = str(caught.value)
+    assert "Columns found: 'frage', 'antwort', 'fall', 'fall.ground_truth'" in message
+    assert '[golden.columns]\n  question = "frage"\n  reference = "fall.ground_truth"' in message
+
+
+def test_any_column_can_be_named_by_the_user(tmp_path: Path) -> None:
+    row = {
+        "frage": "A?",
+        "meta": {"antwort": {"text": "t"}, "a.b": "g"},
+        "quellen": [{"doc": {"nr": "d1"}}, {"doc": {"nr": "d2"}}],
+        "abschnitte": [{"inhalt": "one"}, {"inhalt": "two"}],
+    }
+    golden = load(
+        tmp_path,
+        row,
+        question="frage",
+        reference="meta.antwort",
+        relevant_ids="quellen.doc.nr",
+        reference_contexts="abschnitte.inhalt",
+        tags="quellen.0.doc.nr",
+        group="meta.a.b",
+    )
+    (sample,) = golden
+    assert (sample.question, sample.reference, sample.group) == ("A?", "t", "g")
+    assert dict(sample.relevant_ids) == {"d1": 1.0, "d2": 1.0}
+    assert sample.reference_contexts == ("one", "two")
+    assert sample.tags == ("d1",)
+
+
+def test_an_empty_name_leaves_a_field_out(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"id": "x", "question": "A?", "answer": "a"}, id="", reference="")
+    assert golden.samples[0].reference is None
+    assert golden.samples[0].id.startswith("q-")
+
+
+def test_a_named_column_that_no_file_has_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="no file has the column 'anser'") as caught:
+        load(tmp_path, {"question": "A?", "answer": "a"}, reference="anser")
+    assert "Did you mean 'answer'?" in str(caught.value)
+
+
+def test_a_named_question_that_a_file_lacks_is_an_error_that_shows_its_columns(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match=r"no column 'frage'.*Columns found: 'titel'"):
+        load(tmp_path, {"titel": "A?"}, question="frage")
+
+
+def test_a_named_column_may_be_in_one_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("frage\nA?\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("question\nB?\n", encoding="utf-8")
+    golden = load_golden_set(["a.csv", "b.csv"], root=tmp_path, columns={"question": "frage"})
+    assert [sample.question for sample in golden] == ["A?", "B?"]
+
+
+def test_an_unknown_field_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown field 'questoin'") as caught:
+        load(tmp_path, {"question": "A?"}, questoin="question")
+    assert "Did you mean 'question'?" in str(caught.value)
+
+
+def test_unanswerable_is_read_the_other_way_round(tmp_path: Path) -> None:
+    golden = load(
+        tmp_path,
+        {"question": "A?", "is_impossible": True},
+        {"question": "B?", "is_impossible": "no"},
+        {"question": "C?"},
+    )
+    assert [sample.answerable for sample in golden] == [False, True, True]
+    assert golden.mappings[0].columns["answerable"] == "is_impossible"
+
+
+def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_path: Path) -> None:
+    rows = [
+        {"query": "A?", "expected_response": "right", "expected_score": 1},
+        {"query": "A?", "expected_response": "wrong", "expected_score": 0},
+    ]
+    with pytest.raises(GoldenSetError, match=r"a\.jsonl:2: column 'expected_score' says 0") as caught:
+        load(tmp_path, *rows)
+    assert '[golden.columns]\n  question = "query"\n  reference = ""' in str(caught.value)
+    assert len(load(tmp_path, rows[0])) == 1
+    assert len(load(tmp_path, *rows, reference="expected_response")) == 2
+
+
+def test_several_references_are_noted_and_the_first_is_used(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "answers": ["", "one", "two"]}, {"question": "B?", "answers": ["one"]})
+    assert [sample.reference for sample in golden] == ["one", "one"]
+    assert golden.mappings[0].notes == ("of several references the first is used (samples with several: 1)",)
+
+
+def test_an_object_without_a_text_names_the_line_and_its_keys(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match=r"a\.jsonl:1: column 'reference' \(reference\) holds an object"):
+        load(tmp_path, {"question": "A?", "reference": {"x": 1}})
+
+
+def test_numbers_and_truth_values_are_text_where_text_is_wanted(tmp_path: Path) -> None:
+    golden = load(
+        tmp_path,
+        {"question": "A?", "answer": 35},
+        {"question": "B?", "answer": True},
+        {"question": "C?", "answer": 0.5},
+    )
+    assert [sample.reference for sample in golden] == ["35", "true", "0.5"]
+
+
+def test_document_ids_are_not_taken_for_columns(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"question": f"{index}?", "reference": "t", "relevant_ids": {f"doc-{index}": 1, "expected_score": 0}}
+        for index in range(3000)
+    ]
+    assert len(load(tmp_path, *rows)) == 3000

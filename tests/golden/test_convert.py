@@ -1,0 +1,83 @@
+"""`ragstone convert`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from ragstone.golden.load import load_golden_set
+
+
+def convert(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from ragstone.cli import main; main()", "convert", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
+    rows = [{"query": "Où?", "expected": "là", "response": "said", "cost": 1}, {"query": "B?", "expected": "b"}]
+    (tmp_path / "set.json").write_text(json.dumps({"examples": rows}), encoding="utf-8")
+    done = convert(tmp_path, "set.json", "-o", "golden.jsonl")
+    assert done.returncode == 0
+    assert done.stdout == ""
+    for words in (
+        "set.json: 2 samples (json)",
+        "question            examples.query",
+        "reference           examples.expected",
+        "recorded, left out  answer in examples.response",
+        "ignored             examples.cost",
+        "wrote 2 samples to golden.jsonl",
+    ):
+        assert words in done.stderr
+    before = load_golden_set("set.json", root=tmp_path)
+    after = load_golden_set("golden.jsonl", root=tmp_path)
+    assert before.content_hash() == after.content_hash()
+    assert "Où?" in (tmp_path / "golden.jsonl").read_text(encoding="utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["golden.jsonl", "set.json"]
+
+
+def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("frage,antwort\nWas?,Das.\n", encoding="utf-8")
+    done = convert(tmp_path, "a.csv", "--column", "question=frage", "--column", "reference=antwort")
+    assert done.returncode == 0
+    row = json.loads(done.stdout)
+    assert (row["question"], row["reference"]) == ("Was?", "Das.")
+
+
+def test_the_columns_of_the_config_are_used(tmp_path: Path) -> None:
+    (tmp_path / "ragstone.toml").write_text('[golden.columns]\nquestion = "frage"\n', encoding="utf-8")
+    (tmp_path / "a.csv").write_text("frage\nWas?\n", encoding="utf-8")
+    assert json.loads(convert(tmp_path, "a.csv").stdout)["question"] == "Was?"
+
+
+def test_an_existing_file_is_overwritten_with_force_only(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question\nA?\n", encoding="utf-8")
+    (tmp_path / "golden.jsonl").write_text("precious\n", encoding="utf-8")
+    refused = convert(tmp_path, "a.csv", "-o", "golden.jsonl")
+    assert refused.returncode == 2
+    assert "exists already" in refused.stderr
+    assert (tmp_path / "golden.jsonl").read_text(encoding="utf-8") == "precious\n"
+    assert convert(tmp_path, "a.csv", "-o", "golden.jsonl", "--force").returncode == 0
+    assert len(load_golden_set("golden.jsonl", root=tmp_path)) == 1
+
+
+def test_a_bad_golden_set_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": "A?"}\n{"question": 1, \n', encoding="utf-8")
+    done = convert(tmp_path, "a.jsonl", "-o", "golden.jsonl")
+    assert done.returncode == 3
+    assert "a.jsonl:2" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_a_folder_that_is_not_there_and_a_malformed_column_are_usage_errors(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question\nA?\n", encoding="utf-8")
+    assert convert(tmp_path, "a.csv", "-o", "nowhere/golden.jsonl").returncode == 2
+    assert convert(tmp_path, "a.csv", "--column", "question").returncode == 2

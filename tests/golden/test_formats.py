@@ -1,0 +1,188 @@
+"""Each format: shapes that are read, and the line that each sample is said to stand on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet, Sample
+
+
+def load(folder: Path, name: str, text: str | bytes, **columns: str) -> GoldenSet:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return load_golden_set(name, root=folder, columns=columns)
+
+
+def places(golden: GoldenSet) -> list[tuple[str, int | None]]:
+    return [(sample.question, sample.origin.line if sample.origin else None) for sample in golden]
+
+
+def only(golden: GoldenSet) -> Sample:
+    (sample,) = golden
+    return sample
+
+
+def test_json_lines_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.jsonl", b'\xef\xbb\xbf\n{"question": "A?"}\r\n\r\n{"question": "B?"}')
+    assert places(golden) == [("A?", 2), ("B?", 4)]
+
+
+def test_json_lines_in_a_file_named_json(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.json", '{"question": "A?"}\n{"question": "B?"}\n')
+    assert places(golden) == [("A?", 1), ("B?", 2)]
+    assert golden.mappings[0].format == "jsonl"
+
+
+def test_a_json_document_in_a_file_named_jsonl(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.jsonl", '[\n {"question": "A?"},\n {"question": "B?"}\n]')
+    assert places(golden) == [("A?", 2), ("B?", 3)]
+    pretty = load(tmp_path, "b.jsonl", json.dumps({"data": [{"question": "A?"}]}, indent=2))
+    assert places(pretty) == [("A?", 3)]
+
+
+@pytest.mark.parametrize(
+    ("document", "lines"),
+    [
+        ([{"question": "A?"}, {"question": "B?"}], (2, 5)),
+        ({"question": ["A?", "B?"], "truth": ["a", "b"]}, (3, 4)),
+        ({"name": "set", "data": [{"query": "A?"}, {"query": "B?"}]}, (4, 7)),
+        ({"data": {"examples": [{"query": "A?"}, {"query": "B?"}]}}, (4, 7)),
+        ({"question": {"0": "A?", "1": "B?"}, "truth": {"0": "a", "1": "b"}}, (3, 4)),
+        ({"first": {"question": "A?"}, "second": {"question": "B?"}}, (2, 5)),
+        ({"rows": [{"row_idx": 0, "row": {"question": "A?"}}, {"row_idx": 1, "row": {"question": "B?"}}]}, (3, 9)),
+    ],
+)
+def test_every_json_shape_is_read_with_its_lines(tmp_path: Path, document: object, lines: tuple[int, int]) -> None:
+    golden = load(tmp_path, "a.json", json.dumps(document, indent=1))
+    assert places(golden) == [("A?", lines[0]), ("B?", lines[1])]
+
+
+def test_the_key_of_an_object_of_samples_is_its_id(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.json", '{"first": {"question": "A?"}, "second": {"question": "B?", "id": "own"}}')
+    assert [sample.id for sample in golden] == ["first", "own"]
+
+
+def test_one_object_alone_is_one_sample(tmp_path: Path) -> None:
+    assert only(load(tmp_path, "a.json", '{"question": "A?", "answer": "a"}')).reference == "a"
+    assert only(load(tmp_path, "b.jsonl", '{\n"question": "A?"\n}')).question == "A?"
+
+
+def test_two_lists_with_questions_need_a_choice(tmp_path: Path) -> None:
+    document = json.dumps({"train": [{"question": "A?"}], "test": [{"question": "B?"}]})
+    with pytest.raises(Exception, match="more than one list could hold the samples") as caught:
+        load(tmp_path, "a.json", document)
+    assert 'question = "train.question"' in str(caught.value)
+    assert only(load(tmp_path, "a.json", document, question="test.question")).question == "B?"
+
+
+def test_yaml_keeps_every_scalar_as_it_was_written(tmp_path: Path) -> None:
+    text = """\
+samples:
+  - question: Is it on?
+    answer: no
+    tags: [1.10, 2024-01-01]
+  - question: |
+      Which version,
+      exactly?
+    answer: ~
+    answerable: false
+    relevant_ids: {guide: 2, faq: 0}
+"""
+    first, second = load(tmp_path, "a.yaml", text)
+    assert (first.reference, first.tags) == ("no", ("1.10", "2024-01-01"))
+    assert second.question == "Which version,\nexactly?"
+    assert (second.reference, second.answerable) == (None, False)
+    assert second.relevant_ids == {"guide": 2.0, "faq": 0.0}
+    assert [sample.origin.line for sample in (first, second) if sample.origin] == [2, 5]
+
+
+def test_yaml_anchors_merge_keys_and_several_documents(tmp_path: Path) -> None:
+    text = "&a\nquestion: A?\ntags: &t [x]\n---\nquestion: B?\ntags: [y]\n"
+    assert places(load(tmp_path, "a.yml", text)) == [("A?", 1), ("B?", 5)]
+    merged = "- &base\n  question: A?\n  group: g\n- <<: *base\n  question: B?\n"
+    assert [sample.group for sample in load(tmp_path, "b.yaml", merged)] == ["g", "g"]
+
+
+def test_csv_cells_with_line_breaks_do_not_move_the_lines(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.csv", 'question,answer\r\n"A\r\n\r\nlong?",a\r\n\r\nB?,"b ""quoted"""\r\n')
+    assert places(golden) == [("A\r\n\r\nlong?", 2), ("B?", 6)]
+    assert golden.samples[1].reference == 'b "quoted"'
+
+
+def test_csv_with_a_byte_order_mark_semicolons_and_a_trailing_empty_column(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.csv", b"\xef\xbb\xbfQuestion;Ground Truth;\nA, or B?;a;\nC?;c\n")
+    assert [(sample.question, sample.reference) for sample in golden] == [("A, or B?", "a"), ("C?", "c")]
+    assert golden.mappings[0].ignored == ("",)
+
+
+def test_a_csv_cell_of_megabytes_is_read(tmp_path: Path) -> None:
+    assert (
+        len(only(load(tmp_path, "a.csv", f"question,context\nA?,{'x' * 500_000}\n")).reference_contexts[0]) == 500_000
+    )
+
+
+def test_tsv_with_stray_quotes_is_read_plainly(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.tsv", 'question\tanswer\n"Red" is what?\t"a" colour\nB?\tb\n')
+    assert places(golden) == [('"Red" is what?', 2), ("B?", 3)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "passages"),
+    [
+        ("one passage", ("one passage",)),
+        ("one|two |three", ("one", "two", "three")),
+        ('["one", "two"]', ("one", "two")),
+        ("['one', \"it's two\"]", ("one", "it's two")),
+        ("['one'\n 'two']", ("one", "two")),
+        ("[{'doc_id': '1', 'text': 'one'}]", ("one",)),
+        ("[see note] one", ("[see note] one",)),
+        ("| a | b |\n| 1 | 2 |", ("| a | b |\n| 1 | 2 |",)),
+        ("x || y", ("x || y",)),
+        ("[]", ()),
+    ],
+)
+def test_a_list_in_one_csv_cell_is_taken_apart(tmp_path: Path, cell: str, passages: tuple[str, ...]) -> None:
+    quoted = cell.replace('"', '""')
+    assert only(load(tmp_path, "a.csv", f'question,contexts\nA?,"{quoted}"\n')).reference_contexts == passages
+
+
+@pytest.mark.parametrize(
+    ("cell", "grades"),
+    [
+        ("d1", {"d1": 1.0}),
+        ("d1|d2", {"d1": 1.0, "d2": 1.0}),
+        ("d1, d2; d3", {"d1": 1.0, "d2": 1.0, "d3": 1.0}),
+        ('{"d1": 2, "d2": 0}', {"d1": 2.0, "d2": 0.0}),
+        ("['d1', 'd2']", {"d1": 1.0, "d2": 1.0}),
+    ],
+)
+def test_relevant_ids_in_one_csv_cell_are_taken_apart(tmp_path: Path, cell: str, grades: dict[str, float]) -> None:
+    quoted = cell.replace('"', '""')
+    assert only(load(tmp_path, "a.csv", f'question,relevant_ids\nA?,"{quoted}"\n')).relevant_ids == grades
+
+
+def test_relevant_ids_as_objects(tmp_path: Path) -> None:
+    row = {"question": "A?", "qrels": [{"doc_id": "d1", "relevance": 2}, {"id": "d2"}, 7]}
+    assert only(load(tmp_path, "a.jsonl", json.dumps(row))).relevant_ids == {"d1": 2.0, "d2": 1.0, "7": 1.0}
+
+
+def test_parquet_rows_have_no_lines(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs the parquet extra")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the parquet extra")
+    table = arrow.table(
+        {
+            "user_input": ["A?", "B?"],
+            "reference": ["a", None],
+            "reference_contexts": [["x", "y"], []],
+            "score": [0.5, 1],
+        }
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    golden = load_golden_set("a.parquet", root=tmp_path)
+    assert places(golden) == [("A?", None), ("B?", None)]
+    assert golden.samples[0].reference_contexts == ("x", "y")
+    assert str(golden.samples[0].origin) == "a.parquet"
+    assert golden.mappings[0].ignored == ("score",)

@@ -1,0 +1,233 @@
+"""Loading: names, globs, ids, limits, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+
+
+def write(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def lines(*rows: object) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def load(folder: Path, name: str, text: str | bytes, **columns: str) -> GoldenSet:
+    write(folder, name, text)
+    return load_golden_set(name, root=folder, columns=columns)
+
+
+def refusal(folder: Path, name: str, text: str | bytes, **columns: str) -> str:
+    with pytest.raises(GoldenSetError) as caught:
+        load(folder, name, text, **columns)
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+def test_a_full_native_sample_is_read_field_by_field(tmp_path: Path) -> None:
+    row = {
+        "id": "travel-1",
+        "question": "What is the daily allowance?",
+        "reference": "It is 28 euros.",
+        "reference_contexts": ["The allowance is 28 euros."],
+        "relevant_ids": {"travel.md#allowance": 2, "travel.md": 0},
+        "answerable": False,
+        "tags": ["travel", "money"],
+        "group": "travel.md",
+    }
+    (sample,) = load(tmp_path, "golden.jsonl", lines(row))
+    assert sample.id == "travel-1"
+    assert sample.question == "What is the daily allowance?"
+    assert sample.reference == "It is 28 euros."
+    assert sample.reference_contexts == ("The allowance is 28 euros.",)
+    assert sample.relevant_ids == {"travel.md#allowance": 2.0, "travel.md": 0.0}
+    assert sample.answerable is False
+    assert sample.tags == ("travel", "money")
+    assert sample.group == "travel.md"
+    assert str(sample.origin) == "golden.jsonl:1"
+
+
+def test_several_files_and_globs_are_read_once_each_in_order(tmp_path: Path) -> None:
+    write(tmp_path, "sets/b.jsonl", lines({"id": "b", "question": "B?"}))
+    write(tmp_path, "sets/deep/a.jsonl", lines({"id": "a", "question": "A?"}))
+    write(tmp_path, "one.csv", "id,question\nc,C?\n")
+    golden = load_golden_set(["one.csv", "sets/**/*.jsonl", "sets/b.jsonl"], root=tmp_path)
+    assert [sample.id for sample in golden] == ["c", "b", "a"]
+    assert [mapping.file for mapping in golden.mappings] == ["one.csv", "sets/b.jsonl", "sets/deep/a.jsonl"]
+    assert [str(sample.origin) for sample in golden] == ["one.csv:2", "sets/b.jsonl:1", "sets/deep/a.jsonl:1"]
+
+
+def test_an_absolute_path_gets_an_origin_relative_to_the_root(tmp_path: Path) -> None:
+    path = write(tmp_path, "sets/a.jsonl", lines({"question": "A?"}))
+    (sample,) = load_golden_set(path, root=tmp_path)
+    assert sample.origin is not None
+    assert sample.origin.file == "sets/a.jsonl"
+
+
+def test_the_limit_counts_over_all_files(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", lines({"question": "A?"}, {"question": "B?"}))
+    write(tmp_path, "b.jsonl", lines({"question": "C?"}, {"question": "D?"}))
+    golden = load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path, limit=3)
+    assert [sample.question for sample in golden] == ["A?", "B?", "C?"]
+    with pytest.raises(ConfigError):
+        load_golden_set("a.jsonl", root=tmp_path, limit=0)
+
+
+def test_derived_ids_do_not_depend_on_order_or_format(tmp_path: Path) -> None:
+    rows = [{"question": "A?", "reference": "a"}, {"question": "B?", "reference": "b"}]
+    forward = load(tmp_path, "a.jsonl", lines(*rows))
+    backward = load(tmp_path, "b.json", json.dumps(rows[::-1]))
+    table = load(tmp_path, "c.csv", "question,reference\nB?,b\nA?,a\n")
+    by_question = {sample.question: sample.id for sample in forward}
+    assert all(name.startswith("q-") and len(name) == 14 for name in by_question.values())
+    assert by_question == {sample.question: sample.id for sample in backward}
+    assert by_question == {sample.question: sample.id for sample in table}
+    assert forward.content_hash() == backward.content_hash() == table.content_hash()
+
+
+def test_the_same_question_with_another_reference_has_another_id(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.jsonl", lines({"question": "A?", "reference": "a"}, {"question": "A?"}))
+    assert len({sample.id for sample in golden}) == 2
+
+
+def test_ids_may_be_numbers_and_missing_ones_are_derived(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.jsonl", lines({"id": 7, "question": "A?"}, {"id": None, "question": "B?"}))
+    assert golden.samples[0].id == "7"
+    assert golden.samples[1].id.startswith("q-")
+
+
+def test_a_doubled_id_names_both_places_across_files(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", lines({"id": "x", "question": "A?"}))
+    write(tmp_path, "b.jsonl", lines({"id": "y", "question": "B?"}, {"id": "x", "question": "C?"}))
+    with pytest.raises(GoldenSetError, match=r"id 'x' stands at a\.jsonl:1 and at b\.jsonl:2"):
+        load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
+
+
+def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(tmp_path: Path) -> None:
+    text = lines({"question": "A?", "name": "one"}, {"question": "A?", "name": "two"})
+    message = refusal(tmp_path, "a.jsonl", text)
+    assert "a.jsonl:1 and at a.jsonl:2" in message
+    assert '[golden.columns]\n  id = "name"' in message
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.jsonl", "", "holds no samples"),
+        ("a.jsonl", "\n\n", "holds no samples"),
+        ("a.json", "[]", "holds no samples"),
+        ("a.json", "null", "holds no samples"),
+        ("a.json", "{}", "no list of samples"),
+        ("a.yaml", "", "holds no samples"),
+        ("a.csv", "", "holds no samples"),
+        ("a.csv", "question,reference\n", "holds no samples"),
+        ("a.json", '"text"', "holds text"),
+        ("a.json", "[1]", "item 1 is a number"),
+        ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: a JSON object is expected, found list"),
+        ("a.jsonl", '{"question": "A?"}\n{"question": \n', "a.jsonl:2: not valid JSON"),
+        ("a.jsonl", '{"question": "A?"} trailing\n', "a.jsonl:1: more text after the value"),
+        ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "stands twice in one object"),
+        ("a.jsonl", '{"question": "A?", "x": NaN}\n', "NaN is not a JSON number"),
+        ("a.jsonl", '{"question": "A?", "x": -Infinity}\n', "-Infinity is not a JSON number"),
+        ("a.jsonl", '{"question": "A?", "x": ' + "9" * 5000 + "}\n", "a.jsonl:1: not a number that can be read"),
+        ("a.jsonl", '{"question": "A\\u0000?"}\n', "a.jsonl:1: column 'question' (question) holds a null character"),
+        ("a.jsonl", '{"question": "A\\ud800?"}\n', "half of a surrogate pair (\\ud800)"),
+        ("a.jsonl", b'{"question": "caf\xe9?"}\n', "a.jsonl:1: byte 0xe9 is not valid UTF-8"),
+        ("a.csv", b"question\nA?\ncaf\xe9?\n", "a.csv:3: byte 0xe9 is not valid UTF-8"),
+        ("a.csv", "question\nA?\n".encode("utf-16"), "is UTF-16 text"),
+        ("a.json", '[{"question": "A?"},\n {"question": "B?",}]', "a.json:2: not valid JSON"),
+        ("a.json", '[{"question": "A?"}\n {"question": "B?"}]', "a.json:2: not valid JSON: ',' or ']' is expected"),
+        ("a.json", '{"a": 1,\n "a": 2}', 'key "a" stands twice'),
+        ("a.jsonl", '{"question": ' + "[" * 100_000 + "\n", "nested too deeply"),
+        ("a.json", "[" * 100_000, "nested too deeply"),
+        ("a.yaml", "[" * 5_000, "a.yaml"),
+        ("a.yaml", "- question: A?\n  x: !!python/object/apply:os.system [true]\n", "tag"),
+        ("a.yaml", "- question: 'A?\n", "not valid YAML"),
+        ("a.yaml", "- question: A?\n  question: B?\n", "a.yaml:2: key 'question' stands twice"),
+        ("a.yaml", "- &a\n  question: A?\n  x: *a\n", "names nothing that ends before it"),
+        ("a.csv", 'question,reference\n"A?,a\n', "not valid CSV"),
+        ("a.csv", "question,reference\nA?,a,b\n", "a.csv:2: 3 cells, but the header has 2 columns"),
+        ("a.csv", "question,question\nA?,a\n", "column 'question' stands twice"),
+        ("a.parquet", "not parquet", "a.parquet: not valid Parquet"),
+        ("a.xlsx", "x", "files ending in '.xlsx' are not read"),
+        ("golden", "x", "without an ending"),
+        ("a.jsonl", '{"question": "A?"}\n{"reference": "b"}\n', "a.jsonl:2: no question: column 'question'"),
+        ("a.jsonl", '{"question": "A?", "answerable": "perhaps"}\n', "true or false is expected"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": -1}}\n', "holds the grade -1"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": 1e999}}\n', "holds the grade inf"),
+        ("a.jsonl", '{"question": "A?", "id": "a\\nb"}\n', "line breaks or control characters"),
+        ("a.jsonl", '{"question": "A?", "id": "' + "x" * 600 + '"}\n', "id of 600 characters"),
+        ("a.jsonl", '{"question": "A?", "id": {"a": 1}}\n', "where an id is expected"),
+        ("a.jsonl", '{"question": "A?", "id": true}\n', "where an id is expected"),
+        ("a.json", '{"questions": ["A?", "B?"], "answers": ["a"]}', "'answers' has 1 values, column 'questions' has 2"),
+    ],
+)
+def test_bad_files_are_refused_with_the_reason_and_the_place(
+    tmp_path: Path, name: str, text: str | bytes, says: str
+) -> None:
+    message = refusal(tmp_path, name, text)
+    assert says in message
+    assert message.startswith(name)
+
+
+def test_a_yaml_document_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
+    assert "unfolds into more than" in refusal(tmp_path, "a.yaml", bomb)
+
+
+def test_names_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, says in {
+        "missing.jsonl": "not found",
+        "*.jsonl": "no file matches",
+        "folder": "is a folder",
+        "a\0b": "null character",
+    }.items():
+        with pytest.raises(GoldenSetError, match=says):
+            load_golden_set(name, root=tmp_path)
+    with pytest.raises(GoldenSetError, match="no golden set is named"):
+        load_golden_set([], root=tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a thing of Unix")
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(GoldenSetError, match="not a regular file"):
+        load_golden_set("pipe.jsonl", root=tmp_path)
+
+
+def test_an_empty_file_among_full_ones_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", lines({"question": "A?"}))
+    write(tmp_path, "b.jsonl", "")
+    with pytest.raises(GoldenSetError, match=r"b\.jsonl: holds no samples"):
+        load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
+
+
+def test_too_many_columns_are_refused(tmp_path: Path) -> None:
+    row = {f"c{index}": 1 for index in range(3000)} | {"question": "A?"}
+    assert "more than 2,000 different columns" in refusal(tmp_path, "a.jsonl", lines(row))
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.golden.formats.json_lines.MAX_LINE_BYTES", 1000)
+    assert "a.jsonl:1: line longer than 1,000 bytes" in refusal(tmp_path, "a.jsonl", lines({"question": "A" * 2000}))
+
+
+def test_a_document_that_is_too_large_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstone.golden.rows.MAX_DOCUMENT_BYTES", 10)
+    assert "too large for one document" in refusal(tmp_path, "a.json", '[{"question": "A?"}]')
