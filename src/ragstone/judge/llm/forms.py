@@ -121,18 +121,29 @@ def better_field(candidates: Sequence[str]) -> Field:
     return Field(("better",), closed({"candidate": {"type": "string", "enum": list(candidates)}}), check)
 
 
-def reference_statements(values: Mapping[Path, object], given: Sequence[Statement] | None) -> tuple[Statement, ...]:
-    """The reference's statements: those given, else those that the reply lists, numbered r1, r2, …"""
-    if given is not None:
-        return tuple(given)
-    return tuple(Statement(f"r{at}", str(item["text"])) for at, item in enumerate(_items(values), start=1))
+def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
+    """`values` with a list of the reference's statements turned into one value an id (r1, r2, …), texts included."""
+    found = {path: value for path, value in values.items() if path != REFERENCE}
+    for at, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
+        found[*REFERENCE, f"r{at}"] = item
+    return found
 
 
-def by_statement(values: Mapping[Path, object], statements: Sequence[Statement]) -> dict[str, Mapping[str, object]]:
-    """What the reply says on each of the reference's statements, by id, from either shape of the form."""
-    if REFERENCE in values:
-        return {statement.id: item for statement, item in zip(statements, _items(values), strict=True)}
-    return {statement.id: _object(values[(*REFERENCE, statement.id)]) for statement in statements}
+def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
+    """The reference's statements in keyed values that still hold their texts."""
+    return tuple(
+        Statement(path[1], str(_object(value)["text"])) for path, value in values.items() if path[:1] == REFERENCE
+    )
+
+
+def without_texts(values: Mapping[Path, object]) -> dict[Path, object]:
+    """Keyed values as a reply to given statements would have them: ids in place of texts."""
+    return {
+        path: {name: part for name, part in _object(value).items() if name != "text"}
+        if path[:1] == REFERENCE
+        else value
+        for path, value in values.items()
+    }
 
 
 def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = ()) -> Support:
@@ -160,10 +171,6 @@ def _reference_fields(
         return unique
 
     return (Field(REFERENCE, _array(closed({"text": _TEXT, **properties})), check_list),)
-
-
-def _items(values: Mapping[Path, object]) -> list[Mapping[str, object]]:
-    return [_object(item) for item in _list(values[REFERENCE])]
 
 
 def _array(items: Mapping[str, object]) -> dict[str, object]:

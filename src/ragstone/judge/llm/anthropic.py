@@ -1,0 +1,159 @@
+"""Anthropic's messages, through the official SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import anthropic
+import httpx2
+
+from ragstone.judge.llm import wire
+from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
+from ragstone.judge.llm.dialect import Dialect, with_schema
+from ragstone.judge.llm.provider import (
+    Broken,
+    ChatReply,
+    ChatRequest,
+    Rejected,
+    Room,
+    Stop,
+    Usage,
+)
+
+_T = TypeVar("_T")
+_MESSAGES = "/v1/messages"
+_STOPS = {
+    "max_tokens": Stop.TRUNCATED,
+    "model_context_window_exceeded": Stop.TRUNCATED,
+    "refusal": Stop.REFUSED,
+}
+
+
+def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
+    """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
+    environment, no tracing."""
+    timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
+    return anthropic.AsyncAnthropic(
+        api_key=account.key.get_secret_value() if account.key else "none",
+        base_url=account.address.base_url,
+        default_query=dict(account.address.query) or None,
+        max_retries=0,
+        timeout=timeout,
+        open_telemetry=False,
+        http_client=anthropic.DefaultAioHttpClient(
+            timeout=timeout,
+            limits=httpx2.Limits(
+                max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
+            ),
+            verify=wire.tls_context(account.ca_bundle),
+            follow_redirects=False,
+        ),
+    )
+
+
+class AnthropicProvider:
+    """Messages, with the static part of the prompt marked for the provider's prompt cache."""
+
+    def __init__(
+        self,
+        account: wire.Account,
+        *,
+        parameters: Mapping[str, str | int | float | bool],
+        client: anthropic.AsyncAnthropic | None = None,
+    ) -> None:
+        self._account = account
+        self._client = client or make_client(account)
+        self._dialect = Dialect(modes=("json_schema", "tool", "prompt"))
+        self._adapter = Adapter(self._dialect, {"temperature": 0, **parameters})
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return tuple(self._dialect.notes)
+
+    @property
+    def client(self) -> anthropic.AsyncAnthropic:
+        return self._client
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        response = await self._adapter.accepted(lambda: self.body(request), self._send)
+        return self.read(wire.parsed(response.content), wire.room_of(response.headers))
+
+    def body(self, request: ChatRequest) -> dict[str, object]:
+        """The request's JSON, in the dialect known so far. The system prompt, the same for all samples, is cached."""
+        mode = self._dialect.mode
+        given = self._adapter.given()
+        effort = given.pop("effort", None)
+        static: dict[str, object] = {"type": "text", "text": request.static}
+        if "cache_control" not in self._dialect.dropped:
+            static["cache_control"] = {"type": "ephemeral"}
+        data = with_schema(request.data, request.schema) if mode == "prompt" else request.data
+        body: dict[str, object] = {
+            "model": self._account.model,
+            "max_tokens": self._dialect.limit(request.max_output_tokens),
+            "system": [static],
+            "messages": [{"role": "user", "content": data}],
+            **given,
+        }
+        output: dict[str, object] = {} if effort is None else {"effort": effort}
+        if mode == "json_schema":
+            output["format"] = {"type": "json_schema", "schema": request.schema}
+        elif mode == "tool":
+            description = "Give the judgement."
+            body["tools"] = [{"name": request.name, "description": description, "input_schema": request.schema}]
+            body["tool_choice"] = {"type": "tool", "name": request.name}
+        if output:
+            body["output_config"] = output
+        return body
+
+    def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
+        """A message as a ChatReply. Raises Broken for anything else."""
+        content = document.get("content")
+        if not isinstance(content, list):
+            raise Broken("the reply is no message")
+        text = ""
+        for block in content:
+            if not isinstance(block, dict):
+                continue
+            if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
+                text = wire.encoded(block["input"]).decode()
+                break
+            if block.get("type") == "text" and isinstance(block.get("text"), str):
+                text += block["text"]
+        stop = _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE)
+        usage = document.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        counted = Usage(
+            input_tokens=wire.count(usage.get("input_tokens")),
+            cached_input_tokens=wire.count(usage.get("cache_read_input_tokens")),
+            cache_write_tokens=wire.count(usage.get("cache_creation_input_tokens")),
+            output_tokens=wire.count(usage.get("output_tokens")),
+        )
+        return ChatReply(text, stop, counted, room, batched)
+
+    async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
+        """One POST."""
+        content = wire.encoded(body)
+        return await outcome(self._account, self._client.post(_MESSAGES, content=content, cast_to=httpx2.Response))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
+    """What a call of the SDK gave, or the error to raise in place of the SDK's."""
+    try:
+        return await call, None
+    except anthropic.APIStatusError as error:
+        headers = error.response.headers
+        found = wire.status_error(account, error.status_code, headers, error.body, wire.room_of(headers))
+        if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
+            return None, BadRequest(found, wire.complaint(error.body))
+        return None, found
+    except anthropic.APITimeoutError:
+        return None, Broken(f"no connection or no reply within {account.timeout_s:g} s")
+    except anthropic.APIConnectionError as error:
+        cause = account.scrubbed(error.__cause__ or error)
+        return None, Broken(f"no connection to {account.address.host}: {cause}")
+    except anthropic.AnthropicError as error:
+        return None, Broken(account.scrubbed(error))

@@ -1,0 +1,157 @@
+"""Having a form filled in completely: asked, checked, asked again once for what is missing, then given up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ragstone.judge.budget import Budget
+from ragstone.judge.llm.prompts import Prompt
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop
+from ragstone.judge.llm.replies import Field, Path, read_reply, schema_of
+from ragstone.judge.llm.windows import tokens_at_most
+from ragstone.judge.prices import Tariff
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.scheduler import Scheduler
+
+BASE_OUTPUT_TOKENS = 2_048
+_OUTPUT_PER_FIELD = 64
+_MORE_ROOM = 4
+_MOST_OUTPUT_TOKENS = 32_768
+_WHY = {
+    Stop.TRUNCATED: "the judge's reply was cut off at its length limit",
+    Stop.REFUSED: "the judge refused to judge this text",
+    Stop.FILTERED: "the provider's content filter stopped the reply",
+}
+_MAX_SCHEMAS = 4_096
+_SCHEMAS: dict[tuple[object, ...], tuple[dict[str, object], str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is asked: the prompt, the fields, and the ids that values may name (`allowed`)."""
+
+    prompt: Prompt
+    fields: tuple[Field, ...]
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, object]:
+        return self._schema()[0]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over the prompt and the schema: two forms with the same digest ask the same."""
+        return self._schema()[1]
+
+    @property
+    def output_tokens(self) -> int:
+        return BASE_OUTPUT_TOKENS + _OUTPUT_PER_FIELD * len(self.fields)
+
+    def _schema(self) -> tuple[dict[str, object], str]:
+        # Samples with as many statements and contexts share their schema; building and hashing it costs more than all
+        # the rest of a cache hit.
+        shape = (self.prompt.digest, tuple(field.path for field in self.fields), self.allowed)
+        known = _SCHEMAS.get(shape)
+        if known is None:
+            schema = schema_of(self.fields)
+            text = f"{self.prompt.digest}{json.dumps(schema)}"
+            known = (schema, hashlib.sha256(text.encode()).hexdigest())
+            if len(_SCHEMAS) >= _MAX_SCHEMAS:
+                _SCHEMAS.clear()
+            _SCHEMAS[shape] = known
+        return known
+
+
+class Asker:
+    """Sends forms to the provider, within the scheduler's and the budget's limits, and books what they cost."""
+
+    def __init__(self, provider: Provider, *, scheduler: Scheduler, budget: Budget, tariff: Tariff | None) -> None:
+        self._provider = provider
+        self._scheduler = scheduler
+        self._budget = budget
+        self._tariff = tariff
+        self._output_tokens = 0
+        self._replies = 0
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._provider.notes
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self._scheduler
+
+    async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
+        """All fields of `form`, checked. `data` renders the data that given fields are judged by.
+
+        Raises JudgementFailed, with the reason, if some field is still missing after the second reply.
+        """
+        values: dict[Path, object] = {}
+        pending = form.fields
+        hint = ""
+        room = 1
+        stop = Stop.COMPLETE
+        for _ in range(2):
+            asked = replace(form, fields=pending)
+            request = ChatRequest(
+                name=form.prompt.name,
+                static=form.prompt.static,
+                data=data(pending) + hint,
+                schema=asked.schema,
+                max_output_tokens=min(_MOST_OUTPUT_TOKENS, asked.output_tokens * room),
+            )
+            reply = await self._chat(request, call)
+            stop = reply.stop
+            values |= read_reply(reply.text, stop, pending)
+            pending = tuple(field for field in form.fields if field.path not in values)
+            if not pending:
+                return values
+            room = _MORE_ROOM if stop is Stop.TRUNCATED else 1
+            hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
+        why = _WHY.get(stop, "the judge gave no valid reply")
+        raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
+
+    async def _chat(self, request: ChatRequest, call: Call) -> ChatReply:
+        expected = tokens_at_most(request.static) + tokens_at_most(request.data)
+        output = max(512, 3 * self._output_tokens // max(1, self._replies))
+        tariff = self._tariff
+        reserved = 0.0
+        if tariff is not None:
+            reserved = self._budget.reserve((expected * tariff.input + output * tariff.output) / 1_000_000)
+        spent = 0.0
+        try:
+            reply = await self._scheduler.run(lambda: self._provider.chat(request), tokens=expected)
+            usage = reply.usage
+            cost = None if tariff is None else tariff.cost_usd(usage, batched=reply.batched)
+            spent = cost or 0.0
+        except Rejected as fault:
+            reason = fault.reason
+        else:
+            self._scheduler.heard(reply.room)
+            self._scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
+            self._output_tokens += usage.output_tokens
+            self._replies += 1
+            call.ledger.add(
+                Ledger(
+                    calls=1,
+                    input_tokens=usage.all_input_tokens,
+                    cached_input_tokens=usage.cached_input_tokens,
+                    output_tokens=usage.output_tokens,
+                    cost_usd=cost,
+                )
+            )
+            return reply
+        finally:
+            self._budget.settle(reserved, spent)
+        raise JudgementFailed(reason)
+
+    async def close(self) -> None:
+        await self._provider.close()
+
+
+def _names(fields: Sequence[Field]) -> str:
+    names = [field.path[-1] for field in fields]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,212 @@
+"""Putting an LLM judge together from settings: provider, scheduler, budget, prices, embeddings, cache."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from ragstone.config import JudgeSettings
+from ragstone.errors import ConfigError
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.budget import Budget
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.llm.asking import Asker
+from ragstone.judge.llm.core import Core
+from ragstone.judge.llm.judge import LlmJudge
+from ragstone.judge.llm.prompts import all_prompts
+from ragstone.judge.llm.provider import Provider
+from ragstone.judge.llm.similarity import EmbeddingSimilarity, LexicalSimilarity, Similarity
+from ragstone.judge.llm.windows import DEFAULT_WINDOW
+from ragstone.judge.llm.wire import Account, Address, parse_address
+from ragstone.judge.prices import Tariff, known_window, price_date, tariff
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.judge.scheduler import Clock, Scheduler
+
+KEY_VARIABLE = "RAGSTONE_JUDGE_API_KEY"
+_OWN_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_BASE_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+_BASE_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+_DEFAULT_EMBEDDINGS = "text-embedding-3-small"
+_BATCH_SAMPLES = 2_000
+_BATCH_CALLS = 100_000
+
+Closer = Callable[[], Awaitable[None]]
+
+
+def assemble(
+    settings: JudgeSettings,
+    *,
+    provider: str,
+    model: str,
+    golden_set: GoldenSet,
+    cache: Path | None,
+    environ: Mapping[str, str],
+    clock: Clock | None = None,
+) -> LlmJudge:
+    """The judge for `provider` (``openai``, ``anthropic`` or ``openai-compatible``) and `model`.
+
+    Raises ConfigError for what is missing or can't be kept; nothing is sent yet.
+    """
+    account = make_account(settings, provider, model, environ)
+    price = tariff(provider, model, settings.prices)
+    _check_budget(settings, provider, model, price)
+    clock = clock or Clock()
+    scheduler = Scheduler(
+        concurrency=_BATCH_CALLS if settings.batch else settings.concurrency,
+        timeout_s=None if settings.batch else settings.timeout_s,
+        max_attempts=settings.max_attempts,
+        breaker_failures=settings.breaker_failures,
+        requests_per_minute=None if settings.batch else settings.requests_per_minute,
+        tokens_per_minute=None if settings.batch else settings.tokens_per_minute,
+        clock=clock,
+    )
+    budget = Budget(settings.max_cost_usd)
+    chat, embedding_closers, similarity = _ports(settings, account, golden_set, environ, budget, clock)
+    if settings.batch:
+        from ragstone.judge.llm.batch import batched
+
+        chat = batched(chat, provider=provider, account=account, cache=cache, clock=clock)
+    store = JudgementCache(cache, refresh=settings.refresh) if cache is not None else None
+    identity = make_identity(settings, provider, model, account.address, similarity.label)
+    core = Core(
+        identity=identity,
+        asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price),
+        cache=store,
+        window=settings.context_window or known_window(provider, model) or DEFAULT_WINDOW,
+    )
+    concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
+    return LlmJudge(
+        identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=embedding_closers
+    )
+
+
+def make_identity(
+    settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
+) -> JudgeIdentity:
+    """Who judges, without anything secret. Its version is a hash over all prompts and with them their schemas."""
+    digest = hashlib.sha256("".join(prompt.digest for prompt in all_prompts()).encode()).hexdigest()
+    parameters = {"temperature": 0, **settings.parameters}
+    return JudgeIdentity(
+        provider=provider,
+        model=model,
+        version=digest[:12],
+        endpoint=address.endpoint,
+        parameters=tuple(sorted((name, str(value)) for name, value in parameters.items())),
+        embeddings=embeddings,
+    )
+
+
+def make_account(settings: JudgeSettings, provider: str, model: str, environ: Mapping[str, str]) -> Account:
+    """Address and key. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only, never elsewhere."""
+    own = _OWN_VARIABLES.get(provider)
+    url = settings.base_url or environ.get(_BASE_VARIABLES.get(provider, ""), "") or _BASE_URLS.get(provider)
+    if not url:
+        raise ConfigError(
+            f"judge '{provider}:{model}' needs an address.",
+            where="judge.base_url",
+            mend="Set judge.base_url, for example http://localhost:11434/v1.",
+        )
+    key = settings.api_key
+    if key is None or not key.get_secret_value().strip():
+        found = environ.get(own, "").strip() if own else ""
+        key = SecretStr(found) if found else None
+    else:
+        key = SecretStr(key.get_secret_value().strip())
+    if key is None and own:
+        raise ConfigError(
+            f"judge '{provider}:{model}' needs an API key, and none is set.",
+            where="judge",
+            mend=f"Set the environment variable {KEY_VARIABLE} or {own}, or use 'judge: offline', which needs none.",
+        )
+    if key is not None and not key.get_secret_value().isprintable():
+        raise ConfigError("the API key holds characters that no key has (a line break?).", where=KEY_VARIABLE)
+    return Account(
+        service=provider,
+        model=model,
+        address=parse_address(url.strip()),
+        key=key,
+        key_variable=KEY_VARIABLE if own is None or settings.api_key is not None else own,
+        timeout_s=settings.timeout_s,
+        connections=settings.concurrency,
+        ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
+    )
+
+
+def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
+    if settings.max_cost_usd is not None and price is None:
+        raise ConfigError(
+            f"a budget of ${settings.max_cost_usd:.2f} can't be kept: the price of '{provider}:{model}' is not known.",
+            where="judge.max_cost_usd",
+            mend=f'Write it in ragstone.toml: [judge.prices."{model}"] with input and output in US dollars for a '
+            f"million tokens (prices that are shipped are of {price_date()}).",
+        )
+
+
+def _ports(
+    settings: JudgeSettings,
+    account: Account,
+    golden_set: GoldenSet,
+    environ: Mapping[str, str],
+    budget: Budget,
+    clock: Clock,
+) -> tuple[Provider, list[Closer], Similarity]:
+    """The chat provider, what has to be closed before it, and the similarity."""
+    lexical = LexicalSimilarity(sample.question for sample in golden_set)
+    if account.service == "anthropic":
+        from ragstone.judge.llm.anthropic import AnthropicProvider
+
+        provider = AnthropicProvider(account, parameters=settings.parameters)
+        if settings.embeddings is None:
+            return provider, [], lexical
+        similarity, closers = _openai_embeddings(settings, environ, budget, clock)
+        return provider, closers, similarity
+    from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
+
+    compatible = account.service == "openai-compatible"
+    chat = OpenAIProvider(account, parameters=settings.parameters, compatible=compatible)
+    model = settings.embeddings or (None if compatible else _DEFAULT_EMBEDDINGS)
+    if model is None:
+        return chat, [], lexical
+    embedder = OpenAIEmbedder(account, client=chat.client, model=model, compatible=compatible)
+    scheduler = _embedding_scheduler(settings, clock)
+    price = tariff(account.service, model, settings.prices)
+    embedding = EmbeddingSimilarity(embedder, scheduler=scheduler, budget=budget, tariff=price)
+    return chat, [embedding.close], embedding
+
+
+def _openai_embeddings(
+    settings: JudgeSettings, environ: Mapping[str, str], budget: Budget, clock: Clock
+) -> tuple[Similarity, list[Closer]]:
+    """Embeddings of OpenAI beside a judge that has none: ``openai:MODEL``, with the key in OPENAI_API_KEY."""
+    service, _, model = (settings.embeddings or "").partition(":")
+    if service != "openai" or not model:
+        raise ConfigError(
+            f"'{settings.embeddings}' names no embeddings that an Anthropic judge can use.",
+            where="judge.embeddings",
+            mend=f"Write 'openai:{_DEFAULT_EMBEDDINGS}' and set OPENAI_API_KEY, or leave it out.",
+        )
+    from ragstone.judge.llm.openai import OpenAIEmbedder, make_client
+
+    own = settings.model_copy(update={"api_key": None, "base_url": None})
+    account = make_account(own, "openai", model, environ)
+    client = make_client(account)
+    embedder = OpenAIEmbedder(account, client=client, model=model, compatible=False)
+    price = tariff("openai", model, settings.prices)
+    similarity = EmbeddingSimilarity(
+        embedder, scheduler=_embedding_scheduler(settings, clock), budget=budget, tariff=price
+    )
+    return similarity, [similarity.close, client.close]
+
+
+def _embedding_scheduler(settings: JudgeSettings, clock: Clock) -> Scheduler:
+    """Embeddings have limits of their own at all providers, and are so few that a small scheduler does."""
+    return Scheduler(
+        concurrency=min(16, settings.concurrency),
+        timeout_s=settings.timeout_s,
+        max_attempts=settings.max_attempts,
+        breaker_failures=settings.breaker_failures,
+        clock=clock,
+    )

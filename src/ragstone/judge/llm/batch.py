@@ -1,0 +1,293 @@
+"""The providers' batch APIs behind the provider port: the same requests and replies, at half the price, hours later.
+
+Calls are collected until no more come, sent as one batch, and answered when it has ended. A batch's id is on disk
+before it is waited for, so that a run that was stopped finds its batches again, and pays for none of them twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, Provider
+from ragstone.judge.llm.wire import Account
+from ragstone.judge.scheduler import Clock
+
+_T = TypeVar("_T")
+
+_IDLE_S = 3.0
+_POLL_S = 30.0
+_MAX_REQUESTS = 10_000
+_MAX_BYTES = 90_000_000
+_ATTEMPTS = 6
+_MAX_BATCHES = 100
+_MAX_STATE = 200_000_000
+
+Progress = Literal["running", "ended"]
+
+
+class BatchService(Protocol):
+    """What a provider's batch API can do. Methods raise a Fault, or JudgeError."""
+
+    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        """Send a batch of requests by custom id; returns the batch's id."""
+        ...
+
+    async def progress(self, batch_id: str) -> Progress: ...
+
+    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
+        """Each request's reply, or what to raise in its place, by custom id."""
+        ...
+
+
+class OpenBatch(BaseModel):
+    """A batch that was sent, as batches.json has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(pattern=r"^[\w-]{1,128}$")
+    judge: str
+    requests: tuple[str, ...]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    batches: tuple[OpenBatch, ...] = ()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    request: ChatRequest
+    replies: list[asyncio.Future[ChatReply]] = field(default_factory=list)
+
+
+class BatchProvider:
+    """A Provider whose replies come from batches.
+
+    The first call of a run goes the live way: it finds out how the model wants to be asked. `judge` names provider,
+    endpoint and model; batches of another judge in `state` are left alone.
+    """
+
+    def __init__(self, live: Provider, service: BatchService, *, judge: str, state: Path | None, clock: Clock) -> None:
+        self._live = live
+        self._service = service
+        self._judge = judge
+        self._state = state
+        self._clock = clock
+        self._others, self._open = self._load()
+        self._ended: set[str] = set()
+        self._claimed: set[str] = set()
+        self._collected: dict[str, _Waiting] = {}
+        self._bytes = 0
+        self._in_batches: dict[str, _Waiting] = {}
+        self._results: dict[str, ChatReply | Exception] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._collector: asyncio.Task[None] | None = None
+        self._first = asyncio.Lock()
+        self._asked_live = False
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._live.notes
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        name = request_id(request)
+        found = self._results.pop(name, None)
+        if isinstance(found, Exception):
+            raise found
+        if found is not None:
+            self._claimed.add(name)
+            return found
+        batch = self._batch_of(name)
+        if batch is None and not self._asked_live:
+            async with self._first:
+                if not self._asked_live:
+                    reply = await self._live.chat(request)
+                    self._asked_live = True
+                    return reply
+        return await self._wait(name, request, batch)
+
+    def _batch_of(self, name: str) -> OpenBatch | None:
+        """The batch that was sent with this request and has not ended yet, from this run or one before."""
+        return next((batch for batch in self._open if batch.id not in self._ended and name in batch.requests), None)
+
+    async def _wait(self, name: str, request: ChatRequest, batch: OpenBatch | None) -> ChatReply:
+        place = self._in_batches if batch is not None else self._collected
+        waiting = place.setdefault(name, _Waiting(request))
+        reply: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
+        waiting.replies.append(reply)
+        if batch is not None:
+            self._watch(batch)
+        else:
+            self._bytes += len(request.static) + len(request.data) + 2_000
+            if self._collector is None or self._collector.done():
+                self._collector = asyncio.get_running_loop().create_task(self._collect())
+        return await reply
+
+    async def _collect(self) -> None:
+        """Wait until nothing new comes, or a batch is full; then send what there is."""
+        try:
+            while self._collected:
+                before = len(self._collected)
+                if before < _MAX_REQUESTS and self._bytes < _MAX_BYTES:
+                    await self._clock.sleep(_IDLE_S)
+                    if len(self._collected) != before:
+                        continue
+                await self._submit()
+        except Exception as error:
+            self._fail(self._collected, error)
+
+    async def _submit(self) -> None:
+        names = list(self._collected)[:_MAX_REQUESTS]
+        size = 0
+        for at, name in enumerate(names):
+            request = self._collected[name].request
+            size += len(request.static) + len(request.data) + 2_000
+            if size > _MAX_BYTES and at:
+                names = names[:at]
+                break
+        taken = {name: self._collected.pop(name) for name in names}
+        self._bytes = sum(len(w.request.static) + len(w.request.data) + 2_000 for w in self._collected.values())
+        try:
+            batch_id = await self._persistently(
+                lambda: self._service.submit({name: waiting.request for name, waiting in taken.items()})
+            )
+        except Exception as error:
+            self._fail(taken, error)
+            return
+        batch = OpenBatch(id=batch_id, judge=self._judge, requests=tuple(names))
+        self._open = (*self._open, batch)
+        self._save()
+        self._in_batches |= taken
+        self._watch(batch)
+
+    def _watch(self, batch: OpenBatch) -> None:
+        task = self._tasks.get(batch.id)
+        if task is None or task.done():
+            self._tasks[batch.id] = asyncio.get_running_loop().create_task(self._follow(batch))
+
+    async def _follow(self, batch: OpenBatch) -> None:
+        names = set(batch.requests)
+        try:
+            while await self._persistently(lambda: self._service.progress(batch.id)) != "ended":
+                await self._clock.sleep(_POLL_S)
+            results = await self._persistently(lambda: self._service.results(batch.id))
+        except Exception as error:
+            self._fail({name: self._in_batches[name] for name in names if name in self._in_batches}, error)
+            return
+        self._ended.add(batch.id)
+        for name in batch.requests:
+            result = results.get(name, Broken("the batch ended without a reply to this request"))
+            waiting = self._in_batches.pop(name, None)
+            if waiting is not None:
+                self._claimed.add(name)
+                _answer(waiting, result)
+            else:
+                self._results[name] = result
+
+    def _fail(self, waiting: dict[str, _Waiting], error: Exception) -> None:
+        for name in list(waiting):
+            lost = waiting[name]
+            self._in_batches.pop(name, None)
+            self._collected.pop(name, None)
+            _answer(lost, error)
+
+    async def close(self) -> None:
+        """Stop waiting. Batches that have not ended, or that nobody asked all replies of, stay on disk."""
+        tasks = [*self._tasks.values(), *([self._collector] if self._collector else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._open = tuple(
+            batch for batch in self._open if batch.id not in self._ended or not self._claimed.issuperset(batch.requests)
+        )
+        self._save()
+        await self._live.close()
+
+    async def _persistently(self, operation: Callable[[], Awaitable[_T]]) -> _T:
+        """`operation`, again after a pause while the provider is busy or broken."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            fault: Fault
+            try:
+                return await operation()
+            except (Busy, Broken) as caught:
+                fault = caught
+            asked_s = fault.retry_after_s if isinstance(fault, Busy) else None
+            await self._clock.sleep(min(300.0, asked_s or _POLL_S * attempt))
+        raise JudgeError(
+            f"the batch API failed {_ATTEMPTS} times: {fault.reason}",
+            where="judge.batch",
+            mend="Run again with --resume: batches that were sent are found again.",
+        )
+
+    def _load(self) -> tuple[tuple[OpenBatch, ...], tuple[OpenBatch, ...]]:
+        """Batches on disk: other judges' and this one's. A file that can't be read counts as none."""
+        if self._state is None or not self._state.is_file() or self._state.stat().st_size > _MAX_STATE:
+            return (), ()
+        try:
+            found = _File.model_validate_json(self._state.read_bytes()).batches
+        except (OSError, ValidationError):
+            return (), ()
+        return (
+            tuple(batch for batch in found if batch.judge != self._judge),
+            tuple(batch for batch in found if batch.judge == self._judge),
+        )
+
+    def _save(self) -> None:
+        if self._state is None:
+            return
+        batches = (*self._others, *self._open)[-_MAX_BATCHES:]
+        if not batches:
+            self._state.unlink(missing_ok=True)
+            return
+        part = self._state.with_name(self._state.name + ".part")
+        part.write_text(_File(batches=batches).model_dump_json(), encoding="utf-8")
+        part.replace(self._state)
+
+
+def request_id(request: ChatRequest) -> str:
+    """The custom id of a request: a hash of all that it asks, so that a resumed run asks under the same id."""
+    content = [request.name, request.static, request.data, request.schema, request.max_output_tokens]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
+
+
+def _answer(waiting: _Waiting, result: ChatReply | Exception) -> None:
+    for reply in waiting.replies:
+        if reply.done():
+            continue
+        if isinstance(result, Exception):
+            # A copy each: one error in many tasks would gather all their tracebacks.
+            reply.set_exception(copy.copy(result))
+        else:
+            reply.set_result(result)
+
+
+def batched(live: Provider, *, provider: str, account: Account, cache: Path | None, clock: Clock) -> BatchProvider:
+    """`live` with its provider's batch API in front; batches.json lies beside the cache, in the run directory."""
+    from ragstone.judge.llm.openai import OpenAIProvider
+
+    if isinstance(live, OpenAIProvider):
+        from ragstone.judge.llm.openai_batch import OpenAIBatches
+
+        service: BatchService = OpenAIBatches(live, account)
+    else:
+        from ragstone.judge.llm.anthropic import AnthropicProvider
+        from ragstone.judge.llm.anthropic_batch import AnthropicBatches
+
+        if not isinstance(live, AnthropicProvider):
+            raise ConfigError(f"'{provider}' has no batch API.", where="judge.batch", mend="Leave out --batch.")
+        service = AnthropicBatches(live, account)
+    state = cache.with_name("batches.json") if cache is not None else None
+    judge = f"{provider} {account.address.endpoint} {account.model}"
+    return BatchProvider(live, service, judge=judge, state=state, clock=clock)

@@ -1,0 +1,117 @@
+"""What every judgement of the LLM judge goes through: the cache, the window, the model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.judgements import ContextUsefulness, context_id
+from ragstone.judge.llm.asking import Asker, Form
+from ragstone.judge.llm.keys import Keys
+from ragstone.judge.llm.neutral import Block, fenced
+from ragstone.judge.llm.replies import Field, Path, document_of, read_document
+from ragstone.judge.llm.windows import Piece, cut, parts_of, room_for_data
+from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.system.response import Context
+
+_T = TypeVar("_T")
+
+Values = Mapping[Path, object]
+
+
+class Core:
+    """Fills in forms, with the cache before the model and texts split to the model's window."""
+
+    def __init__(self, *, identity: JudgeIdentity, asker: Asker, cache: JudgementCache | None, window: int) -> None:
+        self.asker = asker
+        self.cache = cache
+        self.keys = Keys(identity)
+        self.window = window
+        self._in_parts = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = tuple(self.asker.notes)
+        if self._in_parts:
+            what = "1 judgement was" if self._in_parts == 1 else f"{self._in_parts} judgements were"
+            notes += (f"{what} made in parts, because texts are longer than the judge's window",)
+        return notes
+
+    async def cached(
+        self, form: Form, content: Sequence[str], call: Call, ask: Callable[[], Awaitable[Values]]
+    ) -> Values:
+        """All of the form's values: from the cache if it holds every one of them, else from `ask`, and then kept."""
+        key = self.keys.key(form.digest, content, repeat=call.repeat)
+        values = read_document(self.stored(key), form.fields)
+        if len(values) == len(form.fields):
+            call.ledger.cached_calls += 1
+            return values
+        asked = await ask()
+        self.store(key, document_of(asked))
+        return asked
+
+    def stored(self, key: bytes) -> object | None:
+        return None if self.cache is None else self.cache.get(key)
+
+    def store(self, key: bytes, document: object) -> None:
+        if self.cache is not None:
+            self.cache.put(key, document)
+
+    async def fill(self, form: Form, blocks: Sequence[Block], call: Call) -> dict[Path, object]:
+        """The form's values, judged by `blocks` whatever part of the form is asked for."""
+        data = fenced(blocks)
+        return await self.asker.fill(form, lambda _pending: data, call)
+
+    async def fill_by(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
+        """The form's values, judged by what `data` renders for the fields that are asked for."""
+        return await self.asker.fill(form, data, call)
+
+    def check_room(self, form: Form, texts: Sequence[str]) -> None:
+        """Raise JudgementFailed if `texts`, which can't be split, don't fit the window."""
+        room_for_data(self.window, form.prompt.static, form.output_tokens, texts)
+
+    def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
+        """The contexts in as few parts as the window allows beside the texts in `fixed`."""
+        return self.parts(form, [(context_id(at), item.text) for at, item in enumerate(contexts)], fixed)
+
+    def parts(self, form: Form, pieces: Sequence[Piece], fixed: Sequence[str]) -> list[list[Piece]]:
+        room = room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)
+        return self._counted(parts_of(pieces, room))
+
+    def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:
+        """`text` in as few pieces as the window allows."""
+        return self._counted(cut(text, room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)))
+
+    def _counted(self, parts: list[_T]) -> list[_T]:
+        self._in_parts += len(parts) > 1
+        return parts
+
+
+def only(form: Form, part: Sequence[Piece]) -> Form:
+    """`form` without the contexts that `part` has no piece of."""
+    names = {name for name, _ in part}
+    fields = tuple(field for field in form.fields if field.path[0] != "contexts" or field.path[1] in names)
+    return Form(form.prompt, fields, form.allowed)
+
+
+def part_names(part: Sequence[Piece]) -> tuple[str, ...]:
+    """The ids of the contexts that `part` has a piece of, each once, in order."""
+    return tuple(dict.fromkeys(name for name, _ in part))
+
+
+def context_blocks(part: Sequence[Piece]) -> list[Block]:
+    return [Block(f"context {name}", text) for name, text in part]
+
+
+def context_names(contexts: Sequence[Context]) -> tuple[str, ...]:
+    return tuple(context_id(rank) for rank in range(len(contexts)))
+
+
+def usefulness(values: Values, names: Sequence[str]) -> tuple[ContextUsefulness, ...]:
+    return tuple(ContextUsefulness(name, value_of(values, "contexts", name)["use"] == "useful") for name in names)
+
+
+def value_of(values: Values, *path: str) -> dict[str, Any]:
+    """A checked value: the forms' checks have made sure of its shape."""
+    return cast(dict[str, Any], values[path])

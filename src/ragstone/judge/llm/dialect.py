@@ -1,0 +1,110 @@
+"""What a model does not take, found out by asking once, remembered, and said."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Mode = Literal["json_schema", "tool", "json_object", "prompt"]
+
+
+@dataclass(slots=True)
+class Dialect:
+    """How this model wants to be asked.
+
+    `mode` is how replies are held to the schema: by the provider's JSON-schema mode, a forced tool call, its JSON mode,
+    or the prompt alone; `modes` are those that the provider has, best first. `dropped` are parameters that the model
+    refused. `version` changes with every change.
+    """
+
+    modes: Sequence[Mode]
+    limit_names: tuple[str, ...] = ("max_tokens",)
+    output_cap: int | None = None
+    version: int = 0
+    dropped: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    mode: Mode = "json_schema"
+
+    @property
+    def limit_name(self) -> str:
+        """The name of the parameter that limits output tokens."""
+        return self.limit_names[0]
+
+    def limit(self, wanted: int) -> int:
+        """`wanted` output tokens, or as many as the model allows."""
+        return wanted if self.output_cap is None else min(wanted, self.output_cap)
+
+    def adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
+        """Change what `complaint` (lower case) says the model does not take; False if nothing can be changed."""
+        if self.limit_name in complaint and self._adapt_limit(complaint, sent):
+            return True
+        for name in _OPTIONAL:
+            if (name in sent or name == "cache_control") and name in complaint and name not in self.dropped:
+                self.dropped.add(name)
+                return self._changed(f"the model does not take '{name}'; its own default is used")
+        if any(word in complaint for word in _FORM_WORDS[self.mode]):
+            return self._next_mode()
+        return False
+
+    def _adapt_limit(self, complaint: str, sent: Mapping[str, object]) -> bool:
+        wanted = sent.get(self.limit_name)
+        smaller = [
+            int(number) for number in _NUMBER.findall(complaint) if isinstance(wanted, int) and int(number) < wanted
+        ]
+        if smaller and any(word in complaint for word in ("too large", "at most", "maximum", "less than", "exceed")):
+            self.output_cap = max(smaller)
+            return self._changed(f"the model writes at most {self.output_cap} tokens")
+        if len(self.limit_names) > 1:
+            self.limit_names = self.limit_names[1:]
+            return self._changed(f"the model takes '{self.limit_name}' as the limit of its output")
+        return False
+
+    def drop_parameter(self, name: str) -> bool:
+        """Leave out a parameter that the user set and the model refuses."""
+        if name in self.dropped:
+            return False
+        self.dropped.add(name)
+        return self._changed(f"the model does not take the parameter '{name}' from judge.parameters; it is left out")
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _next_mode(self) -> bool:
+        at = self.modes.index(self.mode)
+        if at + 1 >= len(self.modes):
+            return False
+        refused, self.mode = self.mode, self.modes[at + 1]
+        return self._changed(f"the model has no {_MODE_NAMES[refused]}; {_MODE_NAMES[self.mode]} is used")
+
+    def _changed(self, note: str) -> bool:
+        self.version += 1
+        self.note(note)
+        return True
+
+
+def with_schema(data: str, schema: Mapping[str, object]) -> str:
+    """`data`, and after it the form in words, for models that are not held to the schema otherwise."""
+    return (
+        f"{data}\n\nReply with one JSON object and nothing else. It must follow this JSON schema:\n"
+        f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"
+    )
+
+
+_NUMBER = re.compile(r"\b\d{3,7}\b")
+_OPTIONAL = ("temperature", "reasoning_effort", "prompt_cache_key", "top_p", "cache_control", "thinking")
+_FORM_WORDS: Mapping[Mode, tuple[str, ...]] = {
+    "json_schema": ("response_format", "json_schema", "json schema", "structured", "output_config", "output_format"),
+    "tool": ("tool", "function", "thinking"),
+    "json_object": ("response_format", "json_object", "json mode"),
+    "prompt": (),
+}
+_MODE_NAMES: Mapping[Mode, str] = {
+    "json_schema": "JSON-schema mode",
+    "tool": "a forced tool call",
+    "json_object": "JSON mode, with the schema in the prompt",
+    "prompt": "the schema in the prompt alone",
+}

@@ -1,0 +1,246 @@
+"""The LLM judge: judgements as forms to fill in, one chat call each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    ContextUse,
+    ReferenceMatch,
+    ReverseQuestions,
+    SentenceRelevance,
+    Statement,
+    StatementList,
+    SupportTable,
+    context_id,
+)
+from ragstone.judge.llm import forms, merging
+from ragstone.judge.llm.asking import Form
+from ragstone.judge.llm.core import Core, Values, context_blocks, context_names, only, part_names, usefulness, value_of
+from ragstone.judge.llm.neutral import Block, fenced, listed
+from ragstone.judge.llm.prompts import load_prompt
+from ragstone.judge.llm.references import ReferenceJudging
+from ragstone.judge.llm.replies import Field, document_of, read_document
+from ragstone.judge.llm.sentences import sentences_of
+from ragstone.judge.llm.similarity import Similarity
+from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.system.response import Context
+
+Quality = Literal["faithfulness", "answer_relevance", "context_relevance"]
+
+_CHUNK = 50
+"""Statements of an answer that one call judges at most: more make schemas that strict modes refuse."""
+
+
+class LlmJudge:
+    """One judge for all providers. Each judgement is one chat call, or several where its texts need several parts.
+
+    `closers` are awaited by `close`, in order, before connections and cache are closed.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: JudgeIdentity,
+        core: Core,
+        similarity: Similarity,
+        concurrency: int,
+        closers: Sequence[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
+        self._identity = identity
+        self._core = core
+        self._references = ReferenceJudging(core)
+        self._similarity = similarity
+        self._concurrency = concurrency
+        self._closers = closers
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._identity
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    @property
+    def cache(self) -> JudgementCache | None:
+        """The cache, for restoring a trusted baseline's judgements into it."""
+        return self._core.cache
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report should say: parameters that the model does not take, texts judged in parts."""
+        return self._core.notes
+
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
+        form = Form(load_prompt("statements"), (forms.answer_field(answer),))
+
+        async def ask() -> Values:
+            replies = []
+            for piece in self._core.text_parts(form, answer, [question]):
+                part = Form(form.prompt, (forms.answer_field(piece),))
+                blocks = [Block("question", question), Block("answer", piece)]
+                replies.append(await self._core.fill(part, blocks, call))
+            return merging.answers(replies)
+
+        values = await self._core.cached(form, [question, answer], call, ask)
+        found = value_of(values, *forms.ANSWER)
+        statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(found["statements"], start=1))
+        return StatementList(statements, abstains=found["kind"] == "abstains")
+
+    async def support(
+        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+    ) -> SupportTable:
+        names = context_names(contexts)
+        form = Form(load_prompt("support"), forms.support_fields(statements, names), names)
+        texts = {item.id: item.text for item in statements}
+
+        async def ask() -> Values:
+            replies = []
+            for at in range(0, len(form.fields), _CHUNK):
+                chunk = statements[at : at + _CHUNK]
+                for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
+                    own = part_names(part)
+                    asked = Form(form.prompt, forms.support_fields(chunk, own), own)
+                    data = _support_data(context_blocks(part), texts)
+                    replies += [await self._core.fill_by(asked, data, call)]
+            return merging.support(replies)
+
+        content = [*(f"{item.id}:{item.text}" for item in statements), "", *(context.text for context in contexts)]
+        values = await self._core.cached(form, content, call, ask)
+        return SupportTable(
+            tuple(
+                forms.support_of(item.id, value["verdict"], value["evidence"])
+                for item in statements
+                for value in [value_of(values, "verdicts", item.id)]
+            )
+        )
+
+    async def context_use(
+        self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
+    ) -> ContextUse:
+        if reference and reference.strip():
+            return await self._references.context_use(question, reference, contexts, call)
+        names = context_names(contexts)
+        form = Form(load_prompt("context_use_no_reference"), forms.context_fields(names), names)
+
+        async def ask() -> Values:
+            replies = []
+            for part in self._core.context_parts(form, contexts, [question, answer]):
+                blocks = [Block("question", question), Block("answer", answer), *context_blocks(part)]
+                replies.append(await self._core.fill(only(form, part), blocks, call))
+            return merging.contexts(replies)
+
+        content = [question, answer, "", *(context.text for context in contexts)]
+        values = await self._core.cached(form, content, call, ask)
+        return ContextUse(contexts=usefulness(values, names), against_reference=False)
+
+    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
+        form = Form(load_prompt("reverse_questions"), forms.question_fields(n))
+        key = self._core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
+        known = self._core.stored(key)
+        values = read_document(known, form.fields)
+        cosines = _cosines(known, n)
+        if len(values) == n and cosines is not None:
+            call.ledger.cached_calls += 1
+            return ReverseQuestions(tuple(str(values[field.path]) for field in form.fields), cosines)
+        self._core.check_room(form, [answer])
+        values = await self._core.fill(form, [Block("answer", answer)], call)
+        questions = tuple(str(values[field.path]) for field in form.fields)
+        cosines = await self._similarity.similarities(question, questions, call=call)
+        self._core.store(key, {**document_of(values), "similarities": list(cosines)})
+        return ReverseQuestions(questions, cosines)
+
+    async def reference_match(
+        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
+    ) -> ReferenceMatch:
+        return await self._references.reference_match(question, reference, statements, answer, call)
+
+    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextRelevance:
+        sentences = {context_id(rank): sentences_of(context.text) for rank, context in enumerate(contexts)}
+        counts = {name: len(found) for name, found in sentences.items() if found}
+        if not counts:
+            return ContextRelevance(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
+        form = Form(load_prompt("context_relevance"), forms.sentence_fields(counts))
+        numbered = [
+            (name, listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)])) for name in counts
+        ]
+
+        async def ask() -> Values:
+            replies = []
+            for part in self._core.parts(form, numbered, [question]):
+                blocks = [Block("question", question), *context_blocks(part)]
+                replies.append(await self._core.fill(only(form, part), blocks, call))
+            return merging.needed(replies)
+
+        values = await self._core.cached(form, [question, *(context.text for context in contexts)], call, ask)
+        relevant = {name: len(value_of(values, "contexts", name)["needed"]) for name in counts}
+        return ContextRelevance(
+            tuple(SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0)) for name in sentences)
+        )
+
+    async def direct_score(
+        self, dimension: Quality, question: str, answer: str, contexts: Sequence[Context], *, call: Call
+    ) -> float:
+        """One grade for one quality, in [0, 1]: the paper's baseline "GPT Score" (Es et al. 2023, section 5)."""
+        form = Form(load_prompt("direct_score"), (forms.grade_field(),))
+        pieces = [(context_id(at), context.text) for at, context in enumerate(contexts)]
+        blocks = [Block("quality", dimension), Block("question", question), Block("answer", answer)]
+
+        async def ask() -> Values:
+            self._core.check_room(form, [question, answer, *(text for _, text in pieces)])
+            return await self._core.fill(form, [*blocks, *context_blocks(pieces)], call)
+
+        content = [dimension, question, answer, *(text for _, text in pieces)]
+        values = await self._core.cached(form, content, call, ask)
+        return float(value_of(values, "grade")["value"]) / 10.0
+
+    async def direct_rank(
+        self, dimension: Quality, question: str, contexts: Sequence[Context], candidates: Sequence[str], *, call: Call
+    ) -> int:
+        """The index of the better candidate: the paper's baseline "GPT Ranking" (Es et al. 2023, section 5)."""
+        names = tuple(f"a{at}" for at in range(1, len(candidates) + 1))
+        form = Form(load_prompt("direct_rank"), (forms.better_field(names),), names)
+        blocks = [Block("quality", dimension), Block("question", question)]
+        blocks += [Block(f"candidate {name}", text) for name, text in zip(names, candidates, strict=True)]
+        blocks += context_blocks([(context_id(at), context.text) for at, context in enumerate(contexts)])
+
+        async def ask() -> Values:
+            self._core.check_room(form, [block.text for block in blocks])
+            return await self._core.fill(form, blocks, call)
+
+        values = await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
+        return names.index(value_of(values, "better")["candidate"])
+
+    async def close(self) -> None:
+        """Close connections, and fold the cache into one file."""
+        try:
+            for closer in self._closers:
+                await closer()
+        finally:
+            await self._core.asker.close()
+            if self._core.cache is not None:
+                self._core.cache.close()
+
+
+def _support_data(contexts: Sequence[Block], texts: dict[str, str]) -> Callable[[Sequence[Field]], str]:
+    def data(pending: Sequence[Field]) -> str:
+        lines = listed([(field.path[1], texts[field.path[1]]) for field in pending])
+        return fenced([*contexts, Block("statements", lines)])
+
+    return data
+
+
+def _cosines(known: object, n: int) -> tuple[float, ...] | None:
+    """The similarities of a cache entry, if they are what a similarity can be."""
+    found = known.get("similarities") if isinstance(known, dict) else None
+    if not isinstance(found, list) or len(found) != n:
+        return None
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
+        return None
+    cosines = tuple(float(value) for value in found)
+    return cosines if all(math.isfinite(value) and -1.0 <= value <= 1.0 for value in cosines) else None

@@ -1,0 +1,241 @@
+"""OpenAI's chat and embeddings, and any server that speaks them, through the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import httpx2
+import numpy as np
+import openai
+
+from ragstone.judge.llm import wire
+from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
+from ragstone.judge.llm.dialect import Dialect, with_schema
+from ragstone.judge.llm.provider import (
+    Broken,
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    Rejected,
+    Room,
+    Stop,
+    Usage,
+)
+
+_T = TypeVar("_T")
+_CHAT = "/chat/completions"
+_STOPS = {"length": Stop.TRUNCATED, "content_filter": Stop.FILTERED}
+
+
+def make_client(account: wire.Account) -> openai.AsyncOpenAI:
+    """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
+    environment."""
+    key = account.key.get_secret_value() if account.key else ""
+    headers: dict[str, Any] = {}
+    if account.address.azure or not key:
+        headers["Authorization"] = openai.Omit()
+    if account.address.azure and key:
+        headers["api-key"] = key
+    timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
+    return openai.AsyncOpenAI(
+        api_key=key or "none",
+        base_url=account.address.base_url,
+        default_query=dict(account.address.query) or None,
+        default_headers=headers or None,
+        max_retries=0,
+        timeout=timeout,
+        http_client=openai.DefaultAioHttpClient(
+            timeout=timeout,
+            limits=httpx2.Limits(
+                max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
+            ),
+            verify=wire.tls_context(account.ca_bundle),
+            follow_redirects=False,
+        ),
+    )
+
+
+class OpenAIProvider:
+    """Chat completions. `compatible` servers get the form in words as well, and the older name of the output limit."""
+
+    def __init__(
+        self,
+        account: wire.Account,
+        *,
+        parameters: Mapping[str, str | int | float | bool],
+        compatible: bool,
+        client: openai.AsyncOpenAI | None = None,
+    ) -> None:
+        self._account = account
+        self._client = client or make_client(account)
+        self._compatible = compatible
+        self._dialect = Dialect(
+            modes=("json_schema", "tool", "json_object", "prompt"),
+            limit_names=("max_tokens", "max_completion_tokens")
+            if compatible
+            else ("max_completion_tokens", "max_tokens"),
+        )
+        self._adapter = Adapter(self._dialect, {"temperature": 0, **parameters})
+        self._first = asyncio.Lock()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return tuple(self._dialect.notes)
+
+    @property
+    def client(self) -> openai.AsyncOpenAI:
+        return self._client
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        if self._compatible and not self._adapter.succeeded:
+            # A server that nobody knows is asked once, alone, how it wants to be asked.
+            async with self._first:
+                return await self._ask(request)
+        return await self._ask(request)
+
+    async def _ask(self, request: ChatRequest) -> ChatReply:
+        response = await self._adapter.accepted(
+            lambda: self.body(request), lambda body: send(self._client, self._account, _CHAT, body)
+        )
+        return self.read(wire.parsed(response.content), wire.room_of(response.headers))
+
+    def body(self, request: ChatRequest) -> dict[str, object]:
+        """The request's JSON, in the dialect known so far."""
+        mode = self._dialect.mode
+        in_words = self._compatible or mode in ("json_object", "prompt")
+        data = with_schema(request.data, request.schema) if in_words else request.data
+        body: dict[str, object] = {
+            "model": self._account.model,
+            "messages": [{"role": "system", "content": request.static}, {"role": "user", "content": data}],
+            self._dialect.limit_name: self._dialect.limit(request.max_output_tokens),
+            **self._adapter.given(),
+        }
+        if mode == "json_schema":
+            form = {"name": request.name, "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        elif mode == "tool":
+            function = {"name": request.name, "parameters": request.schema, "strict": True}
+            body["tools"] = [{"type": "function", "function": function}]
+            body["tool_choice"] = {"type": "function", "function": {"name": request.name}}
+        elif mode == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        if not self._compatible and "prompt_cache_key" not in self._dialect.dropped:
+            body["prompt_cache_key"] = f"ragstone-{request.name}"
+        return body
+
+    def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
+        """A chat completion as a ChatReply. Raises Broken for anything else."""
+        choices = document.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            raise Broken("the reply is no chat completion")
+        stop = _STOPS.get(str(choice.get("finish_reason")), Stop.COMPLETE)
+        refusal = message.get("refusal")
+        if refusal:
+            stop = Stop.REFUSED
+        text = message.get("content")
+        calls = message.get("tool_calls")
+        if isinstance(calls, list) and calls and isinstance(calls[0], dict):
+            function = calls[0].get("function")
+            text = function.get("arguments") if isinstance(function, dict) else None
+        text = text if isinstance(text, str) else ""
+        return ChatReply(text, stop, self._usage(document.get("usage")), room, batched)
+
+    def _usage(self, usage: object) -> Usage:
+        if not isinstance(usage, dict):
+            self._dialect.note("the server does not report token usage; tokens and cost of its replies count as 0")
+            return Usage()
+        details = usage.get("prompt_tokens_details")
+        details = details if isinstance(details, dict) else {}
+        prompt = wire.count(usage.get("prompt_tokens"))
+        cached = min(prompt, wire.count(details.get("cached_tokens")))
+        written = min(prompt - cached, wire.count(details.get("cache_write_tokens")))
+        return Usage(prompt - cached - written, cached, written, wire.count(usage.get("completion_tokens")))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class OpenAIEmbedder:
+    """The embeddings endpoint; shares the client of the chat provider where it is the same service."""
+
+    def __init__(self, account: wire.Account, *, client: openai.AsyncOpenAI, model: str, compatible: bool) -> None:
+        self._account = account
+        self._client = client
+        self._model = model
+        self._compatible = compatible
+
+    @property
+    def label(self) -> str:
+        return f"{self._account.service} {self._model}"
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def embed(self, texts: Sequence[str]) -> EmbedReply:
+        body: dict[str, object] = {"model": self._model, "input": list(texts)}
+        if not self._compatible:
+            body["encoding_format"] = "base64"
+        response, error = await send(self._client, self._account, "/embeddings", body)
+        if response is None:
+            raise error.fault if isinstance(error, BadRequest) else (error or Broken("no reply"))
+        document = wire.parsed(response.content)
+        data = document.get("data")
+        if not isinstance(data, list) or len(data) != len(texts):
+            raise Broken("the reply does not hold one embedding for each text")
+        vectors: list[Sequence[float]] = [()] * len(texts)
+        for at, item in enumerate(data):
+            index = item.get("index", at) if isinstance(item, dict) else None
+            if not isinstance(index, int) or not 0 <= index < len(texts):
+                raise Broken("the reply's embeddings can't be told apart")
+            vectors[index] = _vector(item.get("embedding"))
+        usage = document.get("usage")
+        tokens = wire.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
+        return EmbedReply(vectors, tokens, wire.room_of(response.headers))
+
+
+async def send(
+    client: openai.AsyncOpenAI, account: wire.Account, path: str, body: Mapping[str, object]
+) -> Outcome[httpx2.Response]:
+    """One POST."""
+    content = wire.encoded(body)
+    return await outcome(account, client.post(path, content=content, cast_to=httpx2.Response))
+
+
+async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
+    """What a call of the SDK gave, or the error to raise in place of the SDK's."""
+    try:
+        return await call, None
+    except openai.APIStatusError as error:
+        found = wire.status_error(
+            account, error.status_code, error.response.headers, error.body, wire.room_of(error.response.headers)
+        )
+        if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
+            return None, BadRequest(found, wire.complaint(error.body))
+        return None, found
+    except openai.APITimeoutError:
+        return None, Broken(f"no connection or no reply within {account.timeout_s:g} s")
+    except openai.APIConnectionError as error:
+        cause = account.scrubbed(error.__cause__ or error)
+        return None, Broken(f"no connection to {account.address.host}: {cause}")
+    except openai.OpenAIError as error:
+        return None, Broken(account.scrubbed(error))
+
+
+def _vector(value: object) -> Sequence[float]:
+    """An embedding as floats, from a list or from base64 of little-endian float32."""
+    try:
+        if isinstance(value, str):
+            vector = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4").astype(np.float64)
+        else:
+            vector = np.asarray(value, dtype=np.float64)
+    except (ValueError, TypeError):
+        vector = np.empty(0)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise Broken("the reply holds an embedding that is no vector of numbers")
+    return vector  # type: ignore[return-value]

@@ -1,0 +1,180 @@
+"""Judgements against a reference, whose statements are extracted once and then judged by id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from ragstone.judge.judgements import ContextUse, ReferenceMatch, Statement, Verdict
+from ragstone.judge.llm import forms, merging
+from ragstone.judge.llm.asking import Form
+from ragstone.judge.llm.core import Core, Values, context_blocks, context_names, part_names, usefulness, value_of
+from ragstone.judge.llm.neutral import Block, fenced, listed
+from ragstone.judge.llm.prompts import load_prompt
+from ragstone.judge.llm.replies import Field, document_of
+from ragstone.judge.protocol import Call
+from ragstone.system.response import Context
+
+_KEPT = 4_096
+_MAX_STATEMENTS = 400
+
+Given = Sequence[Statement] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A judgement against a reference: its form, how it is asked, and the texts that it reads besides."""
+
+    question: str
+    reference: str
+    content: tuple[str, ...]
+    form: Callable[[Given], Form]
+    ask: Callable[[Given], Awaitable[Values]]
+
+
+class ReferenceJudging:
+    """Context use and reference match.
+
+    Whichever comes first for a reference has the model list the reference's statements and judge them in one call; the
+    list is kept under a key of question and reference alone. Every later judgement is about these statements, so that
+    denominators stay the same from run to run, and repeat to repeat.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._listing: dict[bytes, asyncio.Future[tuple[Statement, ...]]] = {}
+        self._known: OrderedDict[bytes, tuple[Statement, ...]] = OrderedDict()
+
+    async def context_use(self, question: str, reference: str, contexts: Sequence[Context], call: Call) -> ContextUse:
+        core, names, prompt = self._core, context_names(contexts), load_prompt("context_use")
+
+        def form_of(given: Given, names: tuple[str, ...]) -> Form:
+            fields = (*forms.context_fields(names), *forms.attribution_fields(reference, given, names))
+            return Form(prompt, fields, names)
+
+        def form(given: Given) -> Form:
+            return form_of(given, names)
+
+        async def ask(given: Given) -> Values:
+            known, replies = given, []
+            fixed = [question, reference, *(item.text for item in given or ())]
+            for part in core.context_parts(form(given), contexts, fixed):
+                data = _rendered(
+                    [Block("question", question), Block("reference", reference)], context_blocks(part), known
+                )
+                reply = forms.keyed(await core.fill_by(form_of(known, part_names(part)), data, call))
+                replies.append(reply)
+                known = forms.listed_statements(reply) if known is None else known
+            return merging.contexts(replies)
+
+        content = (question, reference, "", *(context.text for context in contexts))
+        statements, values = await self._judged(_Task(question, reference, content, form, ask), call)
+        found = {item.id: list(value_of(values, *forms.REFERENCE, item.id)["found_in"]) for item in statements}
+        return ContextUse(
+            contexts=usefulness(values, names),
+            against_reference=True,
+            reference_statements=statements,
+            attributions=tuple(
+                forms.support_of(name, Verdict.SUPPORTED if where else Verdict.UNSUPPORTED, where)
+                for name, where in found.items()
+            ),
+        )
+
+    async def reference_match(
+        self, question: str, reference: str, statements: Sequence[Statement], answer: str, call: Call
+    ) -> ReferenceMatch:
+        core, prompt = self._core, load_prompt("reference_match")
+        own = listed([(item.id, item.text) for item in statements])
+
+        def form(given: Given) -> Form:
+            return Form(prompt, (*forms.answer_verdict_fields(statements), *forms.mention_fields(reference, given)))
+
+        async def ask(given: Given) -> Values:
+            core.check_room(form(given), [question, reference, answer, own])
+            blocks = [Block("question", question), Block("reference", reference), Block("answer", answer)]
+            data = _rendered([*blocks, Block("statements", own)], [], given)
+            return forms.keyed(await core.fill_by(form(given), data, call))
+
+        content = (question, reference, answer, *(f"{item.id}:{item.text}" for item in statements))
+        found, values = await self._judged(_Task(question, reference, content, form, ask), call)
+        return ReferenceMatch(
+            reference_statements=found,
+            answer_supports=tuple(
+                forms.support_of(item.id, value_of(values, "answer_verdicts", item.id)["verdict"], ["reference"])
+                for item in statements
+            ),
+            reference_supports=tuple(
+                forms.support_of(item.id, value_of(values, *forms.REFERENCE, item.id)["verdict"], ["answer"])
+                for item in found
+            ),
+        )
+
+    async def _judged(self, task: _Task, call: Call) -> tuple[tuple[Statement, ...], Values]:
+        """The reference's statements and the judgement on them, listing them first if nobody has yet."""
+        key = self._core.keys.key("reference statements 1", [task.question, task.reference])
+        while True:
+            known = self._find(key)
+            if known is not None:
+                return known, await self._with_given(task, known, call)
+            running = self._listing.get(key)
+            if running is None:
+                return await self._list(task, key, call)
+            await asyncio.wait([running])
+
+    async def _list(self, task: _Task, key: bytes, call: Call) -> tuple[tuple[Statement, ...], Values]:
+        """List and judge in one go; the result is kept as if the statements had been given, for the next run."""
+        self._listing[key] = asyncio.get_running_loop().create_future()
+        try:
+            values = await task.ask(None)
+            statements = forms.listed_statements(values)
+            self._keep(key, statements)
+            plain = forms.without_texts(values)
+            own = self._core.keys.key(task.form(statements).digest, _content(task, statements), repeat=call.repeat)
+            self._core.store(own, document_of(plain))
+            return statements, plain
+        finally:
+            # Those that wait look again; if this one failed, the first of them lists the statements itself.
+            self._listing.pop(key).cancel()
+
+    async def _with_given(self, task: _Task, given: tuple[Statement, ...], call: Call) -> Values:
+        return await self._core.cached(task.form(given), _content(task, given), call, lambda: task.ask(given))
+
+    def _find(self, key: bytes) -> tuple[Statement, ...] | None:
+        if key in self._known:
+            return self._known[key]
+        stored = self._core.stored(key)
+        texts = stored.get("statements") if isinstance(stored, dict) else None
+        if not isinstance(texts, list) or not 0 < len(texts) <= _MAX_STATEMENTS:
+            return None
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            return None
+        return self._remember(key, tuple(Statement(f"r{at}", text) for at, text in enumerate(texts, start=1)))
+
+    def _keep(self, key: bytes, statements: tuple[Statement, ...]) -> None:
+        self._remember(key, statements)
+        self._core.store(key, {"statements": [item.text for item in statements]})
+
+    def _remember(self, key: bytes, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        self._known[key] = statements
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        return statements
+
+
+def _content(task: _Task, statements: Sequence[Statement]) -> list[str]:
+    return [*task.content, "", *(item.text for item in statements)]
+
+
+def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given) -> Callable[[Sequence[Field]], str]:
+    """Data for a form: of the given statements only those that are still asked for."""
+
+    def data(pending: Sequence[Field]) -> str:
+        if given is None:
+            return fenced([*blocks, *contexts])
+        wanted = {field.path[1] for field in pending if field.path[0] == forms.REFERENCE[0]}
+        lines = listed([(item.id, item.text) for item in given if item.id in wanted])
+        return fenced([*blocks, Block("reference statements", lines), *contexts])
+
+    return data

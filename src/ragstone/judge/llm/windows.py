@@ -1,0 +1,82 @@
+"""The rule for texts that are longer than the model's window: judged in parts that are merged, never cut off.
+
+Contexts are packed in rank order, whole ones together while they fit; one that alone does not fit is cut into pieces at
+a paragraph, else a sentence, else a space, and every piece is judged under the id of its context. A statement is
+supported if one part supports it, contradicted if one part contradicts it and none supports it; a context is useful if
+one of its pieces is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ragstone.judge.protocol import JudgementFailed
+
+DEFAULT_WINDOW = 128_000
+_MARGIN = 0.9
+_LEAST_ROOM = 200
+_BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?。！？])\s+"), re.compile(r"\s+"))
+
+Piece = tuple[str, str]
+"""The id of a context, and the text of it or of a piece of it."""
+
+
+def tokens_at_most(text: str) -> int:
+    """A number of tokens that `text` hardly exceeds: a third of its UTF-8 bytes (English has a quarter)."""
+    return len(text) // 3 + 1 if text.isascii() else len(text.encode("utf-8", "replace")) // 3 + 1
+
+
+def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[str]) -> int:
+    """Tokens that are left for contexts in a window of `window` tokens.
+
+    Raises JudgementFailed if what has to go into every part leaves no room.
+    """
+    used = tokens_at_most(static) + sum(tokens_at_most(text) for text in fixed)
+    room = int(window * _MARGIN) - output_tokens - used
+    if room < _LEAST_ROOM:
+        raise JudgementFailed(f"the texts to judge are longer than the judge's window of {window:,} tokens")
+    return room
+
+
+def parts_of(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
+    """`pieces` in order, in as few parts as greedy packing gives, each of at most `room` tokens."""
+    parts: list[list[Piece]] = [[]]
+    left = room
+    for name, text in pieces:
+        needed = tokens_at_most(text) + 20
+        if needed <= left:
+            parts[-1].append((name, text))
+            left -= needed
+            continue
+        for piece in cut(text, room - 20):
+            needed = tokens_at_most(piece) + 20
+            if needed > left and parts[-1]:
+                parts.append([])
+                left = room
+            parts[-1].append((name, piece))
+            left -= needed
+    return parts
+
+
+def cut(text: str, room: int) -> list[str]:
+    """`text` in pieces of at most `room` tokens, cut at the best break there is; together they are the whole text."""
+    pieces: list[str] = []
+    rest = text
+    while tokens_at_most(rest) > room:
+        # A third of the bytes: so many characters surely fit, and three times as many if all are ASCII.
+        most = room * 3 if rest[: room * 3].isascii() else max(1, room * 3 // 4)
+        at = _best_break(rest, max(1, most - 3))
+        pieces.append(rest[:at])
+        rest = rest[at:]
+    pieces.append(rest)
+    return [piece for piece in pieces if piece]
+
+
+def _best_break(text: str, most: int) -> int:
+    head = text[:most]
+    for pattern in _BREAKS:
+        ends = [match.end() for match in pattern.finditer(head, most // 2)]
+        if ends:
+            return ends[-1]
+    return most

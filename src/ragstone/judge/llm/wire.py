@@ -1,0 +1,230 @@
+"""What both providers share on the wire: addresses, time-outs, headers, errors, and keeping the key to ourselves."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from pydantic import SecretStr
+from pydantic_core import from_json
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm.neutral import cleaned
+from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected, Room, Stop, no_quota, refused_key, unknown_model
+
+_KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_QUOTA = ("insufficient_quota", "billing", "credit balance", "exceeded your current quota", "out of credit")
+_TOO_LONG = (
+    "context_length_exceeded",
+    "maximum context length",
+    "prompt is too long",
+    "context window",
+    "too many tok",
+)
+_FILTER = ("content_filter", "content management policy", "responsibleai")
+_SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a judge listens. `query` goes with every request; `endpoint` is what may be shown."""
+
+    base_url: str
+    query: Mapping[str, str]
+    endpoint: str
+    host: str
+
+    @property
+    def azure(self) -> bool:
+        """Whether the key goes in an ``api-key`` header, as Azure and its gateways want it."""
+        return "api-version" in self.query or self.host.endswith((".azure.com", ".azure-api.net"))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who calls whom: for clients and for messages. The key never shows in a repr."""
+
+    service: str
+    model: str
+    address: Address
+    key: SecretStr | None
+    key_variable: str
+    timeout_s: float
+    connections: int
+    ca_bundle: Path | None
+
+    def scrubbed(self, text: object) -> str:
+        """One line of at most 300 characters of a provider's words, without the key or anything like one."""
+        line = " ".join(cleaned(str(text)[:4000]).split())
+        secret = self.key.get_secret_value() if self.key else ""
+        if secret:
+            line = line.replace(secret, "***")
+        line = _KEYLIKE.sub("***", line)
+        return line if len(line) <= 300 else line[:297] + "..."
+
+
+def parse_address(url: str) -> Address:
+    """The address in `url`. Raises ConfigError if it is none, or if a secret is written in it."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            "'judge.base_url' is no http or https address.",
+            where="judge.base_url",
+            mend="Write for example http://localhost:11434/v1.",
+        )
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.username or parts.password or any(name.lower() in _SECRET_QUERY for name in query):
+        raise ConfigError(
+            "'judge.base_url' holds a credential.",
+            where="judge.base_url",
+            mend="Take it out, and set the environment variable RAGSTONE_JUDGE_API_KEY.",
+        )
+    base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    shown = base + (f"?api-version={query['api-version']}" if "api-version" in query else "")
+    return Address(base_url=base, query=query, endpoint=shown, host=parts.hostname)
+
+
+def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
+    """The system's certificates and those of `ca_bundle`; True leaves the choice to the client."""
+    if ca_bundle is None:
+        return True
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(cafile=str(ca_bundle))
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"the CA bundle can't be used: {error}.",
+            where=str(ca_bundle),
+            mend="Name a PEM file that exists, with at least one certificate in it.",
+        ) from None
+    return context
+
+
+def parsed(content: bytes) -> dict[str, Any]:
+    """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page, half a body)."""
+    try:
+        document = from_json(content, allow_inf_nan=False)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise Broken("the reply is no JSON object")
+    return document
+
+
+def encoded(body: Mapping[str, object]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def count(value: object) -> int:
+    """A token count of a usage field; anything that is none counts as 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def status_error(
+    account: Account, status: int, headers: Mapping[str, str], body: object, room: Room | None
+) -> Fault | JudgeError:
+    """What a reply with an error status means, as the exception to raise."""
+    message, code = _words(body)
+    reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
+    lowered = f"{code} {message}".lower()
+    if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _QUOTA)):
+        return no_quota(account.service, reason)
+    if status in (401, 403):
+        return refused_key(account.service, reason, account.key_variable)
+    if status == 404:
+        return unknown_model(account.service, account.model, reason)
+    if status in (429, 503, 529):
+        return Busy(reason, retry_after_s(headers), room)
+    if status in (408, 409, 425) or status >= 500:
+        return Broken(reason)
+    if any(word in lowered for word in _FILTER):
+        return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
+    if status == 413 or any(word in lowered for word in _TOO_LONG):
+        return Rejected(f"the request is longer than the judge's window ({reason})")
+    return Rejected(f"the judge rejected the request ({reason})")
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
+    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * factor
+        except ValueError:
+            parsed_date = email.utils.parsedate_tz(value)
+            if parsed_date is None:
+                continue
+            seconds = email.utils.mktime_tz(parsed_date) - time.time()
+        if seconds == seconds:  # not NaN
+            return max(0.0, seconds)
+    return None
+
+
+def room_of(headers: Mapping[str, str]) -> Room | None:
+    """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if they say nothing."""
+    for prefix, suffix in (("x-ratelimit-", "{}-{}"), ("anthropic-ratelimit-", "{1}-{0}")):
+        names = {
+            (what, unit): prefix + suffix.format(what, unit)
+            for what in ("remaining", "reset")
+            for unit in ("requests", "tokens")
+        }
+        if names["remaining", "requests"] in headers or names["remaining", "tokens"] in headers:
+            return Room(
+                requests=_whole(headers.get(names["remaining", "requests"])),
+                requests_reset_s=_span_s(headers.get(names["reset", "requests"])),
+                tokens=_whole(headers.get(names["remaining", "tokens"])),
+                tokens_reset_s=_span_s(headers.get(names["reset", "tokens"])),
+            )
+    return None
+
+
+def complaint(body: object) -> str:
+    """What a 400 complains about, lower case, for finding the parameter that it names."""
+    message, code = _words(body)
+    return f"{code} {message}".lower()
+
+
+def _words(body: object) -> tuple[str, str]:
+    """Message, and code with parameter, of an error body in any of the usual shapes."""
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        if isinstance(inner, dict):
+            message = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+            code = " ".join(str(inner[name]) for name in ("code", "type", "param") if inner.get(name))
+            return (message if isinstance(message, str) else json.dumps(message, default=str)), code
+        return str(inner), ""
+    return (body if isinstance(body, str) else ""), ""
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value is not None and value.isascii() and value.isdigit() else None
+
+
+def _span_s(value: str | None) -> float | None:
+    """``6m0s``, ``20ms``, ``12`` or an RFC 3339 time, as seconds from now."""
+    if not value:
+        return None
+    spans = _SPAN.findall(value)
+    if spans and "".join(number + unit for number, unit in spans) == value:
+        return sum(float(number) * _UNITS[unit] for number, unit in spans)
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, datetime.fromisoformat(value).timestamp() - time.time())
+    except ValueError:
+        return None
