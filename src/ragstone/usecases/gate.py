@@ -81,8 +81,11 @@ async def gate(
     links: Links | None = None,
     template_dir: Path | None = None,
     formats: Iterable[Format] = tuple(REPORT_FILES),
+    notes: Iterable[str] = (),
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
+
+    `notes` are plain sentences of the caller's that stand before the verdict's own.
 
     Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
     """
@@ -116,6 +119,7 @@ async def gate(
     )
     if early:
         verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
+    verdict = replace(verdict, notes=(*notes, *verdict.notes))
     return conclude(run, verdict, baseline, settings.gate.fail_on, links, template_dir, formats, around)
 
 
