@@ -123,6 +123,11 @@ class GateSettings(_Table):
     thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it is there")
     baseline: str | None = Field(default=None, description="run directory to compare with")
     fail_on: Literal["fail", "inconclusive", "never"] | None = None
+    without_key: Literal["skip", "offline"] = Field(
+        default="skip",
+        description="what a pull request without secrets (from a fork) gets, where the judge needs a key: skip what "
+        "needs the judge, or take the offline judge",
+    )
 
 
 class Settings(_Table):
