@@ -101,6 +101,6 @@ def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -
     scores.write_text("id,metric,value\n" + "".join(f"q{i},m,{i % 3 / 2}\n" for i in range(30)))
     text = CliRunner().invoke(command, [str(scores), "--drop", "0.1"])
     assert "30 samples, as now, see a drop of" in text.output
-    document = json.loads(CliRunner().invoke(command, [str(scores), "--drop", "0.1", "--format", "json"]).output)
+    document = json.loads(CliRunner().invoke(command, [str(scores), "--drop", "0.1", "--format", "json"]).stdout)
     assert document["metrics"][0]["metric"] == "m"
     assert document["needed"] == document["metrics"][0]["needed"]

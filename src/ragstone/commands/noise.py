@@ -1,0 +1,48 @@
+"""`ragstone noise`: how much a score moves when nothing changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import CONFIG, settings_from, with_options
+
+
+@click.command(name="noise")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--judge", metavar="NAME", help="Judge to measure  [default: the one in ragstone.toml]")
+@click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
+@click.option("--max-cost-usd", type=float, metavar="USD", help="Stop before judging costs more.")
+@click.option("--answers", type=int, default=100, show_default=True, help="So many answers, drawn at random.")
+@click.option("--seed", type=int, help="Seed of the draw  [default: 0]")
+@click.option("--thresholds", metavar="FILE", help="Policy, to warn about a max_drop below the noise.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@with_options((CONFIG,))
+def command(run: Path, answers: int, form: str, **flags: object) -> int:
+    """Judge the answers of RUN twice, and say how far apart the two are.
+
+    Nothing is taken from the judgement cache, so that a paid judge is paid: about 8 calls an answer for the four
+    headline metrics. A max_drop in the policy that is smaller than the noise is warned about.
+    """
+    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.run.directory import RunDirectory
+    from ragstone.usecases.gate import read_policy
+    from ragstone.usecases.noise import measure_noise, noise_lines
+
+    settings = settings_from(flags)
+    policy = read_policy(settings)
+    around = surroundings(settings)
+    found = run_to_end(measure_noise(RunDirectory.open(run), policy, settings, around, limit=answers))
+    if form == "json":
+        from dataclasses import asdict
+        from json import dumps
+
+        rows = [{**asdict(row), "too_fine": row.too_fine} for row in found.metrics]
+        click.echo(dumps({**asdict(found), "metrics": rows}, indent=2))
+    else:
+        from ragstone.report.escape import terminal
+
+        for line in noise_lines(found):
+            click.echo(terminal(line))
+    return 0

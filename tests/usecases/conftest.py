@@ -1,0 +1,52 @@
+"""Run directories written without a system or a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.metrics.score import Scored
+from ragstone.run.directory import RunDirectory, RunWriter
+from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.record import SampleRecord
+from ragstone.system.response import Context, Response
+
+WriteRun = Callable[..., RunDirectory]
+
+
+def write(
+    path: Path,
+    scores: Mapping[str, Mapping[str, float]],
+    *,
+    groups: Mapping[str, str] | None = None,
+    judge: str = "offline",
+) -> RunDirectory:
+    """A finished run whose `scores` are by metric and sample id."""
+    ids = list(dict.fromkeys(sample_id for values in scores.values() for sample_id in values))
+    samples = [
+        Sample(id=i, question=f"Which is {i}?", reference=f"It is {i}.", group=(groups or {}).get(i)) for i in ids
+    ]
+    golden = GoldenSet(tuple(samples))
+    manifest = Manifest(
+        ragstone_version="1",
+        state="running",
+        created_at="2026-11-21T00:00:00+00:00",
+        golden=GoldenManifest(files=("golden.jsonl",), content_hash=golden.content_hash(), samples=len(samples)),
+        judge=JudgeManifest(provider=judge, model="m", version="1"),
+        system=SystemManifest(entrypoint="app:answer"),
+        metrics=dict.fromkeys(scores, "1"),
+    )
+    writer = RunWriter.create(path, manifest)
+    for sample in samples:
+        response = Response(sample.id, answer=f"It is {sample.id}.", contexts=(Context(f"It is {sample.id}, we say."),))
+        own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
+        writer.append(SampleRecord(sample, response, (), own))
+    return writer.finish(ids, wall_s=1.0)
+
+
+@pytest.fixture
+def write_run() -> WriteRun:
+    return write
