@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import os
 import re
 import shlex
@@ -131,13 +132,17 @@ def _command(command: str, settings: SystemSettings, around: Surroundings) -> Sy
             f"the command can't be split into words: {error}.", where="system.entrypoint", mend="Balance its quotes."
         ) from None
     argv[0] = _program(argv[0], around)
-    new_peer = functools.partial(
-        CommandPeer,
-        argv,
-        timeout_s=settings.timeout_s,
-        startup_timeout_s=settings.startup_timeout_s,
-        around=around,
-    )
+    numbers = itertools.count()
+
+    def new_peer() -> Peer:
+        return CommandPeer(
+            argv,
+            timeout_s=settings.timeout_s,
+            startup_timeout_s=settings.startup_timeout_s,
+            around=around,
+            first=next(numbers) == 0,
+        )
+
     return _pool(f"command:{without_secrets(command)}", settings, new_peer, around)
 
 

@@ -27,19 +27,26 @@ class CommandPeer:
     """One process of the command. A question is one line; the next line of its stdout is the answer."""
 
     def __init__(
-        self, argv: Sequence[str], *, timeout_s: float, startup_timeout_s: float, around: Surroundings
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        startup_timeout_s: float,
+        around: Surroundings,
+        first: bool = True,
     ) -> None:
         self._argv = tuple(argv)
         self._timeout_s = timeout_s
         self._startup_timeout_s = startup_timeout_s
         self._around = around
+        self._first = first
         self._child: Child | None = None
         self._answers = 0
 
     async def start(self) -> None:
-        """Start the program. Raises SystemUnderTestError if it can't be started, or ends at once with an error."""
+        """Start the program. Raises SystemUnderTestError if it can't be, or if the first one ends at once in error."""
         child = self._child = await Child.spawn(self._argv, self._around, limit=MAX_LINE_BYTES)
-        if await child.wait(_AT_ONCE_S) and child.status != 0:
+        if self._first and await child.wait(_AT_ONCE_S) and child.status != 0:
             detail = child.tail.text()
             shown = f"\n\n{detail}\n" if detail else ""
             raise SystemUnderTestError(

@@ -63,7 +63,7 @@ class CallableSystem:
             raise SystemUnderTestError(str(error), where=self.entrypoint) from None
         except Exception as error:
             raise SystemUnderTestError(
-                f"{worker.summary(error)}\n\n{worker.formatted(error)}", where=self.entrypoint
+                f"{worker.summary(error)}\n\n{worker.formatted(error, __file__)}", where=self.entrypoint
             ) from error
         self._asker = asker
 
@@ -102,7 +102,7 @@ class CallableSystem:
         return value, latency_s
 
     def _raised(self, sample: Sample, error: BaseException) -> Response:
-        return failed(sample.id, SystemFailureKind.RAISED, worker.summary(error), worker.formatted(error))
+        return failed(sample.id, SystemFailureKind.RAISED, worker.summary(error), worker.formatted(error, __file__))
 
 
 async def _in_thread(call: Callable[[], Any]) -> tuple[Any, float]:

@@ -410,11 +410,11 @@ def _load_file(path: str) -> object:
     return module
 
 
-def formatted(error: BaseException) -> str:
-    """The user's traceback, without the worker's own frames, at most 8,000 characters."""
+def formatted(error: BaseException, *own_files: str) -> str:
+    """The user's traceback, without the frames of Ragstone before it, at most 8,000 characters."""
     frames = error.__traceback__
     while frames is not None and (
-        frames.tb_frame.f_code.co_filename in (SOURCE_NAME, _own_file())
+        frames.tb_frame.f_code.co_filename in (SOURCE_NAME, _own_file(), *own_files)
         or frames.tb_frame.f_code.co_filename.startswith("<frozen importlib")
         or frames.tb_frame.f_globals.get("__name__", "").startswith("importlib")
     ):

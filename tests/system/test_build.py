@@ -1,0 +1,102 @@
+"""Entrypoint strings: what each means, and what a wrong one gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.config import SystemSettings
+from ragstone.errors import ConfigError
+from ragstone.system.build import build_system, shown_entrypoint, split_scheme
+from ragstone.system.http_service import HttpService
+from ragstone.system.pool import Pool
+from ragstone.system.recorded import RecordedAnswers
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "scheme", "rest"),
+    [
+        ("python:pkg.mod:Klass.answer", "python", "pkg.mod:Klass.answer"),
+        ("pkg.mod:answer", "python", "pkg.mod:answer"),
+        ("Python: app:answer", "python", "app:answer"),
+        ("my-app/rag.py:answer", "python", "my-app/rag.py:answer"),
+        ("http:answer", "python", "http:answer"),
+        ("command:./rag --json", "command", "./rag --json"),
+        ("file:out/answers.jsonl", "file", "out/answers.jsonl"),
+        ("https://host/ask?k=v", "https", "https://host/ask?k=v"),
+        ("HTTP://host", "http", "HTTP://host"),
+    ],
+)
+def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str, scheme: str, rest: str) -> None:
+    assert split_scheme(entrypoint) == (scheme, rest)
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "says"),
+    [
+        ("", "no entrypoint is given"),
+        ("pyhton:app:answer", "Did you mean 'python:app:answer'?"),
+        ("htpp://host/ask", "Did you mean 'http://host/ask'?"),
+        ("https:/host/ask", "Did you mean 'https://host/ask'?"),
+        ("comand:./rag", "Did you mean 'command:./rag'?"),
+        ("fiel:answers.jsonl", "Did you mean 'file:answers.jsonl'?"),
+        ("ftp://user:pw@host/x", "unknown scheme 'ftp'"),
+        ("app", "'app' is not an entrypoint"),
+        ("app:", "is not an entrypoint"),
+        (":answer", "is not an entrypoint"),
+        ("app:answer()", "is not an entrypoint"),
+        ("python:app", "is not an entrypoint"),
+        ("python:", "names nothing after 'python:'"),
+        ("command:  ", "names nothing after 'command:'"),
+        ("http://", "not a valid URL"),
+        ("http://host:99999/", "not a valid URL"),
+        ("http://ho st/", "not a valid URL"),
+        ("http://[::1/", "not a valid URL"),
+    ],
+)
+def test_a_wrong_entrypoint_says_what_was_meant(entrypoint: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_system(SystemSettings(entrypoint=entrypoint), root=tmp_path, environ={})
+    assert says in str(caught.value)
+    assert "pw" not in str(caught.value)
+
+
+def test_each_scheme_builds_its_system_and_shows_no_secret(tmp_path: Path) -> None:
+    expected = {
+        "app:answer": (Pool, "python:app:answer"),
+        "command:./rag --api-key sk": (Pool, "command:./rag --api-key ***"),
+        "file:out.jsonl": (RecordedAnswers, "file:out.jsonl"),
+        "http://u:p@host/ask?key=1": (HttpService, "http://host/ask?key=***"),
+    }
+    for entrypoint, (kind, shown) in expected.items():
+        given = SystemSettings(entrypoint=entrypoint, concurrency=7)
+        system = build_system(given, root=tmp_path, environ={})
+        assert isinstance(system, kind)
+        assert system.entrypoint == shown == shown_entrypoint(entrypoint)
+        assert system.concurrency == 7
+
+
+def test_a_working_directory_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"system\.working_directory"):
+        build_system(SystemSettings(entrypoint="app:a", working_directory="nope"), root=tmp_path, environ={})
+
+
+def test_forbidden_names_are_refused_for_every_kind(tmp_path: Path) -> None:
+    for entrypoint in ("app:answer", "command:./rag", "file:out.jsonl", "http://host/"):
+        with pytest.raises(ConfigError, match="GITHUB_TOKEN"):
+            build_system(SystemSettings(entrypoint=entrypoint, env=("GITHUB_TOKEN",)), root=tmp_path, environ={})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=30) | st.from_regex(r"(python|command|file|https?|pyhton):[^\s]{0,20}", fullmatch=True))
+def test_any_string_is_an_entrypoint_or_a_configuration_error(entrypoint: str) -> None:
+    try:
+        shown_entrypoint(entrypoint)
+    except ConfigError as error:
+        where = error.where
+    else:
+        where = "system.entrypoint"
+    assert where == "system.entrypoint"

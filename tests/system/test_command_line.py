@@ -1,0 +1,184 @@
+"""command: entrypoints, through real programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system.command_line import without_secrets
+from ragstone.system.response import Context, Response
+
+Kinds = Callable[[list[Response]], list[str]]
+RAG = f"command:{sys.executable} rag.py"
+
+
+@pytest.fixture(autouse=True)
+def program(room: Any) -> None:
+    room.write(
+        "rag.py",
+        """
+        import json, os, sys, time
+
+        def say(value): print(json.dumps(value), flush=True)
+
+        for line in sys.stdin:
+            asked = json.loads(line)
+            question = asked["question"]
+            if question == "nonsense": print("Loading the model...", flush=True)
+            elif question == "number": say(42)
+            elif question == "list": say([1, 2])
+            elif question == "other id": say({"id": "another", "answer": "x"})
+            elif question == "no answer": say({"anser": "x"})
+            elif question == "error": say({"error": "index not found"})
+            elif question == "die": sys.stderr.write("out of luck\\n"); os._exit(4)
+            elif question == "hang": time.sleep(600)
+            elif question == "close": os.close(1); time.sleep(600)
+            elif question == "huge": sys.stdout.write('"' + "x" * 10_000_010 + '"\\n'); sys.stdout.flush()
+            elif question == "flood": sys.stderr.write("y" * 1_000_000); say({"answer": "fine"})
+            elif question == "last": say({"answer": "bye"}); sys.exit(0)
+            elif question == "blank first": print("\\n\\n", flush=True); say({"answer": "fine"})
+            elif question == "pid": say({"answer": str(os.getpid())})
+            else: say({"id": asked["id"], "output": question.upper(), "sources": [{"content": "c", "doc_id": 1}]})
+        """,
+    )
+
+
+def test_a_program_in_any_language_is_asked_line_by_line(room: Any) -> None:
+    (response,) = room.ask(RAG, "what?")
+    assert response.answer == "WHAT?"
+    assert response.contexts == (Context("c", "1", None),)
+    assert response.latency_s is not None
+
+
+def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any, kinds: Kinds) -> None:
+    questions = {
+        "a": "answered",
+        "nonsense": "bad_return",
+        "number": "bad_return",
+        "list": "bad_return",
+        "b": "answered",
+        "other id": "bad_return",
+        "no answer": "bad_return",
+        "error": "raised",
+        "c": "answered",
+        "die": "crashed",
+        "hang": "timeout",
+        "close": "crashed",
+        "huge": "bad_return",
+        "d": "answered",
+        "flood": "answered",
+        "last": "answered",
+        "blank first": "answered",
+    }
+    responses = room.ask(RAG, *questions, timeout_s=1, startup_timeout_s=1, concurrency=2)
+    assert kinds(responses) == list(questions.values())
+    failures = {q: r.failure for q, r in zip(questions, responses, strict=True) if r.failure}
+    assert "'Loading the model...'" in failures["nonsense"].message
+    assert "logs go to stderr" in failures["nonsense"].message
+    assert "'another'" in failures["other id"].message
+    assert failures["error"].message == "index not found"
+    assert failures["die"].message == "The command exited with status 4 while it had this question."
+    assert failures["die"].detail == "out of luck"
+    assert "longer than 10,000,000 bytes" in failures["huge"].message
+
+
+def test_a_program_that_ends_after_an_answer_is_started_again(room: Any) -> None:
+    room.write("once.py", "import json\nprint(json.dumps({'answer': json.loads(input())['question']}))\n")
+    responses = room.ask(f"command:{sys.executable} once.py", *"abcdef", concurrency=1)
+    assert [r.answer for r in responses] == list("abcdef")
+
+
+def test_start_up_has_its_own_time_and_may_be_announced(room: Any) -> None:
+    room.write(
+        "slow.py",
+        """
+        import json, sys, time
+        time.sleep(1.2)
+        print(json.dumps({"ready": True}), flush=True)
+        for line in sys.stdin: print(json.dumps({"answer": "fine"}), flush=True)
+        """,
+    )
+    (response,) = room.ask(f"command:{sys.executable} slow.py", "q", timeout_s=0.5)
+    assert response.answer == "fine"
+
+
+def test_questions_and_answers_may_hold_anything(room: Any) -> None:
+    question = 'line\none "two" \u2028 ünï 𝔘 \ud800 \x00'
+    room.write(
+        "echo.py",
+        "import json, sys\nfor line in sys.stdin:\n"
+        "    print(json.dumps({'answer': json.loads(line)['question']}), flush=True)\n",
+    )
+    (response,) = room.ask(f"command:{sys.executable} echo.py", question)
+    assert response.answer == question.replace("\ud800", "\ufffd")
+
+
+def test_an_id_may_come_back_as_a_number(room: Any) -> None:
+    room.write("ids.py", 'import json, sys\nfor line in sys.stdin: print(\'{"id": 7, "answer": "x"}\', flush=True)\n')
+    (response,) = room.ask_samples(f"command:{sys.executable} ids.py", Sample("7", "q"))
+    assert response.failure is None
+
+
+def test_words_are_split_as_a_shell_would_but_no_shell_runs(room: Any) -> None:
+    room.write(
+        "argv.py",
+        "import json, sys\nfor line in sys.stdin:\n"
+        "    print(json.dumps({'answer': json.dumps(sys.argv[1:])}), flush=True)\n",
+    )
+    (response,) = room.ask(f"command:{sys.executable} argv.py 'two words' $HOME '; touch pwned' > out", "q")
+    assert json.loads(response.answer) == ["two words", "$HOME", "; touch pwned", ">", "out"]
+    assert not (room.folder / "pwned").exists()
+
+
+def test_several_processes_give_concurrency(room: Any) -> None:
+    room.write(
+        "pids.py",
+        "import json, os, sys, time\nfor line in sys.stdin:\n"
+        "    time.sleep(0.2)\n    print(json.dumps({'answer': str(os.getpid())}), flush=True)\n",
+    )
+    pids = {r.answer for r in room.ask(f"command:{sys.executable} pids.py", *"abcdefghi", concurrency=3)}
+    assert 2 <= len(pids) <= 3
+
+
+@pytest.mark.parametrize("command", ["./not-there", "not-on-path-anywhere --flag"])
+def test_a_program_that_is_not_there_is_said_before_any_question(room: Any, command: str) -> None:
+    with pytest.raises(SystemUnderTestError, match="No such file"):
+        room.ask(f"command:{command}", "q")
+
+
+def test_a_program_that_ends_at_once_is_said_before_any_question(room: Any) -> None:
+    program = "import sys; sys.exit('no index here')"
+    with pytest.raises(SystemUnderTestError, match="no index here") as caught:
+        room.ask(f'command:{sys.executable} -S -E -c "{program}"', "q")
+    assert "exited with status 1" in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes")
+def test_a_file_that_may_not_be_run_is_a_clear_error(room: Any) -> None:
+    room.write("rag", "#!/bin/sh\n")
+    with pytest.raises(SystemUnderTestError, match=r"chmod \+x"):
+        room.ask("command:./rag", "q")
+
+
+def test_a_missing_quote_is_a_configuration_error(room: Any) -> None:
+    with pytest.raises(ConfigError, match="Balance its quotes"):
+        room.ask("command:./rag 'open", "q")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("./rag --api-key sk-123 --k 3", "./rag --api-key *** --k 3"),
+        ("./rag --token=abc", "./rag --token=***"),
+        ("env OPENAI_API_KEY=sk ./rag", "env OPENAI_API_KEY=*** ./rag"),
+        ("./rag --top-k 3", "./rag --top-k 3"),
+    ],
+)
+def test_the_shown_command_holds_no_secret(command: str, shown: str) -> None:
+    assert without_secrets(command) == shown

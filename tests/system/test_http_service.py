@@ -1,0 +1,291 @@
+"""http(s):// entrypoints, against real servers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system.http_service import HttpService, HttpTarget, without_secrets
+from ragstone.system.response import Context, Response, SystemFailure
+
+Kinds = Callable[[list[Response]], list[str]]
+Reply = tuple[int, dict[str, str], bytes]
+
+
+class Server:
+    """A service whose answers are given by a function of path, headers and body."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, dict[str, str], Any]] = []
+        self.reply: Callable[[str, Any], Reply] = lambda path, body: (200, {}, json.dumps({"answer": "fine"}).encode())
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+                status, headers, content = outer.reply(self.path, body)
+                if status == 0:
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                try:
+                    self.wfile.write(content)
+                except OSError:
+                    self.close_connection = True
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Quiet(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: object) -> None:
+                pass
+
+        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch, room: Any) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        room.environ.pop(name, None)
+
+
+def said(value: object) -> Reply:
+    return 200, {"Content-Type": "application/json"}, json.dumps(value).encode()
+
+
+def failure(response: Response) -> SystemFailure:
+    assert response.failure is not None
+    return response.failure
+
+
+def test_a_question_is_posted_with_its_id(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: said({"answer": body["question"].upper(), "contexts": [{"text": "c", "id": 1}]})
+    (response,) = room.ask(f"{server.url}/ask?v=1", "what? \ud800 é")
+    assert response.answer == "WHAT? \ufffd É"
+    assert response.contexts == (Context("c", "1"),)
+    assert response.latency_s is not None
+    path, headers, body = server.seen[0]
+    assert path == "/ask?v=1"
+    assert body == {"id": "s0", "question": "what? \ud800 é"}
+    assert headers["content-type"] == "application/json"
+
+
+def test_request_and_reply_fields_are_configurable(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: said(
+        {
+            "answer": "not this",
+            "choices": [{"message": {"content": body["input"]["query"]}}],
+            "hits": [{"source": {"text": "a"}}, {"source": {"text": "b"}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+        }
+    )
+    http = {
+        "question_field": "input.query",
+        "answer_field": "choices.0.message.content",
+        "contexts_field": "hits.*.source",
+        "body": {"top_k": 5, "input": {"lang": "en"}},
+    }
+    (response,) = room.ask(server.url, "q", http=http)
+    assert response.answer == "q"
+    assert response.contexts == (Context("a"), Context("b"))
+    assert response.usage is not None
+    assert server.seen[0][2] == {"id": "s0", "top_k": 5, "input": {"lang": "en", "query": "q"}}
+
+
+def test_a_field_that_is_not_in_the_reply_is_named(room: Any, server: Server) -> None:
+    (response,) = room.ask(server.url, "q", http={"answer_field": "data.answer"})
+    assert "answer_field 'data.answer'" in failure(response).message
+    assert "'fine'" in failure(response).message
+
+
+def test_headers_take_their_secrets_from_the_environment(room: Any, server: Server) -> None:
+    room.environ["SERVICE_KEY"] = "s3cret"
+    room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": {"Authorization": "Bearer ${SERVICE_KEY}"}})
+    assert server.seen[0][1]["authorization"] == "Bearer s3cret"
+
+
+def test_a_header_can_not_be_split(room: Any, server: Server) -> None:
+    room.environ["SERVICE_KEY"] = "a\r\nX-Other: b"
+    with pytest.raises(ConfigError, match="printable ASCII"):
+        room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": {"Authorization": "${SERVICE_KEY}"}})
+
+
+def test_each_way_to_fail_is_named_and_costs_its_sample_only(room: Any, server: Server, kinds: Kinds) -> None:
+    replies: dict[str, Reply] = {
+        "a": said({"answer": "fine"}),
+        "503": (503, {}, b"try later " + b"x" * 5_000),
+        "404": (404, {}, b""),
+        "reset": (0, {}, b""),
+        "text": (200, {}, b"plain text"),
+        "invalid": (200, {}, b"\xff\xfe{"),
+        "string": said("just a string"),
+        "number": said(7),
+        "huge": said("x" * 10_000_100),
+        "bomb": (200, {"Content-Encoding": "gzip"}, gzip.compress(b"0" * 30_000_000)),
+        "broken gzip": (200, {"Content-Encoding": "gzip"}, b"not gzip"),
+        "b": said({"answer": "fine"}),
+    }
+
+    def reply(path: str, body: Any) -> Reply:
+        if body["question"] == "hang":
+            time.sleep(1.5)
+        return replies.get(body["question"], said("late"))
+
+    server.reply = reply
+    responses = room.ask(server.url, *replies, "hang", timeout_s=1)
+    found = dict(zip([*replies, "hang"], kinds(responses), strict=True))
+    assert found == {
+        "a": "answered",
+        "503": "http",
+        "404": "http",
+        "reset": "http",
+        "text": "bad_return",
+        "invalid": "bad_return",
+        "string": "answered",
+        "number": "bad_return",
+        "huge": "bad_return",
+        "bomb": "bad_return",
+        "broken gzip": "http",
+        "b": "answered",
+        "hang": "timeout",
+    }
+    unavailable = failure(responses[1])
+    assert unavailable.message == "Answered 503 Service Unavailable"
+    assert len(unavailable.detail or "") == 1_000
+    assert "'plain text'" in failure(responses[4]).message
+    assert "10,000,000 bytes" in failure(responses[9]).message
+
+
+def asked(target: HttpTarget, waits: list[float]) -> Response:
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def scenario() -> Response:
+        service = HttpService(target, sleep=sleep)
+        await service.start()
+        try:
+            return await service.ask(Sample("a", "q"))
+        finally:
+            await service.close()
+
+    return asyncio.run(scenario())
+
+
+def test_what_may_pass_is_tried_again_with_growing_pauses(server: Server) -> None:
+    answers = iter([(503, {}, b""), (429, {"Retry-After": "7"}, b""), (0, {}, b""), said("fine")])
+    server.reply = lambda path, body: next(answers)
+    waits: list[float] = []
+    assert asked(HttpTarget(server.url, retries=5), waits).answer == "fine"
+    assert waits == [0.5, 7.0, 2.0]
+
+
+def test_a_server_can_not_make_ragstone_wait_for_ever(server: Server) -> None:
+    server.reply = lambda path, body: (503, {"Retry-After": "86400"}, b"")
+    waits: list[float] = []
+    assert asked(HttpTarget(server.url, retries=2), waits).failure is not None
+    assert waits == [30.0, 30.0]
+    assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_refusal_is_not_tried_again(server: Server, status: int) -> None:
+    server.reply = lambda path, body: (status, {}, b"no")
+    waits: list[float] = []
+    assert str(status) in failure(asked(HttpTarget(server.url, retries=3), waits)).message
+    assert waits == []
+
+
+def test_a_redirect_on_the_same_host_keeps_the_question(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: said(body["question"]) if path == "/v2/" else (307, {"Location": "/v2/"}, b"")
+    assert room.ask(f"{server.url}/v2", "q")[0].answer == "q"
+
+
+def test_a_redirect_to_another_host_gets_neither_question_nor_key(room: Any, server: Server) -> None:
+    other = Server()
+    try:
+        for location in (f"http://localhost:{other.port}/?token=abc", other.url, f"//evil@127.0.0.1:{other.port}"):
+            server.reply = lambda path, body, to=location: (308, {"Location": to}, b"")  # type: ignore[misc]
+            (response,) = room.ask(server.url, "q", http={"headers": {"Authorization": "Bearer k"}})
+            assert "redirecting to another host" in failure(response).message
+            assert "abc" not in failure(response).message
+        assert other.seen == []
+    finally:
+        other.stop()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_redirect_that_would_drop_the_question_is_named(room: Any, server: Server, status: int) -> None:
+    server.reply = lambda path, body: (status, {"Location": "/login"}, b"")
+    assert "/login" in failure(room.ask(server.url, "q")[0]).message
+
+
+def test_redirects_in_a_circle_end(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: (307, {"Location": path}, b"")
+    assert "More than 3 redirects" in failure(room.ask(server.url, "q")[0]).message
+
+
+def test_a_refused_connection_is_said_before_any_question(room: Any) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(SystemUnderTestError, match=f"no connection to 127.0.0.1:{port}"):
+        room.ask(f"http://127.0.0.1:{port}/ask", "q", startup_timeout_s=0.3)
+
+
+def test_a_service_that_is_still_starting_is_waited_for(room: Any) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        threading.Timer(0.5, listener.listen).start()
+        (response,) = room.ask(f"http://127.0.0.1:{listener.getsockname()[1]}", "q", timeout_s=0.2)
+    assert failure(response).kind.value == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:pw@host:8080/ask?key=abc&v=1#frag", "https://host:8080/ask?key=***&v=***"),
+        ("http://host/ask", "http://host/ask"),
+        ("http://[::1]:80/ask?flag", "http://[::1]:80/ask?flag=***"),
+    ],
+)
+def test_the_shown_address_holds_no_secret(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+    assert HttpService(HttpTarget(url)).entrypoint == shown
+    assert "s3cret" not in repr(HttpTarget(url, headers={"Authorization": "s3cret"}))

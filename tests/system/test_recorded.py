@@ -1,0 +1,197 @@
+"""file: entrypoints: recorded answers, found again without holding the file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system.json_records import records
+from ragstone.system.recorded import RecordedAnswers
+from ragstone.system.response import Context, Response, SystemFailureKind
+
+Kinds = Callable[[list[Response]], list[str]]
+
+
+def lines(*values: object) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+@pytest.mark.parametrize("shape", ["lines", "list"])
+def test_records_are_matched_by_id_or_by_question_where_there_is_none(room: Any, shape: str) -> None:
+    values = [
+        {"id": "s1", "question": "other words", "answer": "by id", "contexts": [{"text": "c", "id": "d"}]},
+        {"question": "what  is\n it?", "answer": "by question", "latency_s": 0.25},
+        {"query": "asked as query", "response": "é 𝔘"},
+        {"id": 3, "output": "a numeric id"},
+    ]
+    room.write("out.json", lines(*values) if shape == "lines" else json.dumps(values, indent=2))
+    found = room.ask_samples(
+        "file:out.json",
+        Sample("s1", "x"),
+        Sample("s2", " what is it? "),
+        Sample("s9", "asked as query"),
+        Sample("3", "y"),
+    )
+    assert [r.answer for r in found] == ["by id", "by question", "é 𝔘", "a numeric id"]
+    assert found[0].contexts == (Context("c", "d"),)
+    assert [r.latency_s for r in found] == [None, 0.25, None, None]
+
+
+def test_a_record_with_an_id_is_not_matched_by_its_question(room: Any, kinds: Kinds) -> None:
+    room.write("out.jsonl", lines({"id": "other", "question": "q", "answer": "a"}))
+    responses = room.ask("file:out.jsonl", "q")
+    assert kinds(responses) == ["missing"]
+    assert responses[0].failure.message == (
+        "No recorded answer for this sample in out.jsonl: its records have ids, and none matches."
+    )
+
+
+def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kinds: Kinds) -> None:
+    values = [
+        {"id": "s0", "answer": "fine", "latency_s": -1},
+        {"id": "s1", "error": "ValueError: no index", "latency_s": 2},
+        {"id": "s2", "anser": "typo"},
+        {"id": "s4", "answer": "fine", "latency_s": "fast"},
+    ]
+    room.write("out.jsonl", lines(*values))
+    responses = room.ask("file:out.jsonl", *"abcde")
+    assert kinds(responses) == ["answered", "raised", "bad_return", "missing", "answered"]
+    assert responses[1].failure.message == "out.jsonl:2: ValueError: no index"
+    assert responses[2].failure.message.startswith("out.jsonl:3: Returned {")
+    assert [r.latency_s for r in responses] == [None, 2.0, None, None, None]
+
+
+def test_a_byte_order_mark_blank_lines_and_windows_line_ends_are_passed_over(room: Any) -> None:
+    text = "\ufeff\r\n" + lines({"id": "s0", "answer": "a"}).replace("\n", "\r\n") + "\r\n\r\n"
+    (room.folder / "out.jsonl").write_bytes(text.encode())
+    assert room.ask("file:out.jsonl", "q")[0].answer == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        ("", "file:out.jsonl", "holds no recorded answers"),
+        ("[]", "file:out.jsonl", "holds no recorded answers"),
+        ('{"id": "a", "answer": "x"}\n{"id": "a", "answer": "y"}\n', "out.jsonl:2", "'a' (str) is recorded twice"),
+        ('{"question": "a b", "answer": "x"}\n{"question": "a  b", "answer": "y"}\n', "out.jsonl:2", "question"),
+        ('{"id": "a", "answer": "x"}\n{"id": "b", "ans\n', "out.jsonl:2", "not valid JSON"),
+        ('{"answer": "x"}\n', "out.jsonl:1", "neither id nor question"),
+        ('"text"\n', "out.jsonl:1", "expected an object"),
+        ("{\n", "out.jsonl:1", "not valid JSON"),
+        ("not json\n", "out.jsonl:1", "not valid JSON"),
+        ("[" * 100_000, "out.jsonl:1", "not valid JSON"),
+        ('[{"id": "a", "answer": "x"}', "out.jsonl:2", "the list has no end"),
+        ('[{"id": "a", "answer": "x"} {"id": "b"}]', "out.jsonl:2", "',' expected after item 1"),
+        ('[{"id": "a", "answer": "x"}, ]', "out.jsonl:2", "item 2 is not valid JSON"),
+        ("[1]", "out.jsonl:1", "expected an object with an answer, found 1"),
+    ],
+)
+def test_a_file_that_can_not_be_used_says_where_and_why(room: Any, text: str, where: str, says: str) -> None:
+    (room.folder / "out.jsonl").write_text(text)
+    with pytest.raises(SystemUnderTestError) as caught:
+        room.ask("file:out.jsonl", "q")
+    assert caught.value.where == where
+    assert says in caught.value.message
+
+
+def test_a_missing_file_is_named(room: Any) -> None:
+    with pytest.raises(SystemUnderTestError, match="No such file") as caught:
+        room.ask("file:nowhere.jsonl", "q")
+    assert str(room.folder / "nowhere.jsonl") in str(caught.value)
+
+
+def test_a_record_longer_than_can_be_read_is_refused(room: Any) -> None:
+    (room.folder / "out.jsonl").write_text('{"id": "a", "answer": "' + "x" * 10_000_001 + '"}\n')
+    with pytest.raises(SystemUnderTestError, match="longer than 10,000,000 bytes"):
+        room.ask("file:out.jsonl", "q")
+
+
+def test_a_file_that_changes_meanwhile_gives_no_wrong_answer(room: Any) -> None:
+    path = room.write("out.jsonl", lines({"id": "s0", "answer": "first"}, {"id": "s1", "answer": "second"}))
+
+    async def scenario() -> Response:
+        system = RecordedAnswers(path, shown="out.jsonl", concurrency=1)
+        await system.start()
+        try:
+            path.write_text(lines({"id": "s1", "answer": "swappd"}, {"id": "s0", "answer": "third!"}))
+            return await system.ask(Sample("s0", "q"))
+        finally:
+            await system.close()
+
+    failure = asyncio.run(scenario()).failure
+    assert failure is not None
+    assert failure.kind is SystemFailureKind.MISSING
+
+
+@pytest.mark.parametrize("shape", ["lines", "list"])
+def test_memory_does_not_grow_with_the_size_of_the_records(tmp_path: Path, shape: str) -> None:
+    path = tmp_path / "out.json"
+    count = 5_000
+    with path.open("w") as file:
+        file.write("[" if shape == "list" else "")
+        for number in range(count):
+            file.write(json.dumps({"id": f"sample-{number}", "answer": "a", "contexts": ["é" * 1_000] * 2}))
+            file.write(("," if number < count - 1 else "]") if shape == "list" else "\n")
+
+    async def scenario() -> Response:
+        system = RecordedAnswers(path, shown="out.json", concurrency=1)
+        await system.start()
+        try:
+            return await system.ask(Sample("sample-4321", "q"))
+        finally:
+            await system.close()
+
+    tracemalloc.start()
+    try:
+        assert asyncio.run(scenario()).answer == "a"
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size > 50_000_000
+    assert peak < 8_000_000
+
+
+json_objects = st.dictionaries(
+    st.text(max_size=3), st.none() | st.text(max_size=10) | st.lists(st.integers(), max_size=2), max_size=3
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(json_objects, max_size=6), st.booleans(), st.sampled_from([None, 0, 3]))
+def test_every_record_is_found_at_the_bytes_that_are_said(
+    values: list[dict[str, Any]], ascii_only: bool, indent: int | None
+) -> None:
+    as_list = json.dumps(values, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
+    as_lines = "".join(json.dumps(v, ensure_ascii=ascii_only) + "\n" for v in values).encode("utf-8", "surrogatepass")
+    for data in (b"\xef\xbb\xbf" + as_list, as_lines):
+        try:
+            found = list(records(BytesIO(data), "f"))
+        except SystemUnderTestError:
+            assert not ascii_only  # a lone surrogate is no UTF-8
+            continue
+        assert [json.loads(data[start : start + size]) for _, start, size, _ in found] == values
+        assert [record for record, *_ in found] == values
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=60) | st.text('[]{},:" \\0a\n', max_size=40).map(str.encode))
+def test_any_bytes_are_records_or_one_clear_error(data: bytes) -> None:
+    found: list[object] = []
+    refused: SystemUnderTestError | None = None
+    try:
+        found.extend(record for record, *_ in records(BytesIO(data), "f"))
+    except SystemUnderTestError as error:
+        refused = error
+    assert all(isinstance(record, dict) for record in found)
+    assert refused is None or (refused.where is not None and refused.mend is not None)
