@@ -1,0 +1,158 @@
+"""What judging a golden set will cost, before any call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragstone.config import JudgeSettings
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.factory import split_name
+from ragstone.judge.judgements import JudgementKind
+from ragstone.metrics.metric import Metric
+
+_ANSWER = 400
+_CONTEXTS = 5
+_CONTEXT = 800
+_STATEMENT = 80
+_PER_TOKEN = 4
+_FORM_TOKENS = 150
+_REVERSE_QUESTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """Chat and embeddings calls, tokens and US dollars (None: the price is not known, which is not 0).
+
+    An upper estimate for a run without any cached judgement; `assumptions` says what was assumed.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    assumptions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Lengths in characters of what a sample's judgements will read."""
+
+    question: int
+    answer: int
+    reference: int
+    contexts: int
+
+    @property
+    def answer_statements(self) -> int:
+        return max(1, self.answer // _STATEMENT)
+
+    @property
+    def reference_statements(self) -> int:
+        return max(1, self.reference // _STATEMENT)
+
+
+def estimate_cost(
+    judge_settings: JudgeSettings,
+    golden_set: GoldenSet,
+    metrics: Sequence[Metric],
+    environ: Mapping[str, str] | None = None,  # noqa: ARG001 - prices depend on the settings alone
+    *,
+    repeats: int = 1,
+) -> CostEstimate:
+    """The cost of judging all of `golden_set` once, or `repeats` times, by `metrics`.
+
+    Answers and contexts are not known yet: an answer is taken to be as long as the reference (without one, 400
+    characters), contexts as the sample's reference contexts (without any, 5 of 800 characters). Raises ConfigError for
+    a judge that is not known.
+    """
+    provider, model = split_name(judge_settings.name)
+    if provider in ("offline", "scripted"):
+        return CostEstimate(0, 0, 0, 0.0)
+    from ragstone.judge.prices import tariff
+
+    calls = read = written = embedded = embedding_samples = 0
+    for sample in golden_set:
+        needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
+        texts = _texts(sample)
+        for kind in _asked(needs, sample):
+            calls += 1
+            sent, received = _tokens(kind, texts)
+            read += sent
+            written += received
+        if JudgementKind.REVERSE_QUESTIONS in needs:
+            embedding_samples += 1
+            embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
+    price = tariff(provider, model, judge_settings.prices)
+    usd: float | None = None
+    if price is not None:
+        usd = repeats * (read * price.input + written * price.output) / 1_000_000
+        usd = usd * price.batch_factor if judge_settings.batch else usd
+    embedding_model = _embedding_model(provider, judge_settings)
+    if embedding_model is not None and embedding_samples:
+        embedding_price = tariff(*embedding_model, judge_settings.prices)
+        usd = None if usd is None or embedding_price is None else usd + repeats * embedded * embedding_price.input / 1e6
+        read += embedded
+        calls += -(-embedding_samples // 60)
+    return CostEstimate(
+        calls=repeats * calls,
+        input_tokens=repeats * read,
+        output_tokens=repeats * written,
+        usd=usd,
+        assumptions="answers as long as the references, contexts as the reference contexts "
+        f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
+    )
+
+
+def _texts(sample: Sample) -> _Texts:
+    reference = len(sample.reference or "")
+    return _Texts(
+        question=len(sample.question),
+        answer=reference or _ANSWER,
+        reference=reference,
+        contexts=sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT,
+    )
+
+
+def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
+    """The judgements that will be asked for: support and reference match bring the statements with them."""
+    asked = set(needs)
+    if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH}:
+        asked.add(JudgementKind.STATEMENTS)
+    if not sample.reference:
+        asked.discard(JudgementKind.REFERENCE_MATCH)
+    return sorted(asked)
+
+
+def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
+    """Tokens sent and received for one call of `kind`."""
+    from ragstone.judge.llm.prompts import load_prompt
+
+    name = "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
+    sent, received = {
+        JudgementKind.STATEMENTS: (texts.question + texts.answer, texts.answer // 3 + 30),
+        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 22),
+        JudgementKind.CONTEXT_USE: (
+            texts.question + texts.reference + texts.contexts,
+            texts.reference // 3 + texts.reference_statements * 12 + _CONTEXTS * 10,
+        ),
+        JudgementKind.REVERSE_QUESTIONS: (texts.answer, _REVERSE_QUESTIONS * 25),
+        JudgementKind.REFERENCE_MATCH: (
+            texts.question + texts.reference + texts.answer * 3,
+            texts.reference // 3 + (texts.answer_statements + texts.reference_statements) * 14,
+        ),
+        JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
+    }[kind]
+    static = len(load_prompt(name).static)
+    return (static + sent) // _PER_TOKEN + _FORM_TOKENS, received
+
+
+def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] | None:
+    """Provider and model of the embeddings that the judge will use; None if it compares words."""
+    if provider == "openai":
+        return "openai", settings.embeddings or "text-embedding-3-small"
+    if settings.embeddings is None:
+        return None
+    if provider == "anthropic":
+        return "openai", settings.embeddings.partition(":")[2]
+    return provider, settings.embeddings
