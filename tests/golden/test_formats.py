@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as arrow
 import pytest
+from pyarrow import parquet
 
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
@@ -170,8 +172,6 @@ def test_relevant_ids_as_objects(tmp_path: Path) -> None:
 
 
 def test_parquet_rows_have_no_lines(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="needs the parquet extra")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the parquet extra")
     table = arrow.table(
         {
             "user_input": ["A?", "B?"],

@@ -31,6 +31,7 @@ class _Missing:
 
 MISSING = _Missing()
 MAX_INNER_COLUMNS = 100
+_TEXT, _NUMBER, _UNIT, _BOOL, _LIST, _OBJECTS, _OBJECT, _OTHER = (kind.value for kind in list(Holds))
 _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 
@@ -48,21 +49,25 @@ class Profile:
 def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]) -> Profile:
     """Read all `rows`. Raises GoldenSetError where there are too many columns."""
     profile = Profile()
-    columns = profile.columns
+    kinds: dict[str, int] = {}
     open_paths = {path for path in wanted if path}
     for row in rows:
         profile.rows += 1
         for key, value in row.values.items():
-            path = (str(key),)
-            columns[path] = columns.get(path, Holds.NOTHING) | holds(value)
-            if isinstance(value, Mapping):
+            kinds[key] = kinds.get(key, 0) | holds(value)
+            if isinstance(value, dict):
                 _profile_object(profile, str(key), value)
-        if len(columns) > MAX_COLUMNS:
+        if len(kinds) + len(profile.columns) > MAX_COLUMNS:
             raise source.error(f"more than {MAX_COLUMNS:,} different columns.", row.line)
         if open_paths:
             seen = {path for path in open_paths if follow(row.values, path) is not MISSING}
             profile.found |= seen
             open_paths -= seen
+    inner = profile.columns
+    profile.columns = {}
+    for key, kind in kinds.items():
+        profile.columns[(str(key),)] = Holds(kind)
+        profile.columns.update({path: kinds_below for path, kinds_below in inner.items() if path[0] == key})
     return profile
 
 
@@ -74,27 +79,24 @@ def _profile_object(profile: Profile, key: str, value: Mapping[str, object]) -> 
             if profile.inside.get(key, 0) >= MAX_INNER_COLUMNS:
                 continue
             profile.inside[key] = profile.inside.get(key, 0) + 1
-        profile.columns[path] = profile.columns.get(path, Holds.NOTHING) | holds(nested)
+        profile.columns[path] = Holds(profile.columns.get(path, Holds.NOTHING).value | holds(nested))
 
 
-def holds(value: object) -> Holds:
-    """The kind of one value."""
-    kind: Holds
+def holds(value: object) -> int:
+    """The kind of one value, as the number of a `Holds`: flags are slow to join, and there are many values."""
+    if isinstance(value, str):
+        return _UNIT if value in _UNITS else 0 if not value or value.isspace() else _TEXT
     if value is None:
-        kind = Holds.NOTHING
-    elif isinstance(value, str):
-        kind = Holds.UNIT if value in _UNITS else Holds.NOTHING if not value or value.isspace() else Holds.TEXT
-    elif isinstance(value, bool):
-        kind = Holds.BOOL
-    elif isinstance(value, int | float):
-        kind = Holds.UNIT if 0 <= value <= 1 else Holds.NUMBER
-    elif isinstance(value, list):
-        kind = (Holds.OBJECTS if isinstance(value[0], Mapping) else Holds.LIST) if value else Holds.NOTHING
-    elif isinstance(value, Mapping):
-        kind = Holds.OBJECT
-    else:
-        kind = Holds.OTHER
-    return kind
+        return 0
+    if isinstance(value, list):
+        return (_OBJECTS if isinstance(value[0], dict) else _LIST) if value else 0
+    if isinstance(value, dict):
+        return _OBJECT
+    if isinstance(value, bool):
+        return _BOOL
+    if isinstance(value, int | float):
+        return _UNIT if 0 <= value <= 1 else _NUMBER
+    return _OTHER
 
 
 def follow(value: object, path: str) -> object:
