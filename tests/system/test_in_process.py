@@ -116,7 +116,7 @@ def test_failures_cost_their_own_sample(kinds: Kinds) -> None:
     detail = responses[1].failure.detail if responses[1].failure else None
     assert detail is not None
     assert "in answer" in detail
-    assert "in_process.py" not in detail
+    assert "ragstone/system" not in detail
 
 
 def test_a_slow_coroutine_is_cancelled(kinds: Kinds) -> None:
