@@ -43,13 +43,19 @@ def flipped_sums(totals: Floats, *, draws: int, seed: int) -> Floats:
         return np.asarray((1.0 - 2.0 * (patterns & 1)) @ rows)
     if len(rows) > MAX_BLOCKS:
         rows = _gathered(rows, rng)
+    whole = rows.sum(axis=0)
     sums = np.empty((draws, rows.shape[1]))
     for start in range(0, draws, _CHUNK):
         size = min(_CHUNK, draws - start)
-        signs = 1.0 - 2.0 * rng.integers(0, 2, size=(size, len(rows)), dtype=np.int8)
-        sums[start : start + size] = signs @ rows
-    sums[0] = rows.sum(axis=0)
+        sums[start : start + size] = whole - 2.0 * (_bits(rng, size, len(rows)) @ rows)
+    sums[0] = whole
     return sums
+
+
+def _bits(rng: np.random.Generator, draws: int, units: int) -> Floats:
+    width = -(-units // 8)
+    packed = np.frombuffer(rng.bytes(draws * width), dtype=np.uint8).reshape(draws, width)
+    return np.unpackbits(packed, axis=1, count=units).astype(np.float64)
 
 
 def _gathered(rows: Floats, rng: np.random.Generator) -> Floats:
