@@ -10,6 +10,7 @@ from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings
 
 if TYPE_CHECKING:
     from ragstone.gate.policy import Policy
+    from ragstone.judge.estimate import CostEstimate
 
 
 def _rules(policy: Policy) -> str:
@@ -22,6 +23,14 @@ def _rules(policy: Policy) -> str:
         if bounds:
             rules.append(f"{name} {' and '.join(bounds)}")
     return f"{where}: {', '.join(rules) or 'no floors or drops'}"
+
+
+def _cost(estimate: CostEstimate) -> str:
+    if not estimate.calls:
+        return "no judge calls, $0"
+    price = f"about ${estimate.usd:.2f}" if estimate.usd is not None else "price unknown: set it under [judge.prices]"
+    tokens = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
+    return f"at most {estimate.calls:,} judge calls, {tokens}, {price} ({estimate.assumptions})"
 
 
 @click.command(name="check")
@@ -48,7 +57,7 @@ def command(**flags: object) -> None:
         f"judge        {found.judge.label()}",
         f"policy       {_rules(found.policy)}",
         f"baseline     {found.baseline or 'none: only floors are checked'}",
-        f"cost         {found.estimate.describe()}",
+        f"cost         {_cost(found.estimate)}",
     ]
     for line in lines:
         click.echo(terminal(line))
