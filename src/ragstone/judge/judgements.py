@@ -60,9 +60,14 @@ class StatementList:
 
 @dataclass(frozen=True, slots=True)
 class SupportTable:
-    """One verdict for each statement of the answer, in the order of the statements."""
+    """One verdict for each statement of the answer, in the order of the statements.
+
+    `probability` is the judge's probability in [0, 1] that the answer as a whole is supported, where it has one of
+    its own and not only those of the statements.
+    """
 
     supports: tuple[Support, ...]
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

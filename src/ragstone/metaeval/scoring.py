@@ -76,7 +76,8 @@ def read_opinion(
     plain = Opinion(score.value, score.value, score.value >= _GOOD[task])
     if task is Task.FAITHFULNESS and isinstance(judgements.support, SupportTable):
         chances = [_chance(support) for support in judgements.support.supports]
-        return Opinion(sum(chances) / len(chances), min(chances), score.value == 1.0)
+        whole = judgements.support.probability
+        return Opinion(sum(chances) / len(chances), min(chances) if whole is None else whole, score.value == 1.0)
     if task in _SIDES and isinstance(judgements.reference_match, ReferenceMatch):
         value = _against_reference(task, judgements.reference_match)
         return Opinion(value, value, value >= _GOOD[task])

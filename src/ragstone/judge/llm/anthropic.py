@@ -65,7 +65,7 @@ class AnthropicProvider:
         self._account = account
         self._client = client or make_client(account)
         self._dialect = Dialect(modes=("json_schema", "tool", "prompt"))
-        self._adapter = Adapter(self._dialect, {"temperature": 0, **parameters})
+        self._adapter = Adapter(self._dialect, parameters)
 
     @property
     def notes(self) -> Sequence[str]:

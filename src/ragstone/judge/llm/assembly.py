@@ -29,6 +29,11 @@ KEY_VARIABLE = "RAGSTONE_JUDGE_API_KEY"
 _OWN_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _BASE_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _BASE_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+# Temperature 0 makes judges steadier. Anthropic's newer models refuse the parameter, so there it is the user's to set.
+_DEFAULT_PARAMETERS: Mapping[str, Mapping[str, int]] = {
+    "openai": {"temperature": 0},
+    "openai-compatible": {"temperature": 0},
+}
 _DEFAULT_EMBEDDINGS = "text-embedding-3-small"
 _BATCH_SAMPLES = 2_000
 _BATCH_CALLS = 100_000
@@ -88,13 +93,12 @@ def make_identity(
 ) -> JudgeIdentity:
     """Who judges, without anything secret. Its version is a hash over all prompts and with them their schemas."""
     digest = hashlib.sha256("".join(prompt.digest for prompt in all_prompts()).encode()).hexdigest()
-    parameters = {"temperature": 0, **settings.parameters}
     return JudgeIdentity(
         provider=provider,
         model=model,
         version=digest[:12],
         endpoint=address.endpoint,
-        parameters=tuple(sorted((name, str(value)) for name, value in parameters.items())),
+        parameters=tuple(sorted((name, str(value)) for name, value in _parameters(settings, provider).items())),
         embeddings=embeddings,
     )
 
@@ -135,6 +139,10 @@ def make_account(settings: JudgeSettings, provider: str, model: str, environ: Ma
     )
 
 
+def _parameters(settings: JudgeSettings, provider: str) -> dict[str, str | int | float | bool]:
+    return {**_DEFAULT_PARAMETERS.get(provider, {}), **settings.parameters}
+
+
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
     if settings.max_cost_usd is not None and price is None:
         raise ConfigError(
@@ -158,7 +166,7 @@ def _ports(
     if account.service == "anthropic":
         from ragstone.judge.llm.anthropic import AnthropicProvider
 
-        provider = AnthropicProvider(account, parameters=settings.parameters)
+        provider = AnthropicProvider(account, parameters=_parameters(settings, account.service))
         if settings.embeddings is None:
             return provider, [], lexical
         similarity, closers = _openai_embeddings(settings, environ, budget, clock)
@@ -166,7 +174,7 @@ def _ports(
     from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
 
     compatible = account.service == "openai-compatible"
-    chat = OpenAIProvider(account, parameters=settings.parameters, compatible=compatible)
+    chat = OpenAIProvider(account, parameters=_parameters(settings, account.service), compatible=compatible)
     model = settings.embeddings or (None if compatible else _DEFAULT_EMBEDDINGS)
     if model is None:
         return chat, [], lexical

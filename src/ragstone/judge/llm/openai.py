@@ -33,28 +33,34 @@ _STOPS = {"length": Stop.TRUNCATED, "content_filter": Stop.FILTERED}
 def make_client(account: wire.Account) -> openai.AsyncOpenAI:
     """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
     environment."""
-    key = account.key.get_secret_value() if account.key else ""
-    headers: dict[str, Any] = {}
-    if account.address.azure or not key:
-        headers["Authorization"] = openai.Omit()
-    if account.address.azure and key:
-        headers["api-key"] = key
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
+    connections = account.connections + 8
+    http_client = openai.DefaultAioHttpClient(
+        timeout=timeout,
+        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+        verify=wire.tls_context(account.ca_bundle),
+        follow_redirects=False,
+    )
+    address = account.address
+    # Servers on one's own machine have no key, and the SDK insists on one.
+    key = account.key.get_secret_value() if account.key else "none"
+    if "api-version" in address.query:
+        return openai.AsyncAzureOpenAI(
+            api_key=key,
+            base_url=address.base_url,
+            api_version=address.query["api-version"],
+            default_query=dict(address.query),
+            max_retries=0,
+            timeout=timeout,
+            http_client=http_client,
+        )
     return openai.AsyncOpenAI(
-        api_key=key or "none",
-        base_url=account.address.base_url,
-        default_query=dict(account.address.query) or None,
-        default_headers=headers or None,
+        api_key=key,
+        base_url=address.base_url,
+        default_query=dict(address.query) or None,
         max_retries=0,
         timeout=timeout,
-        http_client=openai.DefaultAioHttpClient(
-            timeout=timeout,
-            limits=httpx2.Limits(
-                max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
-            ),
-            verify=wire.tls_context(account.ca_bundle),
-            follow_redirects=False,
-        ),
+        http_client=http_client,
     )
 
 
@@ -78,7 +84,7 @@ class OpenAIProvider:
             if compatible
             else ("max_completion_tokens", "max_tokens"),
         )
-        self._adapter = Adapter(self._dialect, {"temperature": 0, **parameters})
+        self._adapter = Adapter(self._dialect, parameters)
         self._first = asyncio.Lock()
 
     @property

@@ -45,11 +45,6 @@ class Address:
     endpoint: str
     host: str
 
-    @property
-    def azure(self) -> bool:
-        """Whether the key goes in an ``api-key`` header, as Azure and its gateways want it."""
-        return "api-version" in self.query or self.host.endswith((".azure.com", ".azure-api.net"))
-
 
 @dataclass(frozen=True, slots=True)
 class Account:

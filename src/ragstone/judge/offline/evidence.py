@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.offline.lexicon import Language
@@ -15,13 +15,19 @@ FEATURES = (
     "held_by_window",
     "held_by_sentence",
     "pairs_held",
+    "rarest_held",
+    "few_missing",
+    "few_missing_in_window",
     "numbers_held",
     "names_held",
     "no_gap",
-    "complete",
+    "words_held",
+    "few_words_missing",
+    "very_few_words_missing",
     "negation_agrees",
     "impersonal",
     "unhedged",
+    "claims",
 )
 """Names of the features, in the order of `Match.features`."""
 
@@ -37,81 +43,100 @@ class Match:
     passage: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is the same for every passage."""
+
+    weights: Mapping[str, float]
+    total: float
+    pairs: set[tuple[str, str]]
+    names: frozenset[str]
+    numbers: tuple[str, ...]
+    function: frozenset[str]
+    manner: tuple[float, ...]
+
+
 def match(statement: Sentence, passages: Sequence[Passage], rarity: Rarity, language: Language) -> list[Match]:
     """One Match a passage, in order. `passages` is not empty."""
     weights = rarity.weights(statement.key_set)
-    pairs = key_pairs(statement.keys)
-    names = _names(statement, language)
-    manner = _manner(statement, language)
-    return [
-        Match(_features(statement, passage, weights, pairs, names, manner), position)
-        for position, passage in enumerate(passages)
-    ]
+    asked = _Asked(
+        weights=weights,
+        total=sum(weights.values()),
+        pairs=key_pairs(statement.keys),
+        names=_names(statement, language),
+        numbers=tuple(key for key in weights if key.startswith(NUMBER)),
+        function=statement.function,
+        manner=_manner(statement, language),
+    )
+    return [Match(_features(statement, asked, passage), rank) for rank, passage in enumerate(passages)]
 
 
-def _features(
-    statement: Sentence,
-    passage: Passage,
-    weights: dict[str, float],
-    pairs: set[tuple[str, str]],
-    names: frozenset[str],
-    manner: tuple[float, float],
-) -> tuple[float, ...]:
-    total = sum(weights.values())
+def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[float, ...]:
+    weights, total = asked.weights, asked.total
+    function = len(asked.function & passage.function)
     if not total:
-        return (0.0,) * (len(FEATURES) - 2) + manner
+        return (0.0,) * 10 + _words(function, len(asked.function)) + (1.0,) + asked.manner
     places = passage.places
-    held: dict[str, float] = {}
+    held: set[str] = set()
     by_sentence: dict[int, float] = {}
     for key, weight in weights.items():
-        where = places.get(key)
-        if where is not None:
-            held[key] = weight
+        where = places.get(key) or _near(key, places)
+        if where:
+            held.add(key)
             for position in where:
                 by_sentence[position] = by_sentence.get(position, 0.0) + weight
-        else:
-            near = _near(key, places)
-            if near:
-                held[key] = weight * 0.8
-                for position in places[near]:
-                    by_sentence[position] = by_sentence.get(position, 0.0) + weight * 0.8
-    best = max(by_sentence, key=lambda position: (by_sentence[position], -position)) if by_sentence else None
-    window = _best_window(weights, passage, by_sentence)
-    numbers = [key for key in weights if key.startswith(NUMBER)]
-    agrees = best is None or passage.sentences[best].negated == statement.negated
+    if not held:
+        return (0.0,) * 10 + _words(function, len(asked.function) + len(weights)) + (1.0,) + asked.manner
+    best = max(by_sentence, key=lambda position: (by_sentence[position], -position))
+    window, missing_there = _best_window(weights, passage, by_sentence)
     return (
-        sum(held.values()) / total,
+        sum(weights[key] for key in held) / total,
         window / total,
-        (by_sentence[best] / total) if best is not None else 0.0,
-        len(pairs & passage.pairs) / len(pairs) if pairs else float(bool(held)),
-        sum(key in held for key in numbers) / len(numbers) if numbers else 1.0,
-        sum(key in held for key in names) / len(names) if names else 1.0,
+        by_sentence[best] / total,
+        len(asked.pairs & passage.pairs) / len(asked.pairs) if asked.pairs else 1.0,
+        1.0 - max((weights[key] for key in weights if key not in held), default=0.0),
+        1.0 / (1 + len(weights) - len(held)),
+        1.0 / (1 + missing_there),
+        _share(asked.numbers, held),
+        _share(asked.names, held),
         1.0 - _longest_gap(statement.keys, held) / len(statement.keys),
-        float(len(held) == len(weights)),
-        float(agrees),
-        *manner,
+        *_words(function + len(held), len(asked.function) + len(weights)),
+        float(passage.sentences[best].negated == statement.negated),
+        *asked.manner,
     )
 
 
-def _best_window(weights: dict[str, float], passage: Passage, by_sentence: dict[int, float]) -> float:
-    """The greatest weight of statement keys held by `_WINDOW` neighbouring sentences together."""
-    best = 0.0
+def _words(held: int, of: int) -> tuple[float, float, float]:
+    """The share of all words held, function words included, and how few are missing, on two scales."""
+    return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / 10), 1.0 / (1 + of - held))
+
+
+def _share(keys: Iterable[str], held: set[str]) -> float:
+    """The share of `keys` that is held; 1 when there are none."""
+    found = [key in held for key in keys]
+    return sum(found) / len(found) if found else 1.0
+
+
+def _best_window(weights: Mapping[str, float], passage: Passage, by_sentence: Mapping[int, float]) -> tuple[float, int]:
+    """The greatest weight of statement keys that `_WINDOW` neighbouring sentences hold, and how many keys they lack."""
+    best, missing = 0.0, len(weights)
+    sentences = passage.sentences
     for start in {max(0, position - shift) for position in by_sentence for shift in range(_WINDOW)}:
-        together: set[str] = set()
-        for sentence in passage.sentences[start : start + _WINDOW]:
-            together |= sentence.key_set
-        best = max(best, sum(weight for key, weight in weights.items() if key in together))
-    return best
+        near = range(start, min(start + _WINDOW, len(sentences)))
+        if sum(by_sentence.get(position, 0.0) for position in near) <= best:
+            continue
+        together = weights.keys() & frozenset().union(*(sentences[position].key_set for position in near))
+        weight = sum(weights[key] for key in together)
+        if weight > best:
+            best, missing = weight, len(weights) - len(together)
+    return best, missing
 
 
-def _near(key: str, places: dict[str, list[int]]) -> str | None:
-    """A key of the same word family: one is the beginning of the other, five letters at least."""
-    if len(key) < _PREFIX or key.startswith(NUMBER):
+def _near(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
+    """Where a key of the same word family stands: the key cut by a letter or two, five letters at least."""
+    if len(key) <= _PREFIX or key.startswith(NUMBER):
         return None
-    for cut in (key[:-1], key[:-2]):
-        if len(cut) >= _PREFIX and cut in places:
-            return cut
-    return None
+    return places.get(key[:-1]) or (places.get(key[:-2]) if len(key) > _PREFIX + 1 else None)
 
 
 def _names(statement: Sentence, language: Language) -> frozenset[str]:
@@ -120,16 +145,21 @@ def _names(statement: Sentence, language: Language) -> frozenset[str]:
     return frozenset(key for key in key_sequence(capitals, language) if key in statement.key_set)
 
 
-def _manner(statement: Sentence, language: Language) -> tuple[float, float]:
+def _manner(statement: Sentence, language: Language) -> tuple[float, float, float]:
+    """Impersonal, unhedged, and not a question."""
     lowered = [token.lower() for token in statement.surface]
     if not lowered:
-        return (1.0, 1.0)
+        return (1.0, 1.0, 1.0)
     personal = sum(token in language.personal for token in lowered)
-    hedged = any(token in language.hedges for token in lowered)
-    return (1.0 - min(1.0, 4 * personal / len(lowered)), 1.0 - hedged)
+    hedged = not language.hedges.isdisjoint(lowered)
+    return (
+        1.0 - min(1.0, 4 * personal / len(lowered)),
+        float(not hedged),
+        float(not statement.text.endswith(("?", "？", "؟"))),
+    )
 
 
-def _longest_gap(keys: Sequence[str], held: dict[str, float]) -> int:
+def _longest_gap(keys: Sequence[str], held: set[str]) -> int:
     longest = run = 0
     for key in keys:
         run = 0 if key in held else run + 1

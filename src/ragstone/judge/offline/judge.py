@@ -26,7 +26,7 @@ from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, Sentence, join, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
@@ -88,7 +88,8 @@ class OfflineJudge:
     ) -> SupportTable:
         texts = [context.text for context in contexts]
         sources = [context_id(rank) for rank in range(len(contexts))]
-        return SupportTable(self._supports(statements, texts, sources))
+        supports = self._supports(statements, texts, sources)
+        return SupportTable(supports, self._whole(statements, supports, texts))
 
     async def context_use(
         self,
@@ -194,6 +195,15 @@ class OfflineJudge:
         passages = [self._read(text, language.code) for text in texts]
         rows = [self._chances(read_sentence(statement.text, language), passages, language) for statement in statements]
         return tuple(self._verdict(statement.id, row, sources) for statement, row in zip(statements, rows, strict=True))
+
+    def _whole(self, statements: Sequence[Statement], supports: Sequence[Support], texts: Sequence[str]) -> float:
+        """The probability that all statements together are held by all passages together."""
+        if len(statements) == 1 and len(texts) == 1:
+            return supports[0].probability or 0.0
+        language = _language(texts)
+        together = join(tuple(self._read(text, language.code) for text in texts))
+        sentence = read_sentence(" ".join(statement.text for statement in statements), language)
+        return self._chances(sentence, [together], language)[0]
 
     def _chances(self, sentence: Sentence, passages: Sequence[Passage], language: Language) -> list[float]:
         """For each passage the probability that it holds the statement."""

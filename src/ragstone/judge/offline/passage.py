@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,12 +14,15 @@ from ragstone.judge.offline.tokens import FUNCTION, has_unspaced, key_sequence, 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence. `surface` are its tokens as written; `keys` its content keys in order, with repeats."""
+    """One sentence. `surface` are its tokens as written; `keys` its content keys in order, with repeats; `function`
+    its function words in lower case.
+    """
 
     text: str
     surface: tuple[str, ...]
     keys: tuple[str, ...]
     key_set: frozenset[str]
+    function: frozenset[str]
     negated: bool
 
 
@@ -26,12 +30,13 @@ class Sentence:
 class Passage:
     """A text in sentences. `places` maps each content key to the sentences (from 0) it stands in.
 
-    `pairs` are neighbouring content keys, and neighbours but one, in order.
+    `pairs` are neighbouring content keys, and neighbours but one, in order; `function` all its function words.
     """
 
     sentences: tuple[Sentence, ...]
     places: dict[str, list[int]]
     pairs: frozenset[tuple[str, str]]
+    function: frozenset[str]
 
 
 def read_sentence(text: str, language: Language) -> Sentence:
@@ -44,9 +49,10 @@ def read_sentence(text: str, language: Language) -> Sentence:
         lowered = [token.lower() for token in surface]
         sequence = key_sequence(lowered, language)
     keys = tuple(key for key in sequence if key != FUNCTION)
+    function = language.function.intersection(lowered)
     negations = language.negations
-    negated = any(token in negations or token.endswith("n't") for token in lowered)
-    return Sentence(text, tuple(surface), keys, frozenset(keys), negated)
+    negated = not negations.isdisjoint(lowered) or "n't" in text
+    return Sentence(text, tuple(surface), keys, frozenset(keys), function, negated)
 
 
 def read_passage(text: str, language: Language) -> Passage:
@@ -58,7 +64,24 @@ def read_passage(text: str, language: Language) -> Passage:
         for key in sentence.key_set:
             places.setdefault(key, []).append(position)
         pairs.update(key_pairs(sentence.keys))
-    return Passage(sentences, places, frozenset(pairs))
+    function = frozenset[str]().union(*(sentence.function for sentence in sentences))
+    return Passage(sentences, places, frozenset(pairs), function)
+
+
+def join(passages: Sequence[Passage]) -> Passage:
+    """Several passages as one, in order."""
+    if len(passages) == 1:
+        return passages[0]
+    sentences: list[Sentence] = []
+    places: dict[str, list[int]] = {}
+    for passage in passages:
+        shift = len(sentences)
+        sentences.extend(passage.sentences)
+        for key, where in passage.places.items():
+            places.setdefault(key, []).extend([position + shift for position in where])
+    pairs = frozenset[tuple[str, str]]().union(*(passage.pairs for passage in passages))
+    function = frozenset[str]().union(*(passage.function for passage in passages))
+    return Passage(tuple(sentences), places, pairs, function)
 
 
 def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:

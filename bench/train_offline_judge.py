@@ -1,0 +1,178 @@
+"""Train the offline judge's support model: ``python bench/train_offline_judge.py [DATA_DIR]``.
+
+Reads the training splits only: BEGIN dev (CC BY 4.0, CDLA-Sharing 1.0) and WiCE dev (ODC-BY). Writes
+``src/ragstone/judge/offline/weights.json``. Deterministic; takes about ten seconds.
+
+The model is a logistic regression with non-negative weights over the features of `evidence.FEATURES`. It is fitted on
+whole answers, because that is what people labelled; the threshold is set on single statements, because that is what the
+judge decides about: an answer is supported when each of its statements is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from ragstone.judge.offline import evidence
+from ragstone.judge.offline.lexicon import language
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.passage import read_passage, read_sentence
+from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.statements import split_statements
+from ragstone.judge.offline.tokens import NUMBER
+from ragstone.metaeval.measures import auroc, balanced_accuracy
+
+Floats = NDArray[np.float64]
+
+VERSION = "2"
+ROOT = Path(__file__).parents[1]
+WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
+ENGLISH = language("en")
+EVERYDAY_WORDS = 400
+LEAST_WEIGHT = 0.15
+RIDGE = 0.3
+FOLDS = 5
+SHARES = {"begin/wow": 1.0, "begin/cmu": 0.5, "begin/tc": 0.5, "wice": 1.0}
+"""How much each source counts in the fit, whatever its size."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An answer as features, each of its statements as features, and whether people called all of it supported."""
+
+    source: str
+    whole: Floats
+    statements: Floats
+    label: float
+
+
+def training_texts(data: Path) -> Iterator[tuple[str, str, str, float]]:
+    """(source, answer, evidence, label) of every labelled example of the training splits."""
+    for row in read(data / "begin.jsonl.gz"):
+        if row["split"] == "dev" and row["label_faithful"] is not None:
+            yield f"begin/{row['source']}", row["answer"], row["context"], float(row["label_faithful"])
+    for row in read(data / "wice_claim.jsonl.gz"):
+        if row["split"] == "dev":
+            yield "wice", row["claim"], "\n".join(row["evidence_sentences"]), float(row["label_faithful"])
+
+
+def read(path: Path) -> Iterator[dict]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def everyday_words(texts: Sequence[str]) -> dict[str, float]:
+    """The commonest content keys and their weight: 1 - log(sentences with it) ÷ log(sentences), at least 0.15."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for text in texts:
+        for sentence in read_passage(text, ENGLISH).sentences:
+            counts.update(sentence.key_set)
+            total += 1
+    common = [
+        (key, count)
+        for key, count in counts.most_common(EVERYDAY_WORDS * 2)
+        if not key.startswith(NUMBER) and len(key) > 1
+    ][:EVERYDAY_WORDS]
+    return {key: round(max(LEAST_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(common)}
+
+
+def examples(data: Path, rarity: Rarity) -> list[Example]:
+    found = []
+    for source, answer, text, label in training_texts(data):
+        passage = read_passage(text, ENGLISH)
+        statements = [one for one in split_statements(normalise(answer), ENGLISH) if one.keys]
+        if statements:
+            joined = read_sentence(" ".join(one.text for one in statements), ENGLISH)
+            rows = [evidence.match(one, [passage], rarity, ENGLISH)[0].features for one in [joined, *statements]]
+            found.append(Example(source, np.array(rows[0]), np.array(rows[1:]), label))
+    return found
+
+
+def fit(found: Sequence[Example]) -> tuple[Floats, float]:
+    """Non-negative weights and a bias, by L-BFGS-B on the weighted log loss with a ridge penalty."""
+    rows = np.array([example.whole for example in found])
+    width = rows.shape[1]
+    sizes = Counter(example.source for example in found)
+    importance = np.array([SHARES[example.source] / sizes[example.source] for example in found])
+    importance *= len(found) / importance.sum()
+    signs = np.array([1 - 2 * example.label for example in found])
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        margins = signs * (rows @ point[:-1] + point[-1])
+        value = float((importance * np.logaddexp(0, margins)).sum() + RIDGE / 2 * (point[:-1] ** 2).sum())
+        slope = importance * signs / (1 + np.exp(-margins))
+        return value, np.append(rows.T @ slope + RIDGE * point[:-1], slope.sum())
+
+    bounds = [(0, None)] * width + [(None, None)]
+    start = np.append(np.ones(width), -width / 2)
+    point = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return point[:-1], float(point[-1])
+
+
+def logistic(margins: Floats) -> Floats:
+    return 1 / (1 + np.exp(-margins))
+
+
+def out_of_fold(found: Sequence[Example]) -> tuple[Floats, Floats]:
+    """Cross-validated probabilities of whole answers, and of their least supported statements."""
+    folds = np.random.default_rng(0).integers(0, FOLDS, len(found))
+    whole, least = np.zeros(len(found)), np.zeros(len(found))
+    for fold in range(FOLDS):
+        weights, bias = fit([example for example, at in zip(found, folds, strict=True) if at != fold])
+        for index in np.flatnonzero(folds == fold):
+            whole[index] = found[index].whole @ weights + bias
+            least[index] = (found[index].statements @ weights + bias).min()
+    return logistic(whole), logistic(least)
+
+
+def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]) -> float:
+    """The threshold with the best mean balanced accuracy over the sources."""
+    names = np.array(sources)
+
+    def quality(threshold: float) -> float:
+        said = (probabilities >= threshold).astype(float)
+        each = [SHARES[name] * balanced_accuracy(said[names == name], labels[names == name]) for name in SHARES]
+        return sum(each) / sum(SHARES.values())
+
+    return float(max(np.arange(0.2, 0.8, 0.02).round(2), key=quality))
+
+
+def main(data: Path) -> None:
+    texts = list(training_texts(data))
+    everyday = everyday_words([text for _, _, text, _ in texts])
+    found = examples(data, Rarity((), everyday))
+    labels = np.array([example.label for example in found])
+    sources = [example.source for example in found]
+    held_out, least = out_of_fold(found)
+    for source in SHARES:
+        inside = np.array(sources) == source
+        print(f"{source}: {inside.sum()} examples, cross-validated AUROC {auroc(held_out[inside], labels[inside]):.3f}")
+    weights, bias = fit(found)
+    threshold = best_threshold(least, labels, sources)
+    document = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    document["version"] = VERSION
+    document["support"] = {
+        "bias": round(bias, 3),
+        "weights": {name: round(float(weight), 3) for name, weight in zip(evidence.FEATURES, weights, strict=True)},
+        "threshold": threshold,
+    }
+    document["everyday"] = everyday
+    lines = json.dumps(document, ensure_ascii=False, indent=1)
+    WEIGHTS.write_text(lines + "\n", encoding="utf-8")
+    print(json.dumps(document["support"], indent=1), f"{WEIGHTS.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT.parent / "shared" / "data")
