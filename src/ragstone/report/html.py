@@ -30,7 +30,7 @@ def render_html(view: ReportView) -> str:
         finalize=_finalize,
     )
     environment.filters.update(score=words.score, change=words.change, percent=words.percent, seconds=words.seconds)
-    environment.filters.update(bound=words.bound, url=url, cell=_cell)
+    environment.filters.update(sentence=words.sentence, bound=words.bound, url=url, cell=_cell)
     return environment.get_template("report.html.j2").render(
         view=view,
         style=_Trusted(style),
@@ -50,10 +50,11 @@ def render_html(view: ReportView) -> str:
         checks=[_check(check) for check in view.all_checks],
         sample_titles=[words.metric_title(name) for name in view.sample_metrics],
         headline=words.STATUS_TITLES[view.status],
+        grades=[(words.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
         width=plots.WIDTH,
         dollars=words.dollars,
         count=words.count,
-        reason=view.reason[:1].upper() + view.reason[1:],
+        reason=words.sentence(view.reason),
     )
 
 

@@ -95,12 +95,14 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     shown = rows[: detail.rows]
     scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
+    lead, more = words.first_sentence(words.sentence(view.reason))
     return {
         "title": view.title,
         "status": str(view.status),
         "icon": ICONS[str(view.status)],
         "headline": words.STATUS_TITLES[view.status],
-        "reason": escape.clip(view.reason, max(detail.text, 200)),
+        "reason": escape.clip(lead, max(detail.text, 200)),
+        "more": escape.clip(more, max(detail.text, 200)),
         "passed": view.passed,
         "attribution": _attribution(view, detail),
         "rows": [_row(row, scale) for row in shown],
@@ -113,7 +115,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
                 "wanted": row.wanted,
                 "icon": _icon(row.check.status, row.check.action),
                 "state": words.status_word(row.check.status, row.check.action),
-                "reason": escape.clip(row.check.reason, detail.text),
+                "reason": escape.clip(words.sentence(row.check.reason), detail.text),
             }
             for row in view.checks[: detail.rows]
         ],
@@ -132,7 +134,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
             "grades": [[words.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
-        "notes": [escape.clip(note, detail.text) for note in view.notes[: detail.notes]],
+        "notes": [escape.clip(words.sentence(note), detail.text) for note in view.notes[: detail.notes]],
         "all_checks": [_check(check, detail) for check in view.all_checks[: detail.checks]],
         "all_checks_left": max(0, len(view.all_checks) - detail.checks) if detail.checks else 0,
         "counts": _counts(view),
@@ -151,7 +153,7 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
     found = view.attribution
     if found is None:
         return None
-    return {"side": str(found.side), "reason": escape.clip(found.reason, max(detail.text, 200))}
+    return {"side": str(found.side), "reason": escape.clip(words.sentence(found.reason), max(detail.text, 200))}
 
 
 def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
@@ -169,6 +171,7 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
         "score": words.score(row.score, digits),
         "interval": words.interval(row.interval, digits),
         "picture": scale.draw(row.deciding) if row.deciding else "",
+        "asks": str(row.deciding.kind) if row.deciding else "",
         "change": words.change(row.change, change_digits),
         "change_interval": words.interval(row.change_interval, change_digits, signed=True),
         "threshold": " · ".join(thresholds),
@@ -244,7 +247,7 @@ def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
         "comparable": found.comparable,
         "paired": found.paired,
         "total": found.total,
-        "notes": [escape.clip(note, detail.text) for note in found.notes[: detail.notes]],
+        "notes": [escape.clip(words.sentence(note), detail.text) for note in found.notes[: detail.notes]],
         "commit": found.commit,
         "url": found.url,
     }
@@ -271,7 +274,7 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
         "n": f"{check.n:,}" if check.n else "–",
         "method": check.interval.method if check.interval else None,
         "confidence": f"{check.interval.confidence:.0%}" if check.interval else None,
-        "reason": escape.clip(check.reason, detail.text),
+        "reason": escape.clip(words.sentence(check.reason), detail.text),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
 from ragstone.report import words
@@ -108,12 +109,12 @@ def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) ->
 
 
 def metric_state(check: Check | None) -> str:
-    """A few words: ``pass``, ``below its floor``, ``dropped``, ``can't tell: needs about 40 more``."""
+    """A few words: ``pass``, ``below floor``, ``drop unclear, about 40 more samples would tell``."""
     if check is None:
         return "not gated"
     if check.status is Status.FAIL:
-        text = "below its floor" if check.kind is CheckKind.FLOOR else "dropped too far"
-        return text if check.action is Action.BLOCK else f"{text} (warning)"
+        text = "below floor" if check.kind is CheckKind.FLOOR else "dropped"
+        return text if check.action is Action.BLOCK else f"{text} (warns)"
     if check.status is Status.INCONCLUSIVE:
         more = f", about {check.n_more:,} more samples would tell" if check.n_more else ""
         return f"{'floor' if check.kind is CheckKind.FLOOR else 'drop'} unclear{more}"
@@ -121,8 +122,16 @@ def metric_state(check: Check | None) -> str:
 
 
 def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
-    """The checks that are not about a metric's floor or drop, what matters most first."""
+    """The checks that are not about a metric's floor or drop, what matters most first.
+
+    Of the coverage checks that pass, only the lowest is kept.
+    """
     rest = [check for check in checks if check.kind not in _METRIC_KINDS or check.metric is None]
+    covered = [check for check in rest if check.kind is CheckKind.COVERAGE and check.status is Status.PASS]
+    if covered:
+        lowest = min(covered, key=lambda check: 1.0 if check.estimate is None else check.estimate)
+        rest = [check for check in rest if check not in covered]
+        rest.append(replace(lowest, metric=None, slice=None) if len(covered) > 1 else lowest)
     return tuple(
         CheckRow(title=check_title(check), found=_found(check), wanted=_wanted(check), check=check)
         for check in sorted(rest, key=lambda check: severity(check.status, check.action))

@@ -36,18 +36,40 @@ _BINS = 40
 def worst_samples(
     regressions: Sequence[Regression],
     current: RunScores,
+    baseline: RunScores | None,
+    metrics: Sequence[str],
     details: Mapping[str, SampleRecord],
     baseline_details: Mapping[str, SampleRecord],
     url: ToUrl,
 ) -> tuple[WorstSample, ...]:
-    """One entry for each sample in `regressions`, in their order, all its metrics together."""
+    """One entry for each sample in `regressions`, in their order.
+
+    Each holds all of `metrics` (those compared with `baseline`) on which the sample lost, not only the ones that made
+    it to the list.
+    """
     by_sample: dict[str, list[Regression]] = {}
     for regression in regressions:
         by_sample.setdefault(regression.sample_id, []).append(regression)
+    for sample_id, found in by_sample.items():
+        named = {regression.metric for regression in found}
+        found += [one for one in _losses(sample_id, metrics, current, baseline) if one.metric not in named]
     return tuple(
         _worst(sample_id, found, current.samples.get(sample_id, SampleFacts()), details, baseline_details, url)
         for sample_id, found in by_sample.items()
     )
+
+
+def _losses(sample_id: str, metrics: Sequence[str], current: RunScores, baseline: RunScores | None) -> list[Regression]:
+    if baseline is None:
+        return []
+    found = []
+    for metric in metrics:
+        now, then = current.metrics.get(metric), baseline.metrics.get(metric)
+        after = now.values.get(sample_id) if now else None
+        before = then.values.get(sample_id) if then else None
+        if after is not None and before is not None and after < before:
+            found.append(Regression(sample_id, metric, after, before))
+    return sorted(found, key=lambda one: one.current - (one.baseline or 0.0))
 
 
 def _worst(

@@ -79,13 +79,13 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
             ("  ", ""),
             (clip(one_line(view.title), 80), "bold"),
         ),
-        _text(view.reason),
+        _text(words.sentence(view.reason)),
     ]
     if view.attribution is not None:
         look = (
             f"Look at {view.attribution.side} first: " if view.attribution.side in ("retrieval", "generation") else ""
         )
-        parts.append(_text(look + view.attribution.reason))
+        parts.append(_text(look + words.sentence(view.attribution.reason)))
     if view.metrics:
         parts.append(_metric_table(view.metrics, width))
     parts += _facts(view)
@@ -103,7 +103,7 @@ def _metric_table(rows: tuple[MetricRow, ...], width: int) -> Table:
     table.add_column("Metric", overflow="fold")
     table.add_column("Score", no_wrap=True)
     if draw:
-        table.add_column("against threshold", no_wrap=True)
+        table.add_column("Against threshold", no_wrap=True)
     table.add_column("Change", no_wrap=True)
     table.add_column("Threshold", overflow="fold")
     table.add_column("State", overflow="fold")
@@ -128,7 +128,9 @@ def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
         Text(f"{words.score(row.score, digits)} {words.interval(row.interval, digits)}".strip()),
     ]
     if draw:
-        cells.append(Text(scale.draw(row.deciding) if row.deciding else "", style=_STYLES[word]))
+        cells.append(
+            Text(f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if row.deciding else "", _STYLES[word])
+        )
     change = words.change(row.change, drop_digits)
     cells.append(Text(f"{change} {words.interval(row.change_interval, drop_digits, signed=True)}".strip()))
     return [*cells, Text("\n".join(thresholds)), _text(row.state, _STYLES[word])]
@@ -138,7 +140,9 @@ def _facts(view: ReportView) -> list[RenderableType]:
     lines: list[RenderableType] = [Text("")]
     for row in view.checks:
         word = words.status_word(row.check.status, row.check.action)
-        said = row.check.reason if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
+        said = (
+            words.sentence(row.check.reason) if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
+        )
         lines.append(
             Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(one_line(f"{row.title}: {said}"), 600), ""))
         )
@@ -146,10 +150,14 @@ def _facts(view: ReportView) -> list[RenderableType]:
         grades = ", ".join(f"{words.metric_title(name)} {grade}" for name, grade in view.judge.grades)
         tail = f" Measured reliability: {grades}." if grades else ""
         lines.append(
-            _text(f"! Scored by the {view.judge.label}: word overlap, no language model.{tail}", style="yellow")
+            _text(
+                f"! Scored by the {view.judge.label}: no language model. "
+                f"Read its changes, not its absolute values.{tail}",
+                style="yellow",
+            )
         )
     notes = (*(view.comparison.notes if view.comparison is not None else ()), *view.notes)
-    lines += [_text(f"- {note}") for note in notes]
+    lines += [_text(f"- {words.sentence(note)}") for note in notes]
     return lines
 
 
@@ -168,10 +176,12 @@ def _sample(sample: WorstSample) -> Group:
     if sample.origin is not None:
         head.append(f"  {clip(one_line(str(sample.origin)), 160)}", style="not bold dim")
     lines: list[RenderableType] = [head, _text(sample.question, length=300)]
+    moves = []
     for change in sample.changes:
         before = "" if change.baseline is None else f"{words.score(change.baseline)} → "
         note = f" ({change.note})" if change.note else ""
-        lines.append(_text(f"{change.title}: {before}{words.score(change.current)}{note}"))
+        moves.append(f"{change.title} {before}{words.score(change.current)}{note}")
+    lines.append(_text(" · ".join(moves)))
     for bad in sample.unsupported[:_STATEMENTS]:
         said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
         lines.append(_text(f"- {said}: {bad.text}", "red", 400))

@@ -53,7 +53,7 @@ def build_view(
         checks=check_rows(verdict.checks),
         all_checks=verdict.checks,
         attribution=verdict.attribution,
-        worst=worst_samples(verdict.regressions, current, details, baseline_details, links.origin),
+        worst=worst_samples(verdict.regressions, current, compared, shared, details, baseline_details, links.origin),
         failures=failure_groups(current, links.origin),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
@@ -141,7 +141,7 @@ def _reproduce(manifest: Manifest | None, baseline: RunScores | None) -> tuple[s
         command += ["--golden", file]
     judge = manifest.judge
     command += ["--judge", judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"]
-    if baseline is not None and baseline.manifest is not None:
+    if baseline is not None and baseline.manifest is not None and " " not in baseline.label:
         command += ["--baseline", baseline.label]
     lines.append(shlex.join(command))
     return tuple(lines)

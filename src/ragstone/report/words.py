@@ -111,3 +111,14 @@ def status_word(status: Status | None, action: Action | None) -> str:
     if status is Status.FAIL and action is Action.WARN:
         return "warn"
     return str(status)
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital at its start, unless that is a name such as ``context_recall``."""
+    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
+
+
+def first_sentence(text: str) -> tuple[str, str]:
+    """The first sentence of `text`, and the rest."""
+    head, stop, rest = text.partition(". ")
+    return (head + ".", rest) if stop else (text, "")

@@ -1,0 +1,184 @@
+"""Foreign text shows as itself and does nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from ragstone.report import escape
+from tests.report.hostile import FRAGMENTS, hostile
+
+ACTIVE = (
+    re.compile(r"(?<![A-Za-z0-9_])@[A-Za-z0-9]"),
+    re.compile(r"#\d"),
+    re.compile(r"(?i)\bgh-\d"),
+    re.compile(r"[A-Za-z]-\d"),
+    re.compile(r"(?i)ghsa-\w"),
+    re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{7,40}(?![0-9A-Za-z])"),
+    re.compile(r":[\w+-]+:"),
+    re.compile(r"(?i)www\."),
+    re.compile(r"://"),
+)
+"""What GitHub makes links, mentions, references and images of, after Markdown, in text that is not code."""
+
+
+def parser() -> MarkdownIt:
+    return MarkdownIt("gfm-like")
+
+
+def text_of(tokens: list[Token]) -> str:
+    """All text that a reader sees outside code, entities resolved."""
+    return "".join(
+        child.content if child.type in {"text", "text_special"} else " "
+        for token in tokens
+        for child in (token.children or [])
+        if child.type != "code_inline"
+    )
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_each_hostile_fragment_is_plain_text_in_markdown(fragment: str) -> None:
+    check_inline(fragment)
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile)
+def test_hostile_text_is_plain_text_in_markdown(text: str) -> None:
+    check_inline(text)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40))
+def test_any_text_is_plain_text_in_markdown(text: str) -> None:
+    check_inline(text)
+
+
+def check_inline(text: str) -> None:
+    tokens = parser().parse(escape.markdown_inline(text))
+    assert {token.type for token in tokens} <= {"paragraph_open", "inline", "paragraph_close"}
+    children = [child for token in tokens for child in token.children or []]
+    assert {child.type for child in children} <= {"text", "text_special", "html_inline"}
+    assert {child.content for child in children if child.type == "html_inline"} <= {"<span>", "</span>"}
+    seen = text_of(tokens)
+    assert not [pattern.pattern for pattern in ACTIVE if pattern.search(seen)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
+def test_a_reader_sees_the_text_as_it_was(text: str) -> None:
+    tokens = parser().parse(escape.markdown_inline(text))
+    seen = "".join(child.content for token in tokens for child in token.children or [] if child.type != "html_inline")
+    assert seen.replace(escape.ZERO_WIDTH_SPACE, "") == " ".join(text.split())
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile, hostile)
+def test_hostile_text_stays_in_its_table_cell(left: str, right: str) -> None:
+    table = (
+        "| a | b | c |\n|--|--|--|\n"
+        f"| {escape.markdown_inline(left)} | {escape.markdown_code(right)} | end |\n"
+        f"| {escape.markdown_code(left)} | {escape.markdown_inline(right)} | end |\n"
+    )
+    tokens = parser().parse(table)
+    assert [token.type for token in tokens].count("td_open") == 6
+    cells = [token.content for token in tokens if token.type == "inline"]
+    assert cells[5] == cells[8] == "end"
+    assert "link_open" not in {child.type for token in tokens for child in token.children or []}
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile)
+def test_hostile_text_stays_in_its_code(text: str) -> None:
+    tokens = parser().parse(f"before {escape.markdown_code(text)} after")
+    children = [child for token in tokens for child in token.children or []]
+    assert {child.type for child in children} <= {"text", "text_special", "code_inline", "html_inline"}
+    assert {child.content for child in children if child.type == "html_inline"} <= {
+        *("<code>", "</code>", "<span>", "</span>")
+    }
+    assert not [pattern.pattern for pattern in ACTIVE if pattern.search(text_of(tokens))]
+
+
+@pytest.mark.parametrize("text", ["a\n```\nb", "a\n`````\nb\n```\nc", "```\n</details>\n```", "~~~\na"])
+def test_a_fence_is_not_closed_by_a_fence(text: str) -> None:
+    check_fence(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile)
+def test_hostile_text_stays_in_its_fence(text: str) -> None:
+    check_fence(text)
+
+
+def check_fence(text: str) -> None:
+    tokens = parser().parse(f"before\n\n{escape.markdown_fence(text)}\n\nafter")
+    assert [token.type for token in tokens if token.type != "inline"] == [
+        *("paragraph_open", "paragraph_close", "fence", "paragraph_open", "paragraph_close")
+    ]
+
+
+@pytest.mark.parametrize("escaped", [escape.markdown_inline, escape.markdown_code, escape.markdown_fence])
+def test_a_hidden_marker_cannot_be_forged(escaped: object) -> None:
+    assert "<!--" not in escaped("x <!-- ragstone:report --> <!<!---- y")  # type: ignore[operator]
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile)
+def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
+    shown = escape.terminal(text)
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff]", shown
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(hostile)
+def test_only_characters_that_xml_allows_are_left(text: str) -> None:
+    assert re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", escape.xml(text))
+
+
+def test_emoji_and_scripts_that_need_joiners_are_left_alone() -> None:
+    text = "👩‍💻 می‌خواهم क्‍ष é 漢字"
+    assert escape.clean(text) == text
+
+
+def test_control_characters_are_shown_not_dropped() -> None:
+    assert escape.clean("a\x1b[2Jb\x00c\u202ed") == "a␛[2Jb␀c\ufffdd"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("javascript:alert(1)", "data:text/html,x", "//evil.example", "https://", "https://user:pw@host/x", "/x"),
+        *(
+            "https://host/a b",
+            "https://host/\n",
+            "https://[host",
+            "",
+            None,
+            "HTTPS",
+            "vbscript:x",
+            "file:///etc/passwd",
+        ),
+    ],
+)
+def test_only_plain_web_addresses_become_links(address: str | None) -> None:
+    assert escape.url(address) is None
+    assert escape.markdown_link("golden.jsonl:1", address) == "`golden.jsonl:1`"
+
+
+def test_an_address_can_not_end_its_link() -> None:
+    link = escape.markdown_link("x", "https://host/a)[b](c<d>'\"`|\\")
+    tokens = parser().parse(f"| {link} |\n|--|\n")
+    links = [child for token in tokens for child in token.children or [] if child.type == "link_open"]
+    assert len(links) == 1
+    assert str(links[0].attrs["href"]).startswith("https://host/a%29%5Bb%5D%28c%3Cd%3E")
+
+
+def test_clipping_marks_the_cut() -> None:
+    assert escape.clip("abcdef", 4) == "abc…"
+    assert escape.clip("abcd", 4) == "abcd"

@@ -1,0 +1,171 @@
+"""Hostile text in every field of a run changes what a report says, never what it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it.token import Token
+
+from ragstone.gate.verdict import Status
+from ragstone.report.document import shipped_schema
+from ragstone.report.parts import ReportView
+from ragstone.report.render import Format, render
+from ragstone.report.terminal import render_text
+from tests.report.conftest import Text, view_of
+from tests.report.hostile import every_fragment, hostile
+from tests.report.test_escape import ACTIVE, parser, text_of
+
+OURS = "https://github.com/acme/helpdesk/"
+TAGS = re.compile(r"</?(details|summary|sub|span|code)>|[^<>]")
+
+texts = st.builds(Text, **{field.name: hostile.map(lambda text: "x" + text) for field in fields(Text)})
+all_hostile = Text(**{field.name: f"{field.name} {every_fragment}" for field in fields(Text)})
+
+few = settings(max_examples=12, deadline=None)
+statuses = st.sampled_from((Status.FAIL, Status.INCONCLUSIVE))
+
+
+def blocks(markdown: str) -> list[str]:
+    return [token.type for token in parser().parse(markdown)]
+
+
+def shape(token: Token) -> tuple[str, str]:
+    return token.type, token.content if token.type == "html_block" else ""
+
+
+@few
+@given(texts, statuses)
+def test_markdown_keeps_its_structure(text: Text, status: Status) -> None:
+    check_markdown(text, status)
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_markdown_keeps_its_structure_with_every_fragment_everywhere(status: Status) -> None:
+    check_markdown(all_hostile, status)
+
+
+def check_markdown(text: Text, status: Status) -> None:
+    markdown = render(view_of(status, text=text), "md")
+    tokens = parser().parse(markdown)
+    harmless = parser().parse(render(view_of(status, text=Text(note="n", id="a", system_reason="b")), "md"))
+    assert [shape(token) for token in tokens] == [shape(token) for token in harmless]
+    children = [child for token in tokens for child in token.children or []]
+    links = [str(child.attrs["href"]) for child in children if child.type == "link_open"]
+    assert all(link.startswith(OURS) for link in links)
+    assert len(links) == sum(child.type == "link_open" for token in harmless for child in token.children or [])
+    assert "image" not in {child.type for child in children}
+    assert all(TAGS.sub("", child.content) == "" for child in children if child.type == "html_inline")
+    outside = text_of([token for token in tokens if "](http" not in token.content])
+    assert not [pattern.pattern for pattern in ACTIVE if pattern.search(outside)]
+    assert "<!--" not in markdown
+
+
+class Skeleton(HTMLParser):
+    """The tags of a page with the names of their attributes, and all links."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[Any, ...]] = []
+        self.links: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, *(name for name, _ in attrs)))
+        self.links += [value or "" for name, value in attrs if name in {"href", "src"}]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append(("/", tag))
+
+    def handle_comment(self, data: str) -> None:
+        self.tags.append(("comment", data))
+
+    def handle_decl(self, decl: str) -> None:
+        self.tags.append(("declaration", decl))
+
+    def handle_pi(self, data: str) -> None:
+        self.tags.append(("instruction", data))
+
+    def unknown_decl(self, data: str) -> None:
+        self.tags.append(("unknown", data))
+
+
+@few
+@given(texts, statuses)
+def test_html_keeps_its_tags(text: Text, status: Status) -> None:
+    check_html(text, status)
+
+
+def test_html_keeps_its_tags_with_every_fragment_everywhere() -> None:
+    check_html(all_hostile, Status.FAIL)
+
+
+def check_html(text: Text, status: Status) -> None:
+    page = Skeleton(render(view_of(status, text=text), "html"))
+    assert page.tags == Skeleton(render(view_of(status), "html")).tags
+    assert all(link.startswith(OURS) for link in page.links)
+
+
+@few
+@given(texts, statuses)
+def test_junit_stays_well_formed(text: Text, status: Status) -> None:
+    check_junit(text, status)
+
+
+def test_junit_stays_well_formed_with_every_fragment_everywhere() -> None:
+    check_junit(all_hostile, Status.FAIL)
+
+
+def check_junit(text: Text, status: Status) -> None:
+    found = ElementTree.fromstring(render(view_of(status, text=text), "junit").encode("utf-8"))
+    harmless = ElementTree.fromstring(render(view_of(status), "junit").encode("utf-8"))
+    assert [element.tag for element in found.iter()] == [element.tag for element in harmless.iter()]
+    assert [set(element.keys()) for element in found.iter()] == [set(element.keys()) for element in harmless.iter()]
+
+
+@few
+@given(texts, statuses)
+def test_json_holds_the_text_and_fits_its_schema(text: Text, status: Status) -> None:
+    check_json(text, status)
+
+
+def test_json_holds_every_fragment_everywhere() -> None:
+    check_json(all_hostile, Status.FAIL)
+
+
+def check_json(text: Text, status: Status) -> None:
+    body = render(view_of(status, text=text), "json")
+    assert body.isascii()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", body)
+    document = json.loads(body)
+    jsonschema.validate(document, shipped_schema())
+    if status is Status.FAIL:
+        expected = text.answer.encode("utf-8", "replace").decode("utf-8")
+        assert document["worst"][0]["answer"] == expected
+
+
+@few
+@given(texts, statuses, st.booleans(), st.sampled_from((40, 80, 120, 200)))
+def test_a_terminal_is_told_nothing_but_text_and_our_colours(
+    text: Text, status: Status, colour: bool, width: int
+) -> None:
+    shown = render_text(view_of(status, text=text), width=width, colour=colour)
+    if colour:
+        shown = re.sub("\x1b\\[[0-9;]*m", "", shown)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
+
+
+@pytest.mark.parametrize("format", ["text", "md", "json", "junit", "html"])
+def test_no_format_evaluates_text_as_a_template(make_view: Callable[..., ReportView], format: Format) -> None:
+    text = Text(question="{{ 40 + 2 }} {% for x in y %}", gate_reason="{{ report.title }}")
+    assert "{{ 40 + 2 }}" in render(make_view(text=text), format).replace("\\", "")
