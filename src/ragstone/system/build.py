@@ -127,6 +127,8 @@ def _python(
 def _command(command: str, settings: SystemSettings, around: Surroundings) -> System:
     try:
         argv = shlex.split(command, posix=os.name == "posix")
+        if os.name != "posix":  # without posix rules, quotes stay on
+            argv = [word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word for word in argv]
     except ValueError as error:
         raise ConfigError(
             f"the command can't be split into words: {error}.", where="system.entrypoint", mend="Balance its quotes."

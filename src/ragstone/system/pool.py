@@ -114,9 +114,9 @@ class Pool:
             try:
                 attempt = await peer.ask(sample)
                 reusable = attempt.reusable and not self._closed
+                self._count(attempt)
             finally:
                 await self._put_back(peer, reusable=reusable)
-            self._count(attempt)
             if attempt.response is not None:
                 return attempt.response
 
@@ -145,10 +145,11 @@ class Pool:
         try:
             peer = await self._started()
             self._start_failures = 0
-        except SystemUnderTestError as error:
+        except Exception as error:  # whatever it is, those who wait must not wait for ever
             self._start_failures += 1
             if self._start_failures >= MAX_START_FAILURES and not self._busy and not self._idle:
-                self._given_up = f"it could not be started again ({self._start_failures} attempts). {error.message}"
+                why = error.message if isinstance(error, SystemUnderTestError) else repr(error)
+                self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
         async with self._changed:
             task = asyncio.current_task()
             if task is not None:
