@@ -41,9 +41,13 @@ class GoldenSettings(_Table):
 class HttpSettings(_Table):
     """[system.http]: how an HTTP entrypoint is asked and read."""
 
-    question_field: str = "question"
-    answer_field: str | None = None
-    contexts_field: str | None = None
+    question_field: str = Field(default="question", description="field of the request that holds the question")
+    answer_field: str | None = Field(
+        default=None, description="dotted path to the answer in the reply; None: the usual names"
+    )
+    contexts_field: str | None = Field(
+        default=None, description="dotted path to the contexts in the reply; None: the usual names"
+    )
     headers: dict[str, str] = Field(
         default_factory=dict,
         description="header to value; ${NAME} is taken from the environment if in system.env",
@@ -54,12 +58,14 @@ class HttpSettings(_Table):
 class SystemSettings(_Table):
     """[system]"""
 
-    entrypoint: str | None = None
+    entrypoint: str | None = Field(default=None, description="how the system under test is reached")
     python: str | None = Field(default=None, description="interpreter that a python entrypoint runs in")
-    working_directory: str | None = None
-    timeout_s: float = Field(default=60.0, gt=0)
-    startup_timeout_s: float = Field(default=120.0, gt=0)
-    concurrency: int = Field(default=4, ge=1, le=256)
+    working_directory: str | None = Field(
+        default=None, description="where the system runs; None: beside the config file"
+    )
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one question")
+    startup_timeout_s: float = Field(default=120.0, gt=0, description="seconds until a worker must be ready")
+    concurrency: int = Field(default=4, ge=1, le=256, description="questions asked at once")
     retries: int = Field(default=0, ge=0, le=10, description="how often a failed question is asked again")
     memory_limit_mb: int | None = Field(default=None, ge=16, description="of each worker of a python entrypoint")
     env: tuple[str, ...] = Field(default=(), description="names of variables passed to the system under test")
@@ -82,21 +88,29 @@ class Price(_Table):
 class JudgeSettings(_Table):
     """[judge]. `name` is ``offline``, ``openai:MODEL``, ``anthropic:MODEL`` or ``openai-compatible:MODEL``."""
 
-    name: str = "offline"
-    base_url: str | None = None
+    name: str = Field(
+        default="offline", description="offline, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL"
+    )
+    base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server, or of a gateway")
     api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
     embeddings: str | None = Field(default=None, description="embedding model; None: the provider's default")
     concurrency: int = Field(default=64, ge=1, le=1024, description="calls in flight at most")
-    timeout_s: float = Field(default=120.0, gt=0)
-    max_attempts: int = Field(default=5, ge=1, le=20)
+    timeout_s: float = Field(default=120.0, gt=0, description="seconds for one call")
+    max_attempts: int = Field(default=5, ge=1, le=20, description="how often a call is tried")
     breaker_failures: int = Field(default=20, ge=1, description="consecutive failures that stop the run")
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
+    requests_per_minute: int | None = Field(
+        default=None, ge=1, description="limit of the account; None: what the provider says"
+    )
+    tokens_per_minute: int | None = Field(
+        default=None, ge=1, description="limit of the account; None: what the provider says"
+    )
     context_window: int | None = Field(default=None, ge=1024, description="tokens; None: known or 128,000")
-    parameters: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    max_cost_usd: float | None = Field(default=None, gt=0)
+    parameters: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="passed on to the model, such as temperature"
+    )
+    max_cost_usd: float | None = Field(default=None, gt=0, description="stop, and save, before judging costs more")
     prices: dict[str, Price] = Field(default_factory=dict, description="model to price, over the shipped ones")
-    ca_bundle: str | None = None
+    ca_bundle: str | None = Field(default=None, description="certificates to trust, besides the usual ones")
     refresh: bool = Field(default=False, description="ignore cached judgements")
     batch: bool = Field(default=False, description="use the provider's batch API")
 
@@ -104,12 +118,12 @@ class JudgeSettings(_Table):
 class RunSettings(_Table):
     """[run]"""
 
-    out: str = "ragstone-run"
-    metrics: tuple[str, ...] | None = None
+    out: str = Field(default="ragstone-run", description="run directory to write")
+    metrics: tuple[str, ...] | None = Field(default=None, description="names; None: the four headline metrics")
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
-    resume: bool = False
-    stop_early: bool = False
-    seed: int = Field(default=0, ge=0)
+    resume: bool = Field(default=False, description="go on with the unfinished run in the directory")
+    stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
+    seed: int = Field(default=0, ge=0, description="of everything random")
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -122,7 +136,9 @@ class GateSettings(_Table):
 
     thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it is there")
     baseline: str | None = Field(default=None, description="run directory to compare with")
-    fail_on: Literal["fail", "inconclusive", "never"] | None = None
+    fail_on: Literal["fail", "inconclusive", "never"] | None = Field(
+        default=None, description="what makes the exit code non-zero; None: as the policy says"
+    )
     without_key: Literal["skip", "offline"] = Field(
         default="skip",
         description="what a pull request without secrets (from a fork) gets, where the judge needs a key: skip what "

@@ -116,3 +116,11 @@ def test_every_option_names_a_setting_that_exists_once() -> None:
     assert set(keys) <= fields
     assert len(set(keys)) == len(keys)
     assert len({option.env for option in OPTIONS}) == len(OPTIONS)
+
+
+def test_the_page_of_the_docs_is_what_the_settings_say() -> None:
+    from scripts.configuration_page import page
+
+    written = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == page(), "run: python scripts/configuration_page.py > docs/configuration.md"
+    assert "None |" not in written  # every setting is described

@@ -1,0 +1,64 @@
+"""Write docs/configuration.md from the settings themselves: python scripts/configuration_page.py > docs/configuration.md"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from ragstone.commands.options import FLAGS
+from ragstone.config import OPTIONS, Settings
+
+HEAD = """\
+# Configuration
+
+Settings come from four places; a later one goes before an earlier one: the defaults, `ragstone.toml` (or
+`[tool.ragstone]` of `pyproject.toml`), environment variables, and flags. On GitHub, inputs take the place of flags; see
+[the action](github-action.md).
+
+Relative paths in the file start from the file's folder; those in flags and variables start from the current directory.
+An unknown key is an error. What is good enough stands in a file of its own: [thresholds](thresholds.md).
+"""
+INTRO = {
+    "golden": "Where the golden set is: see [golden sets](golden-sets.md).",
+    "system": "How the system under test is reached: see [entrypoints](entrypoints.md).",
+    "judge": "Who judges, and what it may cost: see [judges](judges.md) and [LLM judges](llm-judges.md).",
+    "run": "What is evaluated, and where the run is written.",
+    "gate": "What the run is compared with, and what follows: see [thresholds](thresholds.md).",
+}
+
+
+def rows(table: str, model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    options = {option.key: option for option in OPTIONS}
+    flags = {key: f"`--{flag.replace('_', '-')}`" for flag, key in FLAGS.items()}
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from rows(table, inner, f"{prefix}{name}.")
+            continue
+        key = f"{table}.{prefix}{name}"
+        option = options.get(key)
+        default = field.get_default(call_default_factory=True)
+        shown = (
+            "" if default in (None, (), {}) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        )
+        variable = f"`{option.env}`" if option else ""
+        where = f"`{prefix}{name}`" if option is None or option.in_file else f"({name})"
+        yield f"| {where} | {shown} | {variable} | {flags.get(key, '')} | {field.description} |"
+
+
+def page() -> str:
+    parts = [HEAD]
+    for table, intro in INTRO.items():
+        model = Settings.model_fields[table].annotation
+        assert isinstance(model, type)
+        parts.append(
+            f"\n## [{table}]\n\n{intro}\n\n| key | default | variable | flag | meaning |\n|---|---|---|---|---|\n"
+        )
+        parts.append("\n".join(rows(table, model)) + "\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
