@@ -1,0 +1,80 @@
+"""docs/entrypoints.md: its programs are run, its settings loaded, its lists compared with the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.config import SystemSettings, load_settings
+from ragstone.golden.sample import Sample
+from ragstone.system import command_line, environment, http_service, pool, worker
+from ragstone.system.build import split_scheme
+
+PAGE = (Path(__file__).parents[2] / "docs" / "entrypoints.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("source", blocks("python"))
+def test_every_program_on_the_page_answers(room: Any, source: str) -> None:
+    kind, what = re.findall(r"# (entrypoint|command): (\S+)", source)[0]
+    if kind == "command":
+        (room.folder / what).write_text(source, encoding="utf-8")
+        (response,) = room.ask(f"command:{sys.executable} {what}", "q")
+    else:
+        (room.folder / "app.py").write_text(source, encoding="utf-8")
+        (response,) = room.ask(what, "q")
+    assert response.failure is None
+    assert response.contexts
+
+
+@pytest.mark.parametrize("source", blocks("toml"))
+def test_every_configuration_on_the_page_loads(tmp_path: Path, source: str) -> None:
+    (tmp_path / "ragstone.toml").write_text(source, encoding="utf-8")
+    loaded = load_settings(directory=tmp_path, environ={}).system
+    split_scheme(loaded.entrypoint or "")
+    environment.check_names(loaded.env)
+
+
+def test_the_recorded_answers_on_the_page_are_read(room: Any) -> None:
+    (source,) = blocks("json")
+    (room.folder / "outputs.jsonl").write_text(source, encoding="utf-8")
+    found = room.ask_samples(
+        "file:outputs.jsonl",
+        Sample("refund-window", "?"),
+        Sample("x", "When is the chief executive's birthday?"),
+        Sample("broken", "?"),
+    )
+    assert [r.answer for r in found] == ["30 days.", "I don't know.", ""]
+    assert found[0].latency_s == json.loads(source.splitlines()[0])["latency_s"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [worker.ANSWER_NAMES, worker.CONTEXTS_NAMES, worker.TEXT_NAMES, worker.ID_NAMES, worker.SCORE_NAMES],
+)
+def test_the_names_that_are_read_are_listed_in_their_order(names: tuple[str, ...]) -> None:
+    listed = ",\\s+".join(f"`{name}`" for name in names)
+    assert re.search(listed, PAGE)
+
+
+def test_the_allow_list_is_listed() -> None:
+    assert [name for name in environment._POSIX.split() if f"`{name}`" not in PAGE] == []
+    assert environment._WINDOWS.split()[0] in PAGE
+
+
+def test_the_limits_on_the_page_are_those_of_the_code() -> None:
+    defaults = SystemSettings()
+    for key in ("timeout_s", "startup_timeout_s", "concurrency", "retries"):
+        assert f"| `{key}` | {getattr(defaults, key):g} |" in PAGE
+    assert (pool.MAX_START_FAILURES, pool.MAX_DEATHS_IN_A_ROW) == (3, 25)
+    assert (worker.MAX_CONTEXTS, worker.MAX_CHARACTERS) == (10_000, 10_000_000)
+    assert http_service.MAX_BODY_BYTES == command_line.MAX_LINE_BYTES == 10_000_000
+    assert (http_service.MAX_RETRY_AFTER_S, http_service._SHOWN_BODY) == (30.0, 1_000)
