@@ -1,9 +1,10 @@
-"""Write docs/configuration.md from the settings themselves: python scripts/configuration_page.py > docs/configuration.md"""
+"""Write docs/configuration.md from the settings: python scripts/configuration_page.py > docs/configuration.md"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import cast
 
 from pydantic import BaseModel
 
@@ -51,8 +52,7 @@ def rows(table: str, model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def page() -> str:
     parts = [HEAD]
     for table, intro in INTRO.items():
-        model = Settings.model_fields[table].annotation
-        assert isinstance(model, type)
+        model = cast(type[BaseModel], Settings.model_fields[table].annotation)
         parts.append(
             f"\n## [{table}]\n\n{intro}\n\n| key | default | variable | flag | meaning |\n|---|---|---|---|---|\n"
         )
