@@ -108,6 +108,14 @@ def test_a_run_held_against_itself_never_fails_a_drop(run: MakeRun, allowed: flo
     assert verdict.status is Status.PASS
 
 
+@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
+def test_a_run_in_which_no_sample_got_worse_never_fails_a_drop(run: MakeRun, decision: str) -> None:
+    baseline, current = run({"faithfulness": [0.5, 0.5]}), run({"faithfulness": [0.5, 1.0]})
+    check = only(decide_gate(current, baseline, drop(0.0, decision=decision)), CheckKind.DROP)
+    assert check.status is Status.PASS
+    assert check.reason.endswith("not one sample got worse.")
+
+
 def test_a_small_loss_within_the_allowed_drop_is_no_failure(run: MakeRun) -> None:
     baseline = run({"faithfulness": HIGH})
     current = run({"faithfulness": [value - 0.01 for value in HIGH]})

@@ -175,7 +175,9 @@ def test_every_key_that_the_example_has_commented_out_is_valid_too(tmp_path: Pat
     assert opened != lines
     path = tmp_path / "thresholds.toml"
     path.write_text("\n".join(opened), encoding="utf-8")
-    load_policy(path)
+    policy = load_policy(path, calibration=False)
+    assert policy.labels.file == "calibration.json"
+    assert policy.slices["billing"].metrics["faithfulness"].min == 0.9
 
 
 def documented_keys() -> list[str]:

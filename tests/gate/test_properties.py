@@ -57,7 +57,7 @@ def seen(verdict: GateVerdict) -> dict[str, tuple[Status, float | None]]:
     return {check.name: (check.status, check.estimate) for check in verdict.checks}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(tables, tables, policies, st.randoms(use_true_random=False), st.booleans())
 def test_the_order_of_samples_never_matters(
     now: list[tuple[Any, Any]], then: list[tuple[Any, Any]], policy: Policy, random: Any, groups: bool
@@ -70,7 +70,7 @@ def test_the_order_of_samples_never_matters(
     assert one == other
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(tables, policies)
 def test_a_run_held_against_itself_never_fails_a_drop(table: list[tuple[Any, Any]], policy: Policy) -> None:
     one = run_of(table)
@@ -78,7 +78,7 @@ def test_a_run_held_against_itself_never_fails_a_drop(table: list[tuple[Any, Any
     assert all(check.status is Status.PASS for check in verdict.checks if check.kind is CheckKind.DROP)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(tables, tables, policies, st.data())
 def test_better_scores_never_turn_a_pass_into_a_failure(
     now: list[tuple[Any, Any]], then: list[tuple[Any, Any]], policy: Policy, data: st.DataObject
@@ -93,7 +93,7 @@ def test_better_scores_never_turn_a_pass_into_a_failure(
         assert after.status is not Status.FAIL
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tables, st.none() | tables, policies)
 def test_every_verdict_follows_from_its_checks_and_holds_no_nan(
     now: list[tuple[Any, Any]], then: list[tuple[Any, Any]] | None, policy: Policy

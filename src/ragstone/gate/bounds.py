@@ -136,7 +136,10 @@ def group_labels(run: RunScores, units: Mapping[str, int]) -> NDArray[np.int64] 
 
 
 def _check(one: Question, decision: Decision, policy: Policy) -> Check:
-    status = _status(decision, one.bound, policy.gate.decision)
+    # Where no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an
+    # unchanged judge differ by exactly zero, and better ones must not do worse than unchanged ones.
+    unharmed = one.kind is CheckKind.DROP and bool(np.all(one.values >= 0.0))
+    status = Status.PASS if unharmed else _status(decision, one.bound, policy.gate.decision)
     found = decision.interval
     detectable = None
     if one.kind is CheckKind.DROP and decision.detectable is not None:
@@ -205,6 +208,8 @@ def _drop_reason(one: Question, decision: Decision, status: Status) -> str:
         fell = figure(-decision.estimate, -one.bound)
         return f"fell by {fell} against the baseline on {n} {span}; {allowed}"
     start = f"changed by {moved} against the baseline on {n} {span}"
+    if bool(np.all(one.values >= 0.0)):
+        return f"{start}: not one sample got worse"
     if decision.above and status is Status.PASS:
         return f"{start}: {too_much} is ruled out"
     if status is Status.PASS:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
 from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import Question, decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
@@ -51,6 +52,7 @@ def decide_gate(
         *_baseline_checks(pairing, resolved.rules, policy, required=baseline_required),
         *unknown_tag_checks(resolved.unknown_tags),
         *coverage_checks(current, resolved.rules, policy),
+        *agreement_checks(current, resolved.rules, policy),
         *must_pass_checks(current, resolved.rules, policy),
         *_decided(asked, current, policy, seed, _revision(resolved.rules, baseline, policy, looked_in_order)),
     ]
@@ -95,14 +97,20 @@ def _decided(
     for action in (Action.BLOCK, Action.WARN):
         family = [one for one in asked if one.action is action]
         with_latency = has_latency and policy.system.action is action
-        # Latency has no joint distribution with the scores, so it takes its share of alpha by Bonferroni.
-        alpha = policy.alpha / (len(family) + with_latency) if with_latency else 0.0
+        corrected = [one for one in family if is_corrected(one, current, policy)]
+        family = [one for one in family if not is_corrected(one, current, policy)]
+        # These have no joint distribution with the scores, so they take their share of alpha by Bonferroni.
+        apart = len(corrected) + with_latency
+        alpha = policy.alpha / (len(family) + apart) if apart else 0.0
+        for one in corrected:
+            if policy.calibration is not None:
+                yield corrected_floor(one, current, policy.calibration, policy, alpha=alpha)
         if family:
             yield from decide_questions(
                 family,
                 current,
                 policy,
-                alpha=policy.alpha - alpha,
+                alpha=policy.alpha - alpha * apart,
                 seed=seed,
                 revise=revise if action is Action.BLOCK else None,
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import line_of as _line_of
 from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
 from ragstone.gate.policy_table import (
@@ -32,11 +33,15 @@ POLICY_FILE = "thresholds.toml"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy in force. `file` and `lines` are empty where it was not read from a file."""
+    """A policy in force. `file` and `lines` are empty where it was not read from a file.
+
+    `calibration` is what people's labels say of the judge, where the policy names such a file.
+    """
 
     table: PolicyTable
     file: str | None = None
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     @property
     def gate(self) -> GateRules:
@@ -141,8 +146,8 @@ def default_policy() -> Policy:
     return Policy(PolicyTable())
 
 
-def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = ()) -> Policy:
-    """The policy in `path`.
+def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = (), calibration: bool = True) -> Policy:
+    """The policy in `path`, with the calibration that it names (unless `calibration` is False).
 
     A metric must be Ragstone's or stand in `known_metrics`; None puts that check off until the scores are known
     (`decide_gate` makes it). Raises ConfigError with file, line, key, what was found and what is expected.
@@ -151,7 +156,7 @@ def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = ())
     policy = Policy(table, file=str(path), lines=lines)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
-    return policy
+    return _with_calibration(policy, Path(path).parent) if calibration else policy
 
 
 def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
@@ -159,7 +164,21 @@ def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
 
     Metric names are checked by `decide_gate`, when the scores are known. Raises ConfigError.
     """
-    return Policy(read_policy_mapping(mapping))
+    return _with_calibration(Policy(read_policy_mapping(mapping)), Path())
+
+
+def _with_calibration(policy: Policy, folder: Path) -> Policy:
+    labels = policy.labels
+    if labels.file is not None:
+        found = read_calibration(folder / labels.file, where=policy.where("labels", "file"))
+        return replace(policy, calibration=found)
+    if labels.min_agreement is not None or labels.estimate == "corrected":
+        raise ConfigError(
+            "[labels] needs to know what people said.",
+            where=policy.where("labels"),
+            mend='Run `ragstone calibrate LABELS --out calibration.json`, and name it: file = "calibration.json".',
+        )
+    return policy
 
 
 def policy_hash(policy: Policy) -> str:

@@ -104,6 +104,11 @@ class MustPass(_Table):
 class LabelRules(_Table):
     """[labels]: what human labels, gathered by `ragstone calibrate`, do to the gate."""
 
+    file: Name | None = Field(
+        default=None,
+        description="The calibration that `ragstone calibrate --out` wrote, relative to this file. "
+        "The two keys below need it.",
+    )
     min_agreement: Share | None = Field(
         default=None,
         description="Smallest agreement of judge and people (Krippendorff's alpha) at which a metric may decide; "

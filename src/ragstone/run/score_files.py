@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 MAX_LINE_CHARS = 1_000_000
-_FIELDS = ("id", "metric", "value", "group")
 _REQUIRED = ("id", "metric", "value")
 
 
@@ -23,17 +23,33 @@ def read_score_file(path: str | Path) -> RunScores:
     The first character tells which. Values are in [0, 1]; an empty or null value is a score that is not applicable.
     Raises ConfigError with the line of the first thing that is wrong.
     """
-    path = Path(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            scores = _collect(_rows(stream, str(path)), str(path))
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
-    except UnicodeDecodeError:
-        raise ConfigError("not a text file in UTF-8.", where=str(path), mend=_EXPECTED) from None
+    scores = _collect(read_rows(Path(path), required=_REQUIRED, expected=_EXPECTED), str(path))
     if not scores.samples:
         raise ConfigError("holds no score.", where=str(path), mend=_EXPECTED)
     return scores
+
+
+def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The rows of a JSON Lines, CSV or TSV file, each with its place (``scores.csv:12``).
+
+    Every row has the fields `required`; cells of a table are strings. `expected` tells the user what a row looks like.
+    Raises ConfigError.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            yield from _rows(stream, str(path), _Shape(tuple(required), expected))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    except UnicodeDecodeError:
+        raise ConfigError("not a text file in UTF-8.", where=str(path), mend=expected) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What every row has, and how to say so."""
+
+    required: tuple[str, ...]
+    expected: str
 
 
 def scores_from_mapping(scores: Mapping[str, Mapping[str, float]], *, label: str = "scores") -> RunScores:
@@ -100,11 +116,6 @@ class _Collected:
 def _collect(rows: Iterator[tuple[str, Mapping[str, object]]], label: str) -> RunScores:
     collected = _Collected(label)
     for where, row in rows:
-        for name in _REQUIRED:
-            if name not in row:
-                unknown = [key for key in row if key not in _FIELDS]
-                hint = suggestion(unknown[0], _REQUIRED) if unknown else _EXPECTED
-                raise ConfigError(f"'{name}' is missing.", where=where, mend=hint)
         group = row.get("group")
         collected.add(
             _text(row["id"], "id", where),
@@ -116,7 +127,7 @@ def _collect(rows: Iterator[tuple[str, Mapping[str, object]]], label: str) -> Ru
     return collected.scores()
 
 
-def _rows(stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _rows(stream: IO[str], label: str, shape: _Shape) -> Iterator[tuple[str, Mapping[str, object]]]:
     number, first = 0, ""
     while not first.strip():
         number += 1
@@ -124,24 +135,26 @@ def _rows(stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, objec
         if not first:
             return
     if first.lstrip().startswith(("{", "[")):
-        yield from _json_rows(first, number, stream, label)
+        yield from _json_rows(first, number, stream, label, shape)
     else:
-        yield from _table_rows(first, number, stream, label)
+        yield from _table_rows(first, number, stream, label, shape)
 
 
-def _json_rows(first: str, number: int, stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _json_rows(
+    first: str, number: int, stream: IO[str], label: str, shape: _Shape
+) -> Iterator[tuple[str, Mapping[str, object]]]:
     line = first
     while line:
         where = f"{label}:{number}"
         if len(line) >= MAX_LINE_CHARS:
-            raise ConfigError("a line too long for a score.", where=where, mend=_EXPECTED)
+            raise ConfigError("a line too long for a score.", where=where, mend=shape.expected)
         if line.strip():
-            yield where, _json_row(line, where)
+            yield where, _json_row(line, where, shape)
         number += 1
         line = stream.readline(MAX_LINE_CHARS)
 
 
-def _json_row(line: str, where: str) -> Mapping[str, object]:
+def _json_row(line: str, where: str, shape: _Shape) -> Mapping[str, object]:
     def refuse(name: str) -> NoReturn:
         raise ConfigError(f"a score is a number in [0, 1], found {name}.", where=where, mend=_NO_VALUE)
 
@@ -149,21 +162,26 @@ def _json_row(line: str, where: str) -> Mapping[str, object]:
         row = json.loads(line, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         message = error.msg if isinstance(error, json.JSONDecodeError) else "not valid"
-        raise ConfigError(f"not a JSON object: {message}.", where=where, mend=_EXPECTED) from None
+        raise ConfigError(f"not a JSON object: {message}.", where=where, mend=shape.expected) from None
     if not isinstance(row, dict):
-        raise ConfigError(f"a line is a JSON object, found {type(row).__name__}.", where=where, mend=_EXPECTED)
+        raise ConfigError(f"a line is a JSON object, found {type(row).__name__}.", where=where, mend=shape.expected)
+    for name in shape.required:
+        if name not in row:
+            raise ConfigError(f"'{name}' is missing.", where=where, mend=shape.expected)
     return row
 
 
-def _table_rows(first: str, number: int, stream: IO[str], label: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _table_rows(
+    first: str, number: int, stream: IO[str], label: str, shape: _Shape
+) -> Iterator[tuple[str, Mapping[str, object]]]:
     delimiter = max("\t;,", key=first.count)
     header = [name.strip().lower() for name in next(csv.reader([first], delimiter=delimiter))]
-    for name in _REQUIRED:
+    for name in shape.required:
         if name not in header:
             raise ConfigError(
                 f"the header has no column '{name}', found: {', '.join(header)[:200]}.",
                 where=f"{label}:{number}",
-                mend=_EXPECTED,
+                mend=shape.expected,
             )
     reader = csv.reader(stream, delimiter=delimiter)
     while True:

@@ -49,15 +49,18 @@ def read_side(path: Path) -> Side:
     return Side(read_score_file(path))
 
 
-def read_compare_policy(thresholds: Path | None) -> Policy:
+def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
     """The policy in `thresholds`, else in thresholds.toml beside us, else the defaults.
 
-    Metric names are checked against the scores, which may be another evaluator's.
+    Metric names are checked against the scores, which may be another evaluator's. `calibration` False leaves the file
+    unread that [labels] names.
     """
     if thresholds is not None:
-        return load_policy(thresholds, known_metrics=None)
+        return load_policy(thresholds, known_metrics=None, calibration=calibration)
     beside = Path(POLICY_FILE)
-    return load_policy(beside, known_metrics=None) if beside.is_file() else default_policy()
+    if not beside.is_file():
+        return default_policy()
+    return load_policy(beside, known_metrics=None, calibration=calibration)
 
 
 def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0) -> Compared:

@@ -1,0 +1,67 @@
+"""`ragstone calibrate`: how far the judge agrees with people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="calibrate")
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path),
+    default=Path("ragstone-run"),
+    show_default=True,
+    help="The run whose answers were labelled, or a score file.",
+)
+@click.option("--metric", metavar="NAME", help="What the labels are of, where their lines do not say.")
+@click.option(
+    "--scale",
+    type=(float, float),
+    default=(0.0, 1.0),
+    show_default=True,
+    metavar="WORST BEST",
+    help="Of numeric labels.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibration for the gate.")
+@click.option(
+    "--thresholds", type=click.Path(path_type=Path), metavar="FILE", help="Policy  [default: thresholds.toml]"
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    labels: Path,
+    run: Path,
+    metric: str | None,
+    scale: tuple[float, float],
+    out: Path | None,
+    thresholds: Path | None,
+    seed: int,
+    form: str,
+) -> int:
+    """Hold the judge of a run against human LABELS.
+
+    LABELS is JSON Lines, or CSV with a header, of id, label, metric and, where there were several people, annotator.
+    A label is a number from 0 to 1 (or on --scale), or pass or fail. Label samples drawn at random.
+
+    Says how far judge and people agree, where the judge errs, and which mean people would have given to all samples.
+
+    \b
+    Example:
+      ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
+    """
+    from ragstone.usecases.calibrate import calibrate_run, calibration_lines
+    from ragstone.usecases.compare import read_compare_policy
+
+    found = calibrate_run(labels, run, metric=metric, scale=scale, out=out, seed=seed)
+    if form == "json":
+        click.echo(found.calibration.model_dump_json(indent=2))
+    else:
+        from ragstone.report.escape import terminal
+
+        policy = read_compare_policy(thresholds, calibration=False)
+        for line in calibration_lines(found, policy):
+            click.echo(terminal(line))
+    return 0

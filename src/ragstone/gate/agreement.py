@@ -1,0 +1,152 @@
+"""What human labels do to the gate: required agreement, and floors held by the mean that people would have given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ragstone.gate.bounds import Question, group_labels
+from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
+from ragstone.gate.comparability import is_judged
+from ragstone.gate.figures import counted, figure, share
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.run.scores import RunScores
+from ragstone.stats.intervals import mean_interval
+
+
+def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
+    """One check for each judged metric: do judge and people agree as far as the policy requires?
+
+    A metric without labels is a warning; a calibration of another judge or formula is an error.
+    """
+    calibration = policy.calibration
+    needed = policy.labels.min_agreement is not None or policy.labels.estimate == "corrected"
+    if calibration is None or not needed:
+        return
+    judged = {rule.metric: rule.action for rule in rules if rule.slice is None and is_judged(rule.metric)}
+    for metric, action in judged.items():
+        if metric not in run.metrics:
+            continue
+        if metric not in calibration.metrics:
+            if policy.labels.min_agreement is not None:
+                why = "no human labels say how far to trust it"
+                yield _check(metric, Status.INCONCLUSIVE, Action.WARN, policy, why)
+        elif not same_judge(calibration, run):
+            label = calibration.judge.label() if calibration.judge else "another evaluator"
+            yield _check(metric, Status.ERROR, action, policy, f"the human labels were compared with {label}")
+        elif not calibrated_version(calibration, metric, run):
+            why = "its formula changed since people's labels were compared"
+            yield _check(metric, Status.ERROR, action, policy, why)
+        elif policy.labels.min_agreement is not None:
+            yield _agreement(metric, calibration.metrics[metric], policy.labels.min_agreement, action)
+
+
+def _check(metric: str, status: Status, action: Action, policy: Policy, why: str) -> Check:
+    return Check(
+        name=f"{metric}.agreement",
+        kind=CheckKind.AGREEMENT,
+        status=status,
+        action=action,
+        reason=f"{metric}: {why}; run `ragstone calibrate` with labels of this judge's run.",
+        metric=metric,
+        threshold=policy.labels.min_agreement,
+    )
+
+
+def _agreement(metric: str, found: MetricCalibration, required: float, action: Action) -> Check:
+    alpha = found.agreement
+    n = counted(len(found.pairs), "labelled sample")
+    if alpha.estimate is None or alpha.low is None or alpha.high is None:
+        return Check(
+            name=f"{metric}.agreement",
+            kind=CheckKind.AGREEMENT,
+            status=Status.INCONCLUSIVE,
+            action=action,
+            reason=f"{metric}: agreement can't be told from {n} that all have the same score and label.",
+            metric=metric,
+            threshold=required,
+            n=len(found.pairs),
+        )
+    enough = alpha.estimate >= required
+    span = f"{share(alpha.confidence)} interval {figure(alpha.low)} to {figure(alpha.high)}"
+    return Check(
+        name=f"{metric}.agreement",
+        kind=CheckKind.AGREEMENT,
+        status=Status.PASS if enough else Status.ERROR,
+        action=action,
+        reason=f"{metric}: judge and people agree to {figure(alpha.estimate, required)} on {n} ({span}), "
+        f"{'at least' if enough else 'less than'} the {figure(required)} required.",
+        metric=metric,
+        estimate=alpha.estimate,
+        interval=Interval(alpha.low, alpha.high, alpha.confidence, alpha.method),
+        threshold=required,
+        current=alpha.estimate,
+        n=len(found.pairs),
+    )
+
+
+def is_corrected(question: Question, run: RunScores, policy: Policy) -> bool:
+    """Whether this floor is held by the mean that people would have given."""
+    calibration = policy.calibration
+    return (
+        policy.labels.estimate == "corrected"
+        and calibration is not None
+        and question.kind is CheckKind.FLOOR
+        and question.rule.slice is None
+        and same_judge(calibration, run)
+        and calibrated_version(calibration, question.rule.metric, run)
+    )
+
+
+def corrected_floor(
+    question: Question, run: RunScores, calibration: Calibration, policy: Policy, *, alpha: float
+) -> Check:
+    """The floor held by the judge's mean plus what people said above or below the judge on labelled samples.
+
+    `alpha` is the chance of a false fail. The judge's error on the labelled samples is taken to be its error on this
+    run (prediction-powered inference with full weight: Angelopoulos et al. 2023, "Prediction-powered inference",
+    section 2.1); the two intervals are joined as Zou and Donner 2008 (MOVER) do.
+    """
+    labelled = calibration.metrics[question.rule.metric]
+    groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(question.samples)})
+    judged = mean_interval(question.values, confidence=1.0 - 2.0 * alpha, groups=groups)
+    wrong = mean_interval(labelled.residuals(), confidence=1.0 - 2.0 * alpha, bounds=(-1.0, 1.0))
+    raw = judged.estimate + wrong.estimate
+    estimate = min(1.0, max(0.0, raw))
+    low = max(0.0, raw - math.hypot(judged.estimate - judged.low, wrong.estimate - wrong.low))
+    high = min(1.0, raw + math.hypot(judged.high - judged.estimate, wrong.high - wrong.estimate))
+    low, high = min(low, estimate), max(high, estimate)
+    status = _against(low, estimate, high, question.bound, policy.gate.decision)
+    words = {
+        Status.PASS: f"the floor of {figure(question.bound)} holds",
+        Status.FAIL: f"below the floor of {figure(question.bound)}"
+        if estimate < question.bound
+        else f"not shown to reach the floor of {figure(question.bound)}",
+        Status.INCONCLUSIVE: f"the floor of {figure(question.bound)} is neither shown to hold nor to be missed",
+    }[status]
+    span = f"{share(1.0 - 2.0 * alpha)} interval {figure(low)} to {figure(high)}"
+    return Check(
+        name=question.name,
+        kind=question.kind,
+        status=status,
+        action=question.action,
+        reason=f"{question.rule.title} as people would score it is {figure(estimate, question.bound)} ({span}; the "
+        f"judge says {figure(question.current)} on {counted(judged.n, 'sample')}, corrected by "
+        f"{counted(wrong.n, 'label')}): {words}.",
+        metric=question.rule.metric,
+        estimate=estimate,
+        interval=Interval(low, high, 1.0 - 2.0 * alpha, "prediction-powered, Gaffke's bound"),
+        threshold=question.bound,
+        current=question.current,
+        n=judged.n,
+    )
+
+
+def _against(low: float, estimate: float, high: float, bound: float, decision: str) -> Status:
+    if decision == "point":
+        return Status.FAIL if estimate < bound - 1e-9 else Status.PASS
+    if low >= bound:
+        return Status.PASS
+    return Status.FAIL if high < bound or decision == "assured" else Status.INCONCLUSIVE

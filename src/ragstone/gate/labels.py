@@ -1,0 +1,98 @@
+"""Human labels: JSONL or CSV of `id, label[, metric][, annotator]`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.errors import ConfigError
+from ragstone.run.score_files import read_rows
+
+_EXPECTED = (
+    'Expected are lines such as {"id": "q1", "metric": "faithfulness", "label": "pass"}, or CSV with that header.'
+)
+_WORDS = {
+    **dict.fromkeys(("pass", "true", "yes", "good", "correct"), 1.0),
+    **dict.fromkeys(("fail", "false", "no", "bad", "wrong"), 0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What people said: metric → sample id → annotator → label in [0, 1]."""
+
+    by_metric: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+    def mean(self, metric: str) -> dict[str, float]:
+        """The mean over annotators, by sample id."""
+        return {i: sum(each.values()) / len(each) for i, each in self.by_metric[metric].items()}
+
+    def annotators(self, metric: str) -> tuple[str, ...]:
+        """The names of all who labelled `metric`, sorted."""
+        return tuple(sorted({name for each in self.by_metric[metric].values() for name in each}))
+
+
+def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[float, float] = (0.0, 1.0)) -> Labels:
+    """The labels in `path`.
+
+    A label is a number within `scale` (mapped to [0, 1]), true or false, or one of pass/fail, yes/no, good/bad,
+    correct/wrong. `metric` is for lines that name none. Raises ConfigError with the line of what is wrong.
+    """
+    low, high = scale
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ConfigError(f"a scale goes from its worst to its best value, got {low:g} to {high:g}.")
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for where, row in read_rows(Path(path), required=("id", "label"), expected=_EXPECTED):
+        label = _label(row["label"], low, high, where)
+        if label is None:
+            continue
+        name = _name(row, "metric", metric, where)
+        sample_id = _name(row, "id", None, where)
+        annotator = _name(row, "annotator", "", where)
+        each = found.setdefault(name, {}).setdefault(sample_id, {})
+        if annotator in each:
+            who = f" by {annotator}" if annotator else ""
+            raise ConfigError(
+                f"a second label of '{sample_id}' for '{name}'{who}.",
+                where=where,
+                mend="Name who labelled in a field 'annotator', where there were several.",
+            )
+        each[annotator] = label
+    if not found:
+        raise ConfigError("holds no label.", where=str(path), mend=_EXPECTED)
+    return Labels(found)
+
+
+def _name(row: Mapping[str, object], field: str, default: str | None, where: str) -> str:
+    value = row.get(field)
+    if value is None or value == "":
+        if default is None:
+            mend = "Name the metric in each line, or give --metric." if field == "metric" else _EXPECTED
+            raise ConfigError(f"'{field}' is missing.", where=where, mend=mend)
+        return default
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ConfigError(f"'{field}' must be a string, found {str(value)[:80]!r}.", where=where)
+    return str(value)
+
+
+def _label(value: object, low: float, high: float, where: str) -> float | None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and value.strip().lower() in _WORDS:
+        return _WORDS[value.strip().lower()]
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isfinite(number) and low <= number <= high:
+        return (number - low) / (high - low)
+    mend = "Another scale is given as --scale WORST BEST, for example --scale 1 5."
+    raise ConfigError(
+        f"a label is a number from {low:g} to {high:g}, or pass or fail, found {str(value)[:80]!r}.",
+        where=where,
+        mend=mend,
+    )

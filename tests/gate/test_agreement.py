@@ -1,0 +1,132 @@
+"""What human labels do to the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.gate.calibration import calibrate, read_calibration, write_calibration
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.labels import read_labels
+from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
+from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
+from ragstone.run.manifest import Manifest
+from ragstone.run.scores import RunScores
+
+MakeRun = Callable[..., RunScores]
+
+SCORES = [1.0, 0.0, 0.75, 0.25] * 50
+
+
+def labelled(path: Path, labels: dict[str, object]) -> Path:
+    path.write_text("id,metric,label\n" + "".join(f"{i},faithfulness,{label}\n" for i, label in labels.items()))
+    return path
+
+
+@pytest.fixture
+def policy(tmp_path: Path, run: MakeRun) -> Callable[..., Policy]:
+    def make(labels: dict[str, object], scores: RunScores | None = None, **rules: Any) -> Policy:
+        one = scores if scores is not None else run({"faithfulness": SCORES})
+        found = calibrate(one, read_labels(labelled(tmp_path / "labels.csv", labels)))
+        write_calibration(tmp_path / "calibration.json", found)
+        return policy_from_mapping(
+            {
+                "metrics": {"faithfulness": {"min": 0.3}},
+                "labels": {"file": str(tmp_path / "calibration.json"), **rules},
+            }
+        )
+
+    return make
+
+
+def of_kind(verdict: GateVerdict, kind: CheckKind) -> Check:
+    return next(check for check in verdict.checks if check.kind is kind)
+
+
+def agreeing(n: int = 40) -> dict[str, object]:
+    return {f"s{i}": "pass" if SCORES[i] >= 0.5 else "fail" for i in range(n)}
+
+
+def test_a_judge_that_people_agree_with_may_decide(run: MakeRun, policy: Callable[..., Policy]) -> None:
+    verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(agreeing(), min_agreement=0.6))
+    assert of_kind(verdict, CheckKind.AGREEMENT).status is Status.PASS
+    assert verdict.status is Status.PASS
+
+
+def test_a_judge_that_people_contradict_may_not(run: MakeRun, policy: Callable[..., Policy]) -> None:
+    upside_down: dict[str, object] = {i: "fail" if label == "pass" else "pass" for i, label in agreeing().items()}
+    verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(upside_down, min_agreement=0.6))
+    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
+    assert "less than the 0.60 required" in verdict.reason
+
+
+def test_labels_of_another_judges_run_do_not_count(
+    run: MakeRun, policy: Callable[..., Policy], manifest: Callable[..., Manifest]
+) -> None:
+    rules = policy(agreeing(), run({"faithfulness": SCORES}, manifest=manifest(model="old")), min_agreement=0.6)
+    verdict = decide_gate(run({"faithfulness": SCORES}, manifest=manifest()), None, rules)
+    assert verdict.exit_code == 5
+    assert "compared with openai old" in verdict.reason
+
+
+def test_labels_of_another_formula_do_not_count(run: MakeRun, policy: Callable[..., Policy]) -> None:
+    rules = policy(agreeing(), run({"faithfulness": SCORES}, versions={"faithfulness": "1"}), min_agreement=0.6)
+    verdict = decide_gate(run({"faithfulness": SCORES}, versions={"faithfulness": "2"}), None, rules)
+    assert "its formula changed" in verdict.reason
+
+
+def test_a_metric_without_labels_is_a_warning(run: MakeRun, policy: Callable[..., Policy], tmp_path: Path) -> None:
+    policy(agreeing())
+    rules = policy_from_mapping(
+        {
+            "metrics": {"faithfulness": {"min": 0.3}, "answer_relevancy": {"min": 0.3}},
+            "labels": {"file": str(tmp_path / "calibration.json"), "min_agreement": 0.5},
+        }
+    )
+    verdict = decide_gate(run({"faithfulness": SCORES, "answer_relevancy": SCORES}), None, rules)
+    assert verdict.status is Status.PASS
+    assert "1 warning" in verdict.reason
+
+
+def test_a_floor_may_be_held_by_what_people_would_have_said(run: MakeRun, policy: Callable[..., Policy]) -> None:
+    # The judge gives 0.5 on average, people find everything wrong: the corrected mean is 0.
+    wrong: dict[str, object] = {f"s{i}": "fail" for i in range(100)}
+    by_judge = decide_gate(run({"faithfulness": SCORES}), None, policy(wrong))
+    by_people = decide_gate(run({"faithfulness": SCORES}), None, policy(wrong, estimate="corrected"))
+    assert (by_judge.status, by_people.status) == (Status.PASS, Status.FAIL)
+    check = of_kind(by_people, CheckKind.FLOOR)
+    assert check.estimate == pytest.approx(0.0)
+    assert check.current == pytest.approx(0.5)
+    assert "as people would score it" in check.reason
+
+
+def test_few_labels_make_the_corrected_floor_inconclusive(run: MakeRun, policy: Callable[..., Policy]) -> None:
+    verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(agreeing(6), estimate="corrected"))
+    assert of_kind(verdict, CheckKind.FLOOR).status is Status.INCONCLUSIVE
+
+
+def test_a_policy_that_needs_labels_says_how_to_get_them(tmp_path: Path) -> None:
+    path = tmp_path / "thresholds.toml"
+    path.write_text("[gate]\n[labels]\nmin_agreement = 0.5\n")
+    with pytest.raises(ConfigError, match="ragstone calibrate") as caught:
+        load_policy(path)
+    assert caught.value.where == f"{path}:2"
+    path.write_text("[labels]\nfile = 'none.json'\n")
+    with pytest.raises(ConfigError, match=r"none\.json") as caught:
+        load_policy(path)
+    assert caught.value.where == f"{path}:2"
+
+
+def test_a_calibration_file_is_read_back_as_it_was_written_and_checked(run: MakeRun, tmp_path: Path) -> None:
+    found = calibrate(run({"faithfulness": SCORES}), read_labels(labelled(tmp_path / "l.csv", agreeing())))
+    path = tmp_path / "calibration.json"
+    write_calibration(path, found)
+    assert read_calibration(path) == found
+    path.write_text(path.read_text().replace('"judge":null', '"judge":7'))
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(ConfigError, match="not a calibration"):
+        read_calibration(path)

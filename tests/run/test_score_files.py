@@ -1,0 +1,112 @@
+"""Scores that any other evaluator made."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstone.errors import ConfigError
+from ragstone.run.score_files import read_score_file, scores_from_mapping
+from ragstone.run.scores import RunScores
+
+
+def read(tmp_path: Path, text: str | bytes) -> RunScores:
+    path = tmp_path / "scores"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_score_file(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,metric,value,group\na,m,0.5,g\nb,m,1,\n",
+        "\ufeffID;Metric;Value;group\r\na;m;0.5;g\r\n\r\nb;m;1;\r\n",
+        "value\tid\tmetric\tgroup\n0.5\ta\tm\tg\n1\tb\tm\t\n",
+        '\n{"id": "a", "metric": "m", "value": 0.5, "group": "g", "more": 1}\n{"id": "b", "metric": "m", "value": 1}\n',
+    ],
+)
+def test_tables_and_json_lines_say_the_same(tmp_path: Path, text: str) -> None:
+    scores = read(tmp_path, text)
+    assert scores.metrics["m"].values == {"a": 0.5, "b": 1.0}
+    assert {i: facts.group for i, facts in scores.samples.items()} == {"a": "g", "b": None}
+
+
+def test_an_empty_value_is_not_applicable(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,metric,value\na,m,\nb,m,1\n")
+    assert scores.metrics["m"].not_applicable == {"a": "no value was given"}
+    assert "a" in scores.samples
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("id,metric,value\na,m,nan\n", 2, "found nan"),
+        ("id,metric,value\na,m,1\nb,m,4.5\n", 3, r"is in \[0, 1\], found 4.5"),
+        ("id,metric,value\na,m,-0.1\n", 2, r"is in \[0, 1\]"),
+        ("id,metric,value\na,m,high\n", 2, "found 'high'"),
+        ("id,metric,value\na,m,1\na,m,1\n", 3, "second value"),
+        ("id,metric,value\na,m\n", 2, "2 cells where the header has 3"),
+        ("id,metric,score\na,m,1\n", 1, "no column 'value'"),
+        ("id,metric,value\n,m,1\n", 2, "'id' must be a string"),
+        ("id,metric,value,group\na,m,1,g\na,n,1,h\n", 3, "in group 'h' here, and in 'g' before"),
+        ('{"id": "a", "metric": "m", "value": NaN}\n', 1, "found NaN"),
+        ('{"id": "a", "metric": "m", "value": 1e999}\n', 1, "found inf"),
+        ('{"id": "a", "metric": "m"}\n', 1, "'value' is missing"),
+        ('{"id": "a", "metric": "m", "value": 1}\n{"id": "b"', 2, "not a JSON object"),
+        ("[1, 2]\n", 1, "a line is a JSON object"),
+        ('{"id": null, "metric": "m", "value": 1}\n', 1, "'id' must be a string"),
+        ('{"id": "a", "metric": "m", "value": [1]}\n', 1, "a score is a number"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        read(tmp_path, text)
+    assert (caught.value.where or "").endswith(f"scores:{line}")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "id,metric,value\n", b"\xff\xfe\x00"])
+def test_a_file_without_scores_is_refused(tmp_path: Path, text: str | bytes) -> None:
+    with pytest.raises(ConfigError):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        read_score_file(tmp_path / "none.csv")
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "ignore"))))
+def test_any_bytes_give_scores_or_one_of_our_errors(tmp_path: Path, text: bytes) -> None:
+    try:
+        scores = read(tmp_path, text)
+    except ConfigError:
+        return
+    assert all(math.isfinite(v) for metric in scores.metrics.values() for v in metric.values.values())
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.text(min_size=1).filter(str.strip), st.floats(0, 1), min_size=1, max_size=5))
+def test_what_json_writes_is_read_back(tmp_path: Path, values: dict[str, float]) -> None:
+    lines = [json.dumps({"id": i, "metric": "m", "value": value}) for i, value in values.items()]
+    assert read(tmp_path, "\n".join(lines)).metrics["m"].values == values
+
+
+def test_a_mapping_is_a_run_too() -> None:
+    scores = scores_from_mapping({"m": {"a": 1, "b": None}, "n": {"a": 0.5}}, label="mine")  # type: ignore[dict-item]
+    assert scores.label == "mine"
+    assert scores.metrics["m"].values == {"a": 1.0}
+    assert set(scores.samples) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "mapping", [{"m": {"a": math.nan}}, {"m": {"a": 2}}, {"m": [1, 2]}, {"m": {"a": "x"}}, [], {"m": {1: 1, "1": 1}}]
+)
+def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
+    with pytest.raises(ConfigError):
+        scores_from_mapping(mapping)  # type: ignore[arg-type]
