@@ -73,21 +73,8 @@ class TrustedBaseline:
     files: Mapping[str, bytes] = field(repr=False)
 
     def materialise(self, directory: Path) -> RunDirectory:
-        """Write the members into `directory` (new, ours alone) and open it, every score checked by replaying it.
-
-        Raises RunDirectoryError when it is not a run that this version can read and confirm.
-        """
-        directory.mkdir(mode=0o700, parents=True)
-        for name in (MANIFEST, SAMPLES, CACHE):
-            if name in self.files:
-                # Our own names under our own directory: the archive has no say in where anything goes.
-                descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "wb") as stream:
-                    stream.write(self.files[name])
-        run = RunDirectory.open(directory)
-        run.scores()
-        confirm_scores(run)
-        return run
+        """As `open_members`."""
+        return open_members(self.files, directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +100,24 @@ def find_baseline(
                 f"(and `contents: read`). {trouble}"
             )
         return NoBaseline(f"GitHub could not be asked for earlier runs ({trouble}).")
+
+
+def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
+    """Write the members into `directory` (new, ours alone) and open it as a run, every score checked by replaying it.
+
+    Raises RunDirectoryError when it is not a run that this version can read and confirm.
+    """
+    directory.mkdir(mode=0o700, parents=True)
+    for name in (MANIFEST, SAMPLES, CACHE):
+        if name in files:
+            # Our own names under our own directory: the archive has no say in where anything goes.
+            descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(files[name])
+    run = RunDirectory.open(directory)
+    run.scores()
+    confirm_scores(run)
+    return run
 
 
 def confirm_scores(run: RunDirectory) -> None:

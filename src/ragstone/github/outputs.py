@@ -23,8 +23,12 @@ class Output:
 
 
 def metric_output(metric: str) -> str:
-    """The output that carries a metric's mean: ``context_recall`` → ``context-recall``."""
-    return metric.replace("_", "-")
+    """The output that carries a metric's mean: ``context_recall`` → ``context-recall``, ``hit@5`` → ``hit-at-5``."""
+    return metric.replace("_", "-").replace("@", "-at-")
+
+
+def is_output_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 OUTPUTS: tuple[Output, ...] = (
@@ -33,6 +37,7 @@ OUTPUTS: tuple[Output, ...] = (
     *(
         Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty where nothing was scored")
         for name, metric in METRICS.items()
+        if "@" not in name
     ),
     Output("coverage", "Share of samples that could be scored, in [0, 1]"),
     Output("cost-usd", "What judging cost, empty where a price is not known"),
@@ -42,6 +47,7 @@ OUTPUTS: tuple[Output, ...] = (
     Output("report-markdown", "The report as Markdown, relative to the workspace"),
     Output("comment-url", "The pull request comment, empty where none was written"),
 )
+"""What action.yml declares. A metric with a parameter (``recall@5``) is an output where the run has it."""
 
 
 def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> str:
@@ -49,7 +55,7 @@ def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: s
 
     Raises ValueError for a name that is no output's name.
     """
-    if not _NAME.fullmatch(name):
+    if not is_output_name(name):
         raise ValueError(f"not an output's name: {name!r}")
     delimiter = f"ragstone_{token()}"
     while delimiter in value:

@@ -1,0 +1,129 @@
+"""The action's front door: inputs in, exit code out. Runs as the container's entrypoint."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from ragstone.config import Settings, load_settings
+from ragstone.errors import ConfigError, RagstoneError
+from ragstone.github.commands import Annotation, Level, commands_stopped, mask, print_annotations
+from ragstone.github.confinement import confine
+from ragstone.github.container import Container
+from ragstone.github.door import run_on_github
+from ragstone.github.inputs import ActionInputs, read_inputs
+from ragstone.github.outputs import output_path, write_outputs
+from ragstone.github.remarks import Places, error_annotation
+
+EXIT_CRASH = 70
+"""A fault of Ragstone's own, told apart from a failed gate (sysexits.h: EX_SOFTWARE)."""
+
+
+def main() -> None:
+    """The container's entrypoint."""
+    sys.exit(run(os.environ, sys.stdout))
+
+
+def run(environ: Mapping[str, str], out: TextIO) -> int:
+    """One job: read the inputs, do what the event asks for, and return the exit code. Never raises, but for signals."""
+    _end_on_signals()
+    workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    try:
+        inputs = read_inputs(environ)
+        mask(inputs.github_token.get_secret_value(), out)
+        settings = action_settings(inputs, environ, workspace)
+        with tempfile.TemporaryDirectory(prefix="ragstone-private-") as private:
+            container = _container(inputs, environ, workspace, Path(private))
+            return asyncio.run(run_on_github(settings, environ=environ, out=out, inputs=inputs, container=container))
+    except RagstoneError as error:
+        print_annotations([error_annotation(error, Places(workspace, workspace))], out)
+        _no_verdict(environ)
+        return error.exit_code
+    except Exception:
+        with commands_stopped(out) as write:
+            write(traceback.format_exc())
+        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback in the log."
+        print_annotations([Annotation(Level.ERROR, fault, "Ragstone")], out)
+        _no_verdict(environ)
+        return EXIT_CRASH
+
+
+def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path) -> Settings:
+    """The settings of the action: config file, environment, inputs. Paths start from `working-directory`.
+
+    Raises ConfigError where that, or the config file, lies outside of the workspace.
+    """
+    directory = _inside(workspace, inputs.working_directory, "working-directory")
+    if not directory.is_dir():
+        raise ConfigError(f"no such folder: {inputs.working_directory}", where="input 'working-directory'")
+    config = _inside(workspace, str(directory / inputs.config), "config") if inputs.config is not None else None
+    overrides = dict(inputs.overrides)
+    if config is not None and config.parent != directory:
+        # Paths in the file start from the file; paths in the workflow start from where the workflow says.
+        for key in ("golden.paths", "gate.thresholds"):
+            if key in overrides:
+                overrides[key] = _relative_to(config.parent, directory, overrides[key])
+    settings = load_settings(directory=directory, environ=environ, overrides=overrides, config=config)
+    for path in (*settings.golden.paths, *filter(None, [settings.gate.thresholds])):
+        # As root we could read what the author of a pull request can't, and an error would show it to him.
+        for found in sorted(settings.root.glob(path)) if not Path(path).is_absolute() else [Path(path)]:
+            _inside(workspace, str(found), "golden-set")
+    return settings
+
+
+def _inside(workspace: Path, path: str, name: str) -> Path:
+    found = (workspace / path).resolve()
+    if not found.is_relative_to(workspace.resolve()):
+        raise ConfigError(f"'{path}' lies outside of the workspace.", where=f"input '{name}'")
+    return found
+
+
+def _relative_to(root: Path, directory: Path, value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(_relative_to(root, directory, item) for item in value)
+    return os.path.relpath(directory / str(value), root)
+
+
+def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path, private: Path) -> Container | None:
+    """None where we are not root, as on a self-hosted runner that maps users."""
+    temporary = Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir())
+    if not temporary.is_dir():
+        temporary = Path(tempfile.gettempdir())
+    confinement = confine(workspace, temporary)
+    if confinement is None:
+        if inputs.setup or inputs.requirements:
+            raise ConfigError(
+                "`setup` and `requirements` need a container that starts as root, to run as another user.",
+                mend="Let the container start as root, or use `ragstone gate --github` in a plain `run:` step.",
+            )
+        return None
+    return Container(confinement, private, environ, inputs)
+
+
+def _no_verdict(environ: Mapping[str, str]) -> None:
+    try:
+        write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
+    except OSError as error:
+        print(f"The outputs can't be written: {error.strerror}", file=sys.stderr)  # noqa: T201
+
+
+def _end_on_signals() -> None:
+    """Process 1 of a container has no default handlers: without these, a cancelled job would wait to be killed."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+
+
+if __name__ == "__main__":
+    main()

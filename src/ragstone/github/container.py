@@ -1,0 +1,68 @@
+"""The container's side of a job: where the run is kept while user code is about, and how its results leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.github.confinement import Confinement, end_strays, hand_over, seal_command_files
+from ragstone.github.inputs import ActionInputs
+from ragstone.github.user_environment import container_environ, prepare
+from ragstone.system.build import build_system
+from ragstone.system.response import System
+from ragstone.usecases.run import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A job in the action's container. `private` is a folder that the user's code can't enter."""
+
+    confinement: Confinement
+    private: Path
+    environ: Mapping[str, str]
+    inputs: ActionInputs
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return self.confinement.notices
+
+    def staged(self, settings: Settings) -> Settings:
+        """`settings` with the run directory out of the user's reach until the verdict stands."""
+        out = str((self.private / "run").resolve())
+        return settings.model_copy(update={"run": settings.run.model_copy(update={"out": out})})
+
+    def prepare(
+        self, settings: Settings, around: Surroundings, log: Path, write: Callable[[str], None]
+    ) -> tuple[Settings, Surroundings]:
+        """Set the user's system up, and make it run as the workspace's owner."""
+        found = prepare(
+            self.inputs,
+            confinement=self.confinement,
+            environ=self.environ,
+            system_env=settings.system.env,
+            directory=settings.root,
+            write=write,
+        )
+        python = settings.system.python or found.python
+        settings = settings.model_copy(update={"system": settings.system.model_copy(update={"python": python})})
+
+        def factory(asked: Settings, _: Mapping[str, str]) -> System:
+            return build_system(
+                asked.system, root=asked.root, environ=found.environ, log=log, run_as=self.confinement.run_as
+            )
+
+        return settings, replace(around, system_factory=factory)
+
+    def seal(self) -> None:
+        """The user's code is done: end what is left of it, and empty what it may have written for GitHub to read."""
+        end_strays(self.confinement)
+        seal_command_files(self.environ)
+
+    def publish(self, run: Path, target: Path) -> None:
+        """Put the run directory into the workspace, as the owner's."""
+        hand_over(self.confinement, run, target)
+
+    def user_environ(self) -> dict[str, str]:
+        return container_environ(self.environ, self.confinement)

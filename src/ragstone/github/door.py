@@ -1,0 +1,329 @@
+"""One job on GitHub, from event to exit code: what the action and `ragstone gate --github` both do."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TextIO
+
+from ragstone.config import Settings
+from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
+from ragstone.gate.policy import Policy
+from ragstone.github.baseline import TrustedBaseline, find_baseline
+from ragstone.github.client import GitHubApi, Patience
+from ragstone.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
+from ragstone.github.container import Container
+from ragstone.github.event import Event, load_event
+from ragstone.github.forks import fork_report
+from ragstone.github.inputs import ActionInputs, read_variables
+from ragstone.github.keyless import judge_needs_key, without_key
+from ragstone.github.plan import BaselineSource, Plan, Task, make_plan
+from ragstone.github.publish import (
+    Report,
+    Told,
+    close_quietly,
+    output_values,
+    tell_comment,
+    tell_issue,
+    tell_outputs,
+    tell_summary,
+)
+from ragstone.github.remarks import Places, error_annotation, remarks_on
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.progress import LineProgress
+from ragstone.report.redact import Redactor
+from ragstone.report.render import render
+from ragstone.run.directory import RunDirectory
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome, gate, read_policy
+from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.run import Surroundings, read_golden_set
+
+TEMPLATES = "templates"
+_LOG_TAIL = 64 * 1024
+
+
+@dataclass(slots=True)
+class Job:
+    """All that one job knows. Filled in as it goes, so that an error finds what was done until then."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    inputs: ActionInputs
+    out: TextIO
+    container: Container | None
+    event: Event
+    plan: Plan
+    redact: Redactor
+    places: Places
+    api: GitHubApi | None
+    temporary: Path
+    notes: list[str] = field(default_factory=list)
+    baseline: TrustedBaseline | None = None
+    policy: Policy | None = None
+
+    @property
+    def template_dir(self) -> Path | None:
+        folder = self.settings.root / TEMPLATES
+        return folder if folder.is_dir() else None
+
+    def links(self) -> Links:
+        event = self.event
+        blob = f"{event.server_url}/{event.repository}/blob/{event.report_sha}"
+        return Links(
+            origin=lambda origin: self.places.link(origin, blob),
+            run=event.run_url,
+            baseline=self.baseline.url if self.baseline is not None else None,
+        )
+
+
+async def run_on_github(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    out: TextIO,
+    inputs: ActionInputs | None = None,
+    container: Container | None = None,
+    patience: Patience | None = None,
+) -> int:
+    """Do what the event asks for, tell GitHub, and return the exit code.
+
+    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and ``settings.gate.baseline`` may be
+    ``artifact`` or ``none`` as well as a path. Whatever GitHub refuses ends as a notice: neither the verdict nor the
+    exit code depends on it. Errors of Ragstone's tree are told (annotation, summary, comment, outputs) and become
+    their exit code; others are the caller's.
+    """
+    inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
+    event = load_event(environ)
+    plan = make_plan(event, inputs)
+    workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    token = inputs.github_token
+    temporary = Path(tempfile.mkdtemp(prefix="ragstone-"))
+    job = Job(
+        settings=settings,
+        environ=environ,
+        inputs=inputs,
+        out=out,
+        container=container,
+        event=event,
+        plan=plan,
+        redact=Redactor((*known_secrets(environ, settings), token.get_secret_value())),
+        places=Places(settings.root, workspace),
+        api=_connect(event, inputs, patience),
+        temporary=temporary,
+    )
+    if settings.judge.api_key is not None:
+        mask(settings.judge.api_key.get_secret_value(), out)
+    try:
+        return await (_report(job) if plan.task is Task.REPORT else _gate(job))
+    finally:
+        close_quietly(job.api)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
+    """A baseline that was set in the config file or by flag goes before the default; a path stays in the settings."""
+    configured = settings.gate.baseline
+    chosen = configured if configured is not None and inputs.baseline == "artifact" else inputs.baseline
+    path = None if chosen in tuple(BaselineSource) else chosen
+    gate_settings = settings.gate.model_copy(update={"baseline": path})
+    return replace(inputs, baseline=chosen), settings.model_copy(update={"gate": gate_settings})
+
+
+def _connect(event: Event, inputs: ActionInputs, patience: Patience | None) -> GitHubApi | None:
+    if not inputs.github_token.get_secret_value():
+        return None
+    return GitHubApi(
+        inputs.github_token, repository=event.repository, api_url=event.api_url, patience=patience or Patience()
+    )
+
+
+# -- evaluating --------------------------------------------------------------------------------------------------------
+
+
+async def _gate(job: Job) -> int:
+    outcome: GateOutcome | None = None
+    view: ReportView | None = None
+    failure: RagstoneError | None = None
+    with commands_stopped(job.out) as write:
+        try:
+            outcome, view = await _evaluate(job, lambda text: write(job.redact(text)))
+        except RagstoneError as error:
+            failure = error
+            write(f"error: {job.redact(str(error))}\n")
+        else:
+            write(job.redact(render(view, "text")))
+    if job.container is not None:
+        job.container.seal()
+    directory, files = "", dict[str, str]()
+    if outcome is not None:
+        try:
+            directory, files = _place_run(job, outcome)
+        except ConfigError as error:
+            job.notes.append(str(error))
+    template_dir = job.template_dir if failure is None else None
+    report = Report(job.redact.view(view) if view is not None else None, failure, template_dir)
+    _tell(job, report, directory, files)
+    if failure is not None:
+        return failure.exit_code
+    return outcome.exit_code if outcome is not None else (view.exit_code if view is not None else EXIT_PASS)
+
+
+async def _evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
+    """The verdict. What can be checked without running anybody's code is checked first."""
+    settings = job.settings
+    job.policy = read_policy(settings)
+    golden = read_golden_set(settings)
+    around = Surroundings(
+        environ=job.environ,
+        progress=LineProgress(job.out),
+        say=lambda line: write(line + "\n"),
+        redact=job.redact,
+    )
+    if job.plan.without_secrets and judge_needs_key(settings, job.environ):
+        narrowed = without_key(settings, golden, job.policy)
+        job.notes += narrowed.notes
+        if narrowed.view is not None:
+            return None, narrowed.view
+        settings = narrowed.settings
+    baseline = _baseline(job, write)
+    log = job.temporary / "system.log"
+    if job.container is not None:
+        settings = job.container.staged(settings)
+        settings, around = job.container.prepare(settings, around, log, write)
+    try:
+        outcome = await gate(
+            settings,
+            around,
+            policy=job.policy,
+            baseline=baseline,
+            links=job.links(),
+            template_dir=job.template_dir,
+            notes=tuple(job.notes),
+        )
+    finally:
+        _show_log(log, write)
+    if outcome.run.manifest.golden.content_hash != golden.content_hash():
+        raise ConfigError(
+            "the golden set changed while the gate was running, so the verdict is not about the one in the repository.",
+            where=", ".join(settings.golden.paths),
+            mend="Neither `setup` nor your system may write to it.",
+        )
+    return outcome, outcome.view
+
+
+def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
+    """The baseline to compare with, or None and a note that says why there is none."""
+    if job.plan.baseline is not BaselineSource.ARTIFACT:
+        return None
+    if job.api is None:
+        job.notes.append("No baseline: there is no GitHub token to look for earlier runs with.")
+        return None
+    found = find_baseline(
+        job.api,
+        run_id=job.event.run_id,
+        workflow=job.event.workflow,
+        branch=job.plan.baseline_branch,
+        artifact_name=job.inputs.artifact_name,
+    )
+    if not isinstance(found, TrustedBaseline):
+        job.notes.append(found.reason)
+        return None
+    try:
+        run = found.materialise(job.temporary / "baseline")
+    except RagstoneError as error:
+        job.notes.append(f"The baseline of run {found.run_id} can't be used: {error.message}")
+        return None
+    job.baseline = found
+    write(f"Baseline: run {found.run_id} of '{found.branch}', commit {found.sha[:12]}, {found.created_at}.\n")
+    return run
+
+
+def _show_log(log: Path, write: Callable[[str], None]) -> None:
+    try:
+        size = log.stat().st_size
+        with log.open("rb") as stream:
+            stream.seek(max(0, size - _LOG_TAIL))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return
+    if text.strip():
+        write(f"-- what the system under test printed{' (the end of it)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")
+
+
+def _place_run(job: Job, outcome: GateOutcome) -> tuple[str, dict[str, str]]:
+    """Where the run directory ends up, relative to the workspace, and its reports by format."""
+    target = job.settings.path(job.settings.run.out)
+    if job.container is not None:
+        job.container.publish(outcome.run.path, target)
+    shown = job.places.within(str(target.absolute())) or str(target)
+    present = {path.name for path in outcome.reports}
+    return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}
+
+
+# -- telling -----------------------------------------------------------------------------------------------------------
+
+
+def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
+    told = Told(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
+    tell_summary(report, job.environ, job.redact, told)
+    if job.api is not None:
+        number = job.plan.pull_request
+        if number is not None:
+            tell_comment(job.api, report, number, job.plan.comment, job.inputs.comment_id, job.redact, told)
+        tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, job.redact, told)
+    elif job.plan.pull_request is not None:
+        told.notices.append("No comment: there is no GitHub token.")
+    baseline_id = job.baseline.run_id if job.baseline is not None else None
+    values = output_values(
+        report, baseline_run_id=baseline_id, run_directory=directory, files=files, comment_url=told.comment_url
+    )
+    tell_outputs(values, job.environ, told)
+    print_annotations(_remarks(job, report, told), job.out)
+
+
+def _remarks(job: Job, report: Report, told: Told) -> list[Annotation]:
+    found: list[Annotation] = []
+    if report.error is not None:
+        found.append(error_annotation(report.error, job.places))
+    elif report.view is not None and job.policy is not None and job.inputs.annotations:
+        found += remarks_on(report.view, job.policy, job.places)
+    found += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*told.notices, *job.notes)]
+    redact = job.redact
+    return [replace(one, message=redact(one.message), title=redact(one.title) if one.title else None) for one in found]
+
+
+# -- reporting for a fork ----------------------------------------------------------------------------------------------
+
+
+async def _report(job: Job) -> int:
+    """Post what a pull request's own run found. The exit code is 0: that run has failed, or not, by itself."""
+    if job.api is None:
+        raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
+    told = Told()
+    with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
+        found = fork_report(
+            job.api,
+            job.event,
+            job.settings,
+            artifact_name=job.inputs.artifact_name,
+            baseline_branch=job.plan.baseline_branch,
+            with_baseline=job.plan.baseline is BaselineSource.ARTIFACT,
+            places=job.places,
+            temporary=job.temporary,
+            redact=job.redact,
+        )
+        if found.report.view is not None:
+            write(job.redact(render(found.report.view, "text")))
+    told.notices += found.notices
+    if found.number is not None and found.report.view is not None:
+        tell_summary(found.report, job.environ, job.redact, told)
+        tell_comment(job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, job.redact, told)
+    values = output_values(
+        found.report, baseline_run_id=found.baseline_run_id, run_directory="", files={}, comment_url=told.comment_url
+    )
+    tell_outputs(values, job.environ, told)
+    print_annotations([Annotation(Level.NOTICE, job.redact(notice), "Ragstone") for notice in told.notices], job.out)
+    return EXIT_PASS

@@ -1,0 +1,151 @@
+"""Reporting in a trusted job what an untrusted run found: its data is read, checked, decided upon and rendered anew.
+
+Nothing that the run says about itself is believed beyond its records: not a verdict, not a rendered text, not the
+number of a pull request. That is found from the run's head, which GitHub vouches for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.errors import RagstoneError
+from ragstone.gate.decide import decide_gate
+from ragstone.github.archive import ArchiveRefused
+from ragstone.github.artifacts import newest_artifact, read_artifact
+from ragstone.github.baseline import NoBaseline, TrustedBaseline, WorkflowRun, find_baseline, open_members
+from ragstone.github.client import GitHubApi, Reply, Trouble
+from ragstone.github.event import Event
+from ragstone.github.publish import Report
+from ragstone.github.remarks import Places
+from ragstone.report.parts import Links
+from ragstone.report.redact import Redactor
+from ragstone.run.directory import CACHE, RunDirectory
+from ragstone.usecases.gate import baseline_scores, read_policy, view_of
+
+PREFACE = (
+    "> [!NOTE]\n> These figures come from the pull request's own run. Each score was checked against its recorded "
+    "judgements, but nothing was run again here: review the answers before you rely on them.\n\n"
+)
+
+MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
+
+
+class _Repository(Reply):
+    id: int
+
+
+class _Branch(Reply):
+    ref: str
+    sha: str
+    repo: _Repository | None = None
+
+
+class _Pull(Reply):
+    number: int
+    head: _Branch
+    base: _Branch
+
+
+@dataclass(frozen=True, slots=True)
+class ForkReport:
+    """What is to be posted where. `number` None: nowhere, and `notices` say why."""
+
+    report: Report
+    number: int | None = None
+    baseline_run_id: int | None = None
+    notices: tuple[str, ...] = ()
+
+
+def fork_report(
+    api: GitHubApi,
+    event: Event,
+    settings: Settings,
+    *,
+    artifact_name: str,
+    baseline_branch: str | None,
+    with_baseline: bool,
+    places: Places,
+    temporary: Path,
+    redact: Redactor,
+) -> ForkReport:
+    """Read the run that this workflow_run job follows, and decide on it by the policy of this checkout.
+
+    What GitHub or the run can't give ends as a notice. Raises RagstoneError for faults of this checkout's own config.
+    """
+    policy = read_policy(settings)
+    try:
+        head, pull = _head_and_pull(api, event)
+        run = _read_run(api, head, artifact_name, temporary / "untrusted")
+        before, known = None, None
+        if with_baseline:
+            branch = baseline_branch or pull.base.ref
+            known = find_baseline(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
+            before = known.materialise(temporary / "baseline") if isinstance(known, TrustedBaseline) else None
+        verdict = decide_gate(run.scores(), baseline_scores(before), policy, seed=settings.run.seed)
+    except _NothingToPost as nothing:
+        return ForkReport(Report(), notices=(nothing.reason,))
+    except Trouble as trouble:
+        return ForkReport(Report(), notices=(f"The run could not be read: {trouble}",))
+    except ArchiveRefused as refused:
+        return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
+    except RagstoneError as error:
+        return ForkReport(Report(), notices=(f"The run's data was refused: {redact(error.message)}",))
+    notes = (known.reason,) if isinstance(known, NoBaseline) else ()
+    blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
+    links = Links(
+        origin=lambda origin: places.link(origin, blob),
+        run=head.html_url,
+        baseline=known.url if isinstance(known, TrustedBaseline) else None,
+    )
+    verdict = replace(verdict, notes=(*notes, *verdict.notes))
+    view = redact.view(view_of(run, verdict, before, links))
+    baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
+    return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
+
+
+class _NothingToPost(Exception):  # noqa: N818 - an outcome to report
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, _Pull]:
+    """The run, as the API has it, and the one open pull request whose head it is."""
+    upstream = event.upstream
+    if upstream is None:
+        raise _NothingToPost("This job follows no run.")
+    head = api.get(WorkflowRun, f"{api.base}/actions/runs/{upstream.run_id}")
+    if head.event != "pull_request" or head.head_sha != upstream.head_sha:
+        raise _NothingToPost("The run that this job follows is not of a pull request.")
+    if upstream.head_owner is None or head.head_branch is None or head.head_repository is None:
+        raise _NothingToPost("The repository that the pull request came from is gone: nothing to post.")
+    listing = {"state": "open", "head": f"{upstream.head_owner}:{head.head_branch}"}
+    found = [
+        pull
+        for pull in api.pages(_Pull, f"{api.base}/pulls", listing, max_pages=3)
+        if pull.head.sha == head.head_sha
+        and pull.head.repo is not None
+        and pull.head.repo.id == head.head_repository.id
+        and pull.base.repo is not None
+        and pull.base.repo.id == head.repository.id
+    ]
+    if not found:
+        raise _NothingToPost("No open pull request has this commit as its head: nothing to post.")
+    if len(found) > 1:
+        raise _NothingToPost("Several pull requests have this commit as their head: which one is meant is not known.")
+    return head, found[0]
+
+
+def _read_run(api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: Path) -> RunDirectory:
+    """The run's records, every score confirmed by its judgements."""
+    artifact = newest_artifact(api, head.id, artifact_name)
+    if artifact is None:
+        raise _NothingToPost(f"Run {head.id} left no artifact called '{artifact_name}': nothing to post.")
+    if artifact.size_in_bytes > MAX_UNTRUSTED_BYTES:
+        raise ArchiveRefused(f"it is larger than {MAX_UNTRUSTED_BYTES:,} bytes")
+    files = read_artifact(api, artifact)
+    # A cache says what judgements are, not that they are true: an untrusted one is never taken in.
+    files.pop(CACHE, None)
+    return open_members(files, directory)

@@ -1,0 +1,69 @@
+"""The first rung of the ladder: a pull request that GitHub gives no secrets, and a judge that needs a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragstone.config import JudgeSettings, Settings
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import split_name
+from ragstone.metrics.registry import select_metrics
+from ragstone.report.parts import ReportView
+from ragstone.report.view import build_view
+from ragstone.run.scores import RunScores, SampleFacts
+
+NOT_JUDGED = "Not judged: no key on pull requests from forks."
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What can be done without a key: `settings` to run with, or a finished `view` where there is nothing to run."""
+
+    settings: Settings
+    notes: tuple[str, ...]
+    view: ReportView | None = None
+
+
+def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether the judge is a hosted one whose key was not given. A server of one's own may need none."""
+    provider, _ = split_name(settings.judge.name)
+    if provider not in _KEYS or settings.judge.api_key is not None:
+        return False
+    return not environ.get(_KEYS[provider])
+
+
+def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
+    """Take the offline judge where the config lets us, else the metrics that need no judge, else none. Pure."""
+    offline = settings.model_copy(
+        update={"judge": JudgeSettings(name="offline", concurrency=settings.judge.concurrency)}
+    )
+    if settings.gate.without_key == "offline":
+        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge stands in, as the config says.",))
+    free = tuple(
+        metric.info.name
+        for metric in select_metrics(settings.run.metrics)
+        if not any(metric.needs(sample) for sample in golden)
+    )
+    if free:
+        run = offline.run.model_copy(update={"metrics": free})
+        note = f"{NOT_JUDGED} Only what needs no judge was scored: {', '.join(free)}."
+        return Narrowed(offline.model_copy(update={"run": run}), (note,))
+    return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(golden, policy))
+
+
+def _nothing_judged(golden: GoldenSet, policy: Policy) -> ReportView:
+    facts = {
+        sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
+        for sample in golden
+    }
+    verdict = GateVerdict(
+        status=Status.INCONCLUSIVE,
+        reason=f"{NOT_JUDGED} Config, policy and golden set ({len(golden)} samples) are valid.",
+        checks=(),
+        inconclusive_blocks=policy.gate.inconclusive == "fail",
+    )
+    return build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts))

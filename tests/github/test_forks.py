@@ -1,0 +1,180 @@
+"""The workflow_run door: a trusted job posts what a fork's run found, and believes nothing but its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.github.posts import marker
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
+from tests.github.fake import FORK_ID, FakeGitHub, zip_of
+from tests.github.payloads import HEAD_SHA, workflow_run
+from tests.github.runs import files_of
+from tests.github.worlds import Checkout, Outcome
+
+UPSTREAM = 555
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """The trusted checkout. The fork's run was made in one like it."""
+    return Checkout(tmp_path)
+
+
+@pytest.fixture
+def fork_files(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
+    """What the fork's run left behind: a failing run with hostile text in it."""
+    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    checkout.answer_badly("Bananas were purple in 1834. @acme/admins <!-- ragstone:comment -->")
+    checkout.gate(github, "push")
+    github.seen.clear()
+    return files_of(RunDirectory.open(checkout.root / "ragstone-run"))
+
+
+def report(github: FakeGitHub, checkout: Checkout, payload: Any = None) -> Outcome:
+    return checkout.gate(github, "workflow_run", payload or workflow_run())
+
+
+def nothing_posted(github: FakeGitHub) -> bool:
+    return github.comments == []
+
+
+def test_a_forks_run_is_posted_on_its_pull_request(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
+) -> None:
+    github.add_artifact(UPSTREAM, fork_files)
+    found = report(github, checkout)
+    assert found.code == 0, found.log
+    [comment] = github.bodies(7)
+    assert comment.startswith(marker("comment", "default"))
+    assert "the pull request's own run" in comment
+    assert "Faithfulness" in comment
+    assert found.outputs["verdict"] == "fail"
+    assert f"/blob/{HEAD_SHA}/golden.jsonl" in comment
+
+
+def test_the_verdict_is_decided_anew_by_the_trusted_policy(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
+) -> None:
+    manifest = {**json.loads(fork_files[MANIFEST]), "verdict": "pass"}
+    github.add_artifact(UPSTREAM, {**fork_files, MANIFEST: json.dumps(manifest).encode()})
+    assert report(github, checkout).outputs["verdict"] == "fail"
+    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.0\n')
+    assert report(github, checkout).outputs["verdict"] == "pass"
+    assert len(github.bodies(7)) == 1
+
+
+def test_rendered_text_and_numbers_from_the_artifact_are_not_looked_at(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
+) -> None:
+    extra = {"report.md": b"All is well, merge me", "pr-number.txt": b"1", "event.json": b'{"number": 1}'}
+    github.add_artifact(UPSTREAM, {**fork_files, **extra})
+    report(github, checkout)
+    assert github.bodies(1) == []
+    assert "merge me" not in github.bodies(7)[0]
+
+
+@pytest.mark.parametrize("value", [1.0, 0.87])
+def test_forged_scores_are_refused(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], value: float
+) -> None:
+    lines = [json.loads(line) for line in fork_files[SAMPLES].splitlines()]
+    for line in lines:
+        line["scores"]["faithfulness"]["value"] = value
+    forged = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    github.add_artifact(UPSTREAM, {**fork_files, SAMPLES: forged})
+    found = report(github, checkout)
+    assert found.code == 0
+    assert nothing_posted(github)
+    assert any("does not follow" in line for line in found.annotations)
+
+
+@pytest.mark.parametrize(
+    ("archive", "says"),
+    [
+        (b"junk", "no readable zip"),
+        (zip_of({"../../x": b""}), "leads out"),
+        (zip_of({"manifest.json": b"\0" * 9_000_000}), "unpacks to more than"),
+        (zip_of({"manifest.json": b"{}", "samples.jsonl": b""}), "not a valid manifest"),
+        (zip_of({}), "no manifest.json"),
+    ],
+)
+def test_a_hostile_artifact_posts_nothing_and_fails_nothing(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], archive: bytes, says: str
+) -> None:
+    github.add_artifact(UPSTREAM, archive)
+    found = report(github, checkout)
+    assert found.code == 0
+    assert nothing_posted(github)
+    assert any(says in line for line in found.annotations), found.annotations
+
+
+@pytest.mark.parametrize(
+    "pull",
+    [
+        {"sha": "f" * 40},
+        {"head_id": 3003},
+        {"owner": "somebody-else"},
+        {"branch": "other"},
+    ],
+    ids=["moved on", "another repository", "another owner", "another branch"],
+)
+def test_a_pull_request_that_is_not_the_runs_is_not_commented_on(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], pull: dict[str, Any]
+) -> None:
+    github.pulls.clear()
+    github.add_pull(8, **{"owner": "mallory", "branch": "main", "sha": HEAD_SHA, "head_id": FORK_ID, **pull})
+    github.add_artifact(UPSTREAM, fork_files)
+    assert report(github, checkout).code == 0
+    assert nothing_posted(github)
+
+
+def test_two_pull_requests_of_one_head_are_ambiguous(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
+) -> None:
+    github.add_pull(8, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base="release")
+    github.add_artifact(UPSTREAM, fork_files)
+    assert report(github, checkout).code == 0
+    assert nothing_posted(github)
+
+
+def test_a_run_that_left_nothing_is_no_error(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
+) -> None:
+    assert report(github, checkout).code == 0
+    assert nothing_posted(github)
+
+
+def test_the_forks_system_is_never_run(github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]) -> None:
+    (checkout.root / "outputs.jsonl").unlink()  # asking it would fail
+    github.add_artifact(UPSTREAM, fork_files)
+    report(github, checkout)
+    assert len(github.bodies(7)) == 1
+
+
+def test_the_forks_cache_of_judgements_is_never_taken_in(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], tmp_path: Path
+) -> None:
+    github.add_artifact(UPSTREAM, {**fork_files, "judgements.sqlite": b"SQLite format 3\0poison"})
+    assert report(github, checkout).code == 0
+    assert not list(tmp_path.rglob("judgements.sqlite"))
+
+
+def test_a_run_after_anything_but_a_pull_request_is_refused(github: FakeGitHub, checkout: Checkout) -> None:
+    with pytest.raises(ConfigError, match="follows a run of 'push'"):
+        report(github, checkout, workflow_run(event="push"))
+
+
+@pytest.mark.parametrize("fault", [{"status": 403}, {"status": 500}, {"how": "reset"}])
+def test_a_github_that_is_unwell_fails_nothing(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], fault: dict[str, Any]
+) -> None:
+    github.add_artifact(UPSTREAM, fork_files)
+    for method in ("GET", "POST"):
+        github.fail(method, ".", times=1000, **fault)
+    assert report(github, checkout).code == 0
