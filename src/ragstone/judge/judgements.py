@@ -106,12 +106,15 @@ class ReferenceMatch:
     """Answer and reference held against each other, statement by statement.
 
     `answer_supports`: is each statement of the answer backed by the reference? `reference_supports`: is each
-    statement of the reference said by the answer?
+    statement of the reference said by the answer? `answer_share` and `reference_share` are the same as shares in
+    [0, 1] of all that is said, where the judge has finer ones than verdicts.
     """
 
     reference_statements: tuple[Statement, ...]
     answer_supports: tuple[Support, ...]
     reference_supports: tuple[Support, ...]
+    answer_share: float | None = None
+    reference_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,8 @@ def _answerability(found: ContextRelevance) -> Opinion:
 
 
 def _against_reference(task: Task, match: ReferenceMatch) -> float:
-    precision, recall = _mean_chance(match.answer_supports), _mean_chance(match.reference_supports)
+    precision = _mean_chance(match.answer_supports) if match.answer_share is None else match.answer_share
+    recall = _mean_chance(match.reference_supports) if match.reference_share is None else match.reference_share
     if task is Task.CORRECTNESS:
         return precision
     return recall if task is Task.COMPLETENESS else f1(precision, recall)

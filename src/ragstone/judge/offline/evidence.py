@@ -15,15 +15,12 @@ FEATURES = (
     "held_by_window",
     "held_by_sentence",
     "pairs_held",
-    "rarest_held",
-    "few_missing",
     "few_missing_in_window",
     "numbers_held",
     "names_held",
     "no_gap",
     "words_held",
     "few_words_missing",
-    "very_few_words_missing",
     "negation_agrees",
     "impersonal",
     "unhedged",
@@ -75,18 +72,18 @@ def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[flo
     weights, total = asked.weights, asked.total
     function = len(asked.function & passage.function)
     if not total:
-        return (0.0,) * 10 + _words(function, len(asked.function)) + (1.0,) + asked.manner
+        return (0.0,) * 8 + _words(function, len(asked.function)) + (1.0,) + asked.manner
     places = passage.places
     held: set[str] = set()
     by_sentence: dict[int, float] = {}
     for key, weight in weights.items():
-        where = places.get(key) or _near(key, places)
+        where = find_key(key, places)
         if where:
             held.add(key)
             for position in where:
                 by_sentence[position] = by_sentence.get(position, 0.0) + weight
     if not held:
-        return (0.0,) * 10 + _words(function, len(asked.function) + len(weights)) + (1.0,) + asked.manner
+        return (0.0,) * 8 + _words(function, len(asked.function) + len(weights)) + (1.0,) + asked.manner
     best = max(by_sentence, key=lambda position: (by_sentence[position], -position))
     window, missing_there = _best_window(weights, passage, by_sentence)
     return (
@@ -94,8 +91,6 @@ def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[flo
         window / total,
         by_sentence[best] / total,
         len(asked.pairs & passage.pairs) / len(asked.pairs) if asked.pairs else 1.0,
-        1.0 - max((weights[key] for key in weights if key not in held), default=0.0),
-        1.0 / (1 + len(weights) - len(held)),
         1.0 / (1 + missing_there),
         _share(asked.numbers, held),
         _share(asked.names, held),
@@ -106,9 +101,9 @@ def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[flo
     )
 
 
-def _words(held: int, of: int) -> tuple[float, float, float]:
-    """The share of all words held, function words included, and how few are missing, on two scales."""
-    return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / 10), 1.0 / (1 + of - held))
+def _words(held: int, of: int) -> tuple[float, float]:
+    """The share of all words held, function words included, and how few are missing (0 from ten on)."""
+    return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / 10))
 
 
 def _share(keys: Iterable[str], held: set[str]) -> float:
@@ -132,8 +127,11 @@ def _best_window(weights: Mapping[str, float], passage: Passage, by_sentence: Ma
     return best, missing
 
 
-def _near(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
-    """Where a key of the same word family stands: the key cut by a letter or two, five letters at least."""
+def find_key(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
+    """Where `key` stands, or else one of its word family: the key cut by a letter or two, five letters at least."""
+    found = places.get(key)
+    if found:
+        return found
     if len(key) <= _PREFIX or key.startswith(NUMBER):
         return None
     return places.get(key[:-1]) or (places.get(key[:-2]) if len(key) > _PREFIX + 1 else None)

@@ -21,6 +21,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.offline import evidence, relevance
 from ragstone.judge.offline.abstention import abstains, refuses
+from ragstone.judge.offline.agreement import Said, overall, said
 from ragstone.judge.offline.evidence import match
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
@@ -144,7 +145,7 @@ class OfflineJudge:
 
     async def reference_match(
         self,
-        question: str,  # noqa: ARG002
+        question: str,
         reference: str,
         statements: Sequence[Statement],
         answer: str,
@@ -154,10 +155,16 @@ class OfflineJudge:
         language = _language([reference])
         found = _limited(split_statements(normalise(reference), language), "the reference")
         references = _numbered("r", found)
+        asked = read_sentence(normalise(question), language).key_set
+        mine = [read_sentence(statement.text, language) for statement in statements]
+        answers = self._said(mine, reference, language, asked)
+        others = self._said(found, answer, language, asked)
         return ReferenceMatch(
             reference_statements=references,
-            answer_supports=self._supports(statements, [reference], ["reference"]),
-            reference_supports=self._supports(references, [answer], ["answer"]),
+            answer_supports=_agreements(statements, answers, "reference"),
+            reference_supports=_agreements(references, others, "answer"),
+            answer_share=overall(answers),
+            reference_share=overall(others),
         )
 
     async def context_relevance(
@@ -205,6 +212,12 @@ class OfflineJudge:
         sentence = read_sentence(" ".join(statement.text for statement in statements), language)
         return self._chances(sentence, [together], language)[0]
 
+    def _said(
+        self, statements: Sequence[Sentence], text: str, language: Language, question: frozenset[str]
+    ) -> list[Said]:
+        passage = self._read(text, language.code)
+        return [said(statement, passage, self._rarity, question) for statement in statements]
+
     def _chances(self, sentence: Sentence, passages: Sequence[Passage], language: Language) -> list[float]:
         """For each passage the probability that it holds the statement."""
         found = match(sentence, passages, self._rarity, language)
@@ -216,6 +229,17 @@ class OfflineJudge:
         )
         verdict = Verdict.SUPPORTED if holding else Verdict.UNSUPPORTED
         return Support(statement_id, verdict, holding, max(chances))
+
+
+def _agreements(statements: Sequence[Statement], found: Sequence[Said], source: str) -> tuple[Support, ...]:
+    return tuple(
+        Support(
+            statement.id,
+            Verdict.SUPPORTED if one.agrees else Verdict.UNSUPPORTED,
+            (source,) if one.agrees else (),
+        )
+        for statement, one in zip(statements, found, strict=True)
+    )
 
 
 def _read(text: str, code: str) -> Passage:

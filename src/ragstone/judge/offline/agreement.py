@@ -1,0 +1,50 @@
+"""How much of one text another text says, statement by statement: answer against reference, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ragstone.judge.offline.evidence import find_key
+from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.tokens import NUMBER
+
+QUESTION_DISCOUNT = 0.3
+"""What a word of the question weighs in an answer or a reference: repeating the question says little."""
+
+MAJORITY = 0.5
+"""From which share on the other text says a statement: more than half of what it says beyond the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How much of a statement the other text says: `share` in [0, 1] of its `weight`; `numbers`: all of its numbers."""
+
+    weight: float
+    share: float
+    numbers: bool
+
+    @property
+    def agrees(self) -> bool:
+        return self.numbers and self.share >= MAJORITY
+
+
+def said(statement: Sentence, passage: Passage, rarity: Rarity, question: Collection[str]) -> Said:
+    """How much of `statement` is in `passage`; `question` are the question's keys."""
+    weights = {
+        key: weight * (QUESTION_DISCOUNT if key in question else 1.0)
+        for key, weight in rarity.weights(statement.key_set).items()
+    }
+    total = sum(weights.values())
+    if not total:
+        return Said(0.0, 0.0, True)
+    held = {key for key in weights if find_key(key, passage.places)}
+    numbers = all(key in held for key in weights if key.startswith(NUMBER))
+    return Said(total, min(1.0, sum(weights[key] for key in held) / total), numbers)
+
+
+def overall(found: Sequence[Said]) -> float | None:
+    """The weighted mean share over all statements, in [0, 1]; None when they carry no weight at all."""
+    total = sum(one.weight for one in found)
+    return min(1.0, sum(one.share * one.weight for one in found) / total) if total else None
