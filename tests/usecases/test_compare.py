@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ragstone.cli import main
 from ragstone.run.directory import RunDirectory
 
 WriteRun = Callable[..., RunDirectory]
+Ragstone = Callable[..., tuple[int, str, str]]
 
 
-def ragstone(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from ragstone.cli import main; main()", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@pytest.fixture
+def ragstone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ragstone:
+    """The command line, run in the test's folder: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        out, err = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, out, err
+
+    return call
 
 
 def score_file(path: Path, metric: str, values: list[float]) -> str:
@@ -45,40 +49,38 @@ HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.
     ],
 )
 def test_score_files_of_another_evaluator_end_with_the_code_of_their_verdict(
-    tmp_path: Path, before: list[float], now: list[float], policy: str, code: int
+    ragstone: Ragstone, tmp_path: Path, before: list[float], now: list[float], policy: str, code: int
 ) -> None:
     (tmp_path / "policy.toml").write_text(policy)
     sides = score_file(tmp_path / "a.csv", "politeness", before), score_file(tmp_path / "b.csv", "politeness", now)
-    done = ragstone("compare", *sides, "--thresholds", "policy.toml", cwd=tmp_path)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    found, out, err = ragstone("compare", *sides, "--thresholds", "policy.toml")
+    assert found == code, out + err
 
 
-def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(tmp_path: Path) -> None:
+def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragstone: Ragstone, tmp_path: Path) -> None:
     current = score_file(tmp_path / "b.csv", "m", HIGH)
-    assert ragstone("compare", "none.csv", current, cwd=tmp_path).returncode == 6
+    assert ragstone("compare", "none.csv", current)[0] == 6
     (tmp_path / "other.csv").write_text("id,metric,value\nelse,m,1\n")
-    done = ragstone("compare", "other.csv", current, cwd=tmp_path)
-    assert done.returncode == 6
-    assert "another golden set" in done.stdout
+    code, out, _ = ragstone("compare", "other.csv", current)
+    assert code == 6
+    assert "another golden set" in out
 
 
-def test_a_current_run_that_is_missing_or_broken_ends_with_2(tmp_path: Path) -> None:
+def test_a_current_run_that_is_missing_or_broken_ends_with_2(ragstone: Ragstone, tmp_path: Path) -> None:
     baseline = score_file(tmp_path / "a.csv", "m", HIGH)
-    assert ragstone("compare", baseline, "none.csv", cwd=tmp_path).returncode == 2
+    assert ragstone("compare", baseline, "none.csv")[0] == 2
     (tmp_path / "nan.csv").write_text("id,metric,value\nq,m,nan\n")
-    done = ragstone("compare", baseline, "nan.csv", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "nan.csv:2" in done.stderr
+    code, _, err = ragstone("compare", baseline, "nan.csv")
+    assert code == 2
+    assert "nan.csv:2" in err
 
 
-def test_run_directories_are_compared_and_rendered(tmp_path: Path, write_run: WriteRun) -> None:
+def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path: Path, write_run: WriteRun) -> None:
     scores = {f"q{i}": value for i, value in enumerate(HIGH)}
     write_run(tmp_path / "before", {"faithfulness": scores})
     write_run(tmp_path / "after", {"faithfulness": {i: value - 0.3 for i, value in scores.items()}})
     (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n")
-    done = ragstone("compare", "before", "after", "--format", "json", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["status"] == "fail"
-    done = ragstone("compare", "before", "after", "--format", "md", cwd=tmp_path)
-    assert "fell by 0.30" in done.stdout
+    code, out, _ = ragstone("compare", "before", "after", "--format", "json")
+    assert code == 1
+    assert json.loads(out)["status"] == "fail"
+    assert "fell by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
