@@ -19,7 +19,7 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
-from ragstone.judge.offline import evidence, relevance
+from ragstone.judge.offline import answering, evidence, relevance
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import Said, overall, said
 from ragstone.judge.offline.evidence import match
@@ -49,6 +49,7 @@ class OfflineJudge:
         weights = load_weights()
         self._version = weights.version
         self._support = weights.model("support", evidence.FEATURES)
+        self._answering = weights.model("answering", answering.FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
             [key for sentence in read_passage(text, guess_language(text)).sentences for key in sentence.keys]
@@ -140,7 +141,7 @@ class OfflineJudge:
         language = _language([answer])
         asked = self._question(question, language)
         sentences = split_statements(normalise(answer), language)
-        similarity = self._relevance.probability(relevance.features(asked, sentences)) if sentences else 0.0
+        similarity = self._answering.probability(answering.features(asked, sentences, language)) if sentences else 0.0
         return ReverseQuestions(questions=(), similarities=(similarity,))
 
     async def reference_match(

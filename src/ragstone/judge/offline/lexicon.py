@@ -36,6 +36,7 @@ class Language:
     function: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
     hedges: frozenset[str] = frozenset()
+    vague: frozenset[str] = frozenset()
     personal: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
     coordinators: frozenset[str] = frozenset()
@@ -68,6 +69,7 @@ def _language(code: str, lists: Mapping[str, Any]) -> Language:
         function=words("function"),
         negations=words("negations"),
         hedges=words("hedges"),
+        vague=words("vague"),
         personal=words("personal"),
         pronouns=words("pronouns"),
         coordinators=words("coordinators"),
