@@ -33,11 +33,13 @@ def parser() -> MarkdownIt:
 
 def text_of(tokens: list[Token]) -> str:
     """All text that a reader sees outside code, entities resolved."""
-    return "".join(
-        child.content if child.type in {"text", "text_special"} else " "
+    return "\n".join(
+        "".join(
+            child.content if child.type in {"text", "text_special"} else " "
+            for child in token.children or []
+            if child.type != "code_inline"
+        )
         for token in tokens
-        for child in (token.children or [])
-        if child.type != "code_inline"
     )
 
 

@@ -203,8 +203,20 @@ class ReportDocument(_Part):
 
 
 def render_json(view: ReportView) -> str:
-    """The report as indented JSON, non-ASCII text as escapes so that no terminal or log can be tricked by it."""
-    return json.dumps(document(view).model_dump(mode="json"), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    """The report as indented JSON, non-ASCII text as escapes so that no terminal or log can be tricked by it.
+
+    Lone surrogates, which strict readers refuse, become U+FFFD.
+    """
+    body = _encodable(document(view).model_dump(mode="python"))
+    return json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def schema() -> dict[str, Any]:

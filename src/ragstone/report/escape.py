@@ -134,7 +134,7 @@ def markdown_fence(text: str) -> str:
 
 def url(address: str | None) -> str | None:
     """`address` if it is a plain http(s) URL, with everything percent-encoded that could end a link; else None."""
-    if not address or any(ord(char) < 0x21 or ord(char) == 0x7F for char in address):
+    if not address or any(not "!" <= char <= "~" and not char.isalnum() for char in address):
         return None
     try:
         parts = urlsplit(address)

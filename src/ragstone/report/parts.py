@@ -32,16 +32,16 @@ class Links:
     ) -> Links:
         """Links from a pattern with ``{file}`` and ``{line}``, such as ``https://host/o/r/blob/SHA/{file}#L{line}``.
 
-        Without a line the fragment is left out. Absolute paths and paths that leave the repository get no link.
+        Without a line the fragment is left out. (On GitHub add ``?plain=1``, or line anchors don't work in Markdown and
+        CSV files.) Absolute paths and paths that leave the repository get no link.
         """
 
         def url(origin: Origin) -> str | None:
             path = origin.file.replace("\\", "/").removeprefix("./")
-            if path.startswith("/") or ".." in path.split("/") or ":" in path.split("/")[0]:
+            if path.startswith("/") or ".." in path.split("/") or path[1:2] == ":":
                 return None
             base = pattern if origin.line is not None else pattern.partition("#")[0]
-            # Raw view of Markdown and CSV files is needed for the line anchor to work.
-            return base.replace("{file}", quote(path)).replace("{line}", str(origin.line))
+            return base.replace("{file}", quote(path, errors="replace")).replace("{line}", str(origin.line))
 
         return cls(origin=url, run=run, baseline=baseline, artifact=artifact)
 
