@@ -187,7 +187,7 @@ class FakeGitHub:
 
     def add_pull(self, number: int, *, owner: str, branch: str, sha: str, head_id: int, base: str = "main") -> None:
         pull = self.contract.example("pull-request-simple-items")[0]
-        pull.update(number=number, state="open")
+        pull.update(number=number, state="open", requested_teams=[])
         pull["head"].update(label=f"{owner}:{branch}", ref=branch, sha=sha)
         pull["head"]["repo"].update(id=head_id)
         pull["head"]["repo"]["owner"].update(login=owner)
