@@ -1,0 +1,55 @@
+"""docs/thresholds.md: what it shows is valid, and what it says is so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from ragstone.cli import cli
+from ragstone.gate.policy import Policy, default_policy
+from ragstone.gate.policy_file import read_policy_mapping
+from ragstone.gate.policy_table import PolicyTable
+
+PAGE = (Path(__file__).parents[2] / "docs" / "thresholds.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("block", blocks("toml"))
+def test_every_policy_on_the_page_is_valid(block: str) -> None:
+    Policy(read_policy_mapping(tomllib.loads(block))).require_known_metrics()
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("console") for line in block.splitlines()])
+def test_every_command_on_the_page_parses(line: str) -> None:
+    name, *arguments = shlex.split(line.removeprefix("$ ragstone "))
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    command.make_context(name, arguments)
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_every_python_block_on_the_page_runs(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block, "thresholds.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("inconclusive")
+
+
+def test_the_table_of_defaults_is_that_of_the_policy() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]*) ?\| ([\d.]+) \|$", PAGE, flags=re.MULTILINE)
+    found = {name: (float(floor) if floor else None, float(drop)) for name, floor, drop in rows}
+    assert found == {name: (rule.min, rule.max_drop) for name, rule in default_policy().metrics.items()}
+
+
+def test_every_key_is_explained() -> None:
+    schema = PolicyTable.model_json_schema()
+    keys = set(schema["properties"])
+    for table in schema["$defs"].values():
+        keys |= set(table.get("properties", {}))
+    assert [key for key in sorted(keys) if key not in PAGE] == []
