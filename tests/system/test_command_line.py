@@ -76,7 +76,7 @@ def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any, k
         "last": "answered",
         "blank first": "answered",
     }
-    responses = room.ask(RAG, *questions, timeout_s=1, startup_timeout_s=1, concurrency=2)
+    responses = room.ask(RAG, *questions, timeout_s=1, startup_timeout_s=2, concurrency=2)
     assert kinds(responses) == list(questions.values())
     failures = {q: r.failure for q, r in zip(questions, responses, strict=True) if r.failure}
     assert "'Loading the model...'" in failures["nonsense"].message
@@ -99,12 +99,12 @@ def test_start_up_has_its_own_time_and_may_be_announced(room: Any) -> None:
         "slow.py",
         """
         import json, sys, time
-        time.sleep(1.2)
+        time.sleep(1.5)
         print(json.dumps({"ready": True}), flush=True)
         for line in sys.stdin: print(json.dumps({"answer": "fine"}), flush=True)
         """,
     )
-    (response,) = room.ask(f"command:{sys.executable} slow.py", "q", timeout_s=0.5)
+    (response,) = room.ask(f"command:{sys.executable} slow.py", "q", timeout_s=1)
     assert response.answer == "fine"
 
 

@@ -165,11 +165,11 @@ def test_each_way_to_fail_is_named_and_costs_its_sample_only(room: Any, server: 
 
     def reply(path: str, body: Any) -> Reply:
         if body["question"] == "hang":
-            time.sleep(1.5)
+            time.sleep(2.5)
         return replies.get(body["question"], said("late"))
 
     server.reply = reply
-    responses = room.ask(server.url, *replies, "hang", timeout_s=1)
+    responses = room.ask(server.url, *replies, "hang", timeout_s=2)
     found = dict(zip([*replies, "hang"], kinds(responses), strict=True))
     assert found == {
         "a": "answered",

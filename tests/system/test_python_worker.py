@@ -595,7 +595,8 @@ def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(roo
 
 
 @posix
-def test_killing_ragstone_leaves_no_orphans(room: Any) -> None:
+@pytest.mark.parametrize("entrypoint", ["app:answer", f"command:{sys.executable} app.py"])
+def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
     room.write(
         "app.py",
         """
@@ -604,6 +605,8 @@ def test_killing_ragstone_leaves_no_orphans(room: Any) -> None:
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             open("pids", "w").write(f"{os.getpid()} {child.pid}")
             while True: pass
+        if __name__ == "__main__":
+            answer(input())
         """,
     )
     gate = textwrap.dedent("""
@@ -614,14 +617,14 @@ def test_killing_ragstone_leaves_no_orphans(room: Any) -> None:
         from ragstone.system.build import build_system
 
         async def main():
-            settings = SystemSettings(entrypoint="app:answer")
+            settings = SystemSettings(entrypoint=sys.argv[2])
             system = build_system(settings, root=Path(sys.argv[1]), environ=os.environ)
             await system.start()
             await system.ask(Sample("a", "q"))
 
         asyncio.run(main())
     """)
-    process = subprocess.Popen([sys.executable, "-c", gate, str(room.folder)], env=room.environ)
+    process = subprocess.Popen([sys.executable, "-c", gate, str(room.folder), entrypoint], env=room.environ)
     pids = room.folder / "pids"
     try:
         while not (pids.exists() and len(pids.read_text().split()) == 2):
@@ -632,6 +635,29 @@ def test_killing_ragstone_leaves_no_orphans(room: Any) -> None:
         process.wait()
     for pid in pids.read_text().split():
         assert gone(int(pid))
+
+
+def test_user_code_may_use_processes_and_threads_of_its_own(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import asyncio, concurrent.futures, multiprocessing
+
+        def square(number):
+            print("squaring", number)
+            return number * number
+
+        def answer(question):
+            if question == "threads":
+                async def main(): return await asyncio.to_thread(square, 3)
+                return str(asyncio.run(main()))
+            context = multiprocessing.get_context(question)
+            with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+                return str(pool.submit(square, 3).result())
+        """,
+    )
+    methods = ["threads", "spawn"] if sys.platform == "win32" else ["threads", "spawn", "fork"]
+    assert [r.answer for r in room.ask("app:answer", *methods, concurrency=1)] == ["9"] * len(methods)
 
 
 def test_the_worker_is_one_file_for_python_3_8_with_nothing_but_the_standard_library() -> None:
