@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ragstone.stats.bounded_mean import Blocks, blocks_of, p_mean_at_least, p_mean_at_most
 from ragstone.stats.intervals import MeanInterval, checked, is_paired, mean_interval, reached
 from ragstone.stats.power import detectable_drop, samples_for_drop
-from ragstone.stats.signflip import flipped_sums, on_grid, upper_ranks
+from ragstone.stats.signflip import TAIL, flipped_sums, on_grid, upper_ranks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -113,6 +113,8 @@ def step_down(p: Floats, null: Floats, weights: Floats) -> Floats:
     weighted = (p / weights)[order]
     smallest = np.minimum.accumulate((null / weights)[:, order[::-1]], axis=1)[:, ::-1]
     joint = np.mean(smallest <= weighted * (1.0 + 1e-9), axis=0)
+    # Beyond the tail the null p-values are not known.
+    joint[weighted * weights.max() > TAIL] = 1.0
     holm = weighted * np.cumsum(weights[order][::-1])[::-1]
     adjusted = np.maximum.accumulate(np.maximum(p[order], np.minimum(joint, holm)))
     back = np.empty_like(adjusted)

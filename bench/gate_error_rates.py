@@ -1,0 +1,214 @@
+"""How often gates are wrong: false fails, missed drops, and what intervals cover, over families of scores.
+
+    uv run --group bench python bench/gate_error_rates.py            # the published tables, about an hour on one core
+    uv run --group bench python bench/gate_error_rates.py --runs 100 # a quick look
+
+Writes gate_error_rates.json, .md and the plots into bench/results/. Every cell has its own seed, so cells can be run
+alone and give the same figures.
+"""
+
+from __future__ import annotations
+
+import os
+
+# One thread: the matrices are small, and timings of a shared machine should not depend on its other cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gate_error_tables import write_plots, write_tables
+from numpy.typing import NDArray
+from rival_gates import available
+from score_families import FAMILIES, Family
+
+from ragstone.gate.bounds import FLOOR_WEIGHT
+from ragstone.stats.family import Hypothesis, adjusted_p_values
+from ragstone.stats.intervals import mean_interval
+from ragstone.stats.sequential import watch
+
+Floats = NDArray[np.float64]
+Groups = NDArray[np.int64] | None
+
+SIZES = (10, 20, 30, 50, 60, 100, 200, 300, 1000)
+PUBLISHED = (60, 200)
+"""Sizes at which figures of other gates are published, for the first family; the others are spared them."""
+DROPS = (0.0, 0.02, 0.05, 0.1)
+ALPHA = 0.05
+SLACK = 0.05
+"""How far a floor lies under the true mean in the runs that are meant to pass with ease."""
+
+
+def hypotheses(current: Floats, change: Floats, groups: Groups, floors: Floats, max_drop: float) -> list[Hypothesis]:
+    """The checks of a policy with a floor and an allowed drop on each of the four metrics, as the gate weighs them."""
+    units = np.arange(len(current))
+    return [
+        *(Hypothesis(f"drop {j}", d, units, -max_drop, (-1.0, 1.0), groups) for j, d in enumerate(change.T)),
+        *(
+            Hypothesis(f"floor {j}", x, units, floor, (0.0, 1.0), groups, FLOOR_WEIGHT)
+            for j, (x, floor) in enumerate(zip(current.T, floors, strict=True))
+        ),
+    ]
+
+
+def ragstone(baseline: Floats, current: Floats, groups: Groups, means: Floats, *, everything: bool) -> dict[str, bool]:
+    """Whether Ragstone fails the run: no drop allowed, or 2 points; floors with slack, or exactly at the true mean."""
+    change = current - baseline
+    failed = {}
+    for name, max_drop, slack in (
+        ("ragstone", 0.0, SLACK),
+        ("ragstone, tight floors", 0.0, 0.0),
+        ("ragstone, max_drop .02", 0.02, SLACK),
+    )[: 3 if everything else 2]:
+        _, adjusted = adjusted_p_values(hypotheses(current, change, groups, means - slack, max_drop))
+        failed[name] = bool(np.any(adjusted <= ALPHA))
+    return failed
+
+
+def gates_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dict[str, Any]:
+    """The share of runs that each gate fails. Rivals that resample see fewer runs where they are slow."""
+    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 1)))
+    means, _ = family.true_means(0.0)
+    rivals = available()
+    # Resampling whole groups one by one is slow.
+    rival_runs = min(runs, 400 if n <= 100 and family.group == 1 else 60)
+    counts: dict[str, list[bool]] = defaultdict(list)
+    groups = family.groups(n)
+    for index, (baseline, current) in enumerate(_pairs(family, rng, runs, n, drop)):
+        results = [ragstone(baseline, current, groups, means, everything=family.name == FAMILIES[0].name)]
+        results += [
+            rival(baseline, current, groups)
+            for name, rival in rivals.items()
+            if name == "bare_mean" or index < rival_runs
+        ]
+        for result in results:
+            for name, failed in result.items():
+                counts[name].append(failed)
+    shares = {name: float(np.mean(failed)) for name, failed in counts.items()}
+    return {"kind": "gates", "fails": shares, "runs": {name: len(failed) for name, failed in counts.items()}}
+
+
+def intervals_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dict[str, Any]:
+    """Coverage and mean width of 95 % intervals, pooled over the metrics, for means and for paired differences."""
+    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 2)))
+    means, changes = family.true_means(drop)
+    groups = family.groups(n)
+    found: dict[str, list[tuple[bool, float]]] = defaultdict(list)
+    for baseline, current in _pairs(family, rng, runs, n, drop):
+        for j, (mean, change) in enumerate(zip(means, changes, strict=True)):
+            for name, values, truth, bounds in (
+                ("mean", current[:, j], mean, (0.0, 1.0)),
+                ("difference", current[:, j] - baseline[:, j], change, (-1.0, 1.0)),
+            ):
+                interval = mean_interval(values, bounds=bounds, groups=groups)
+                inside = interval.low - 1e-9 <= truth <= interval.high + 1e-9
+                found[name].append((inside, interval.high - interval.low))
+    return {
+        "kind": "intervals",
+        "coverage": {name: float(np.mean([inside for inside, _ in rows])) for name, rows in found.items()},
+        "width": {name: float(np.mean([width for _, width in rows])) for name, rows in found.items()},
+        "intervals": {name: len(rows) for name, rows in found.items()},
+    }
+
+
+def watching_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dict[str, Any]:
+    """Early stopping: the share of runs that are ever failed while looking after every sample, and samples spared."""
+    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 3)))
+    means, _ = family.true_means(0.0)
+    failed, used = [], []
+    for baseline, current in _pairs(family, rng, runs, n, drop):
+        level = ALPHA / (2 * len(means))
+        states = [watch(x, floor - SLACK, alpha_below=level) for x, floor in zip(current.T, means, strict=True)]
+        states += [watch(d, -0.02, alpha_below=level, bounds=(-1.0, 1.0)) for d in (current - baseline).T]
+        below = [state.at for state in states if state.decision == "below" and state.at is not None]
+        settled = [n if state.at is None else state.at for state in states]
+        failed.append(bool(below))
+        used.append(min([max(settled), *below]))
+    return {"kind": "watching", "failed": float(np.mean(failed)), "used": float(np.mean(used)) / n, "runs": runs}
+
+
+def _pairs(family: Family, rng: np.random.Generator, runs: int, n: int, drop: float) -> Iterable[tuple[Floats, Floats]]:
+    left = runs
+    while left > 0:
+        size = min(left, max(1, 200_000 // n))
+        yield from zip(*family.draw(rng, size, n, drop), strict=True)
+        left -= size
+
+
+def _seed(seed: int, family: Family, n: int, drop: float, kind: int) -> Sequence[int]:
+    return (seed, kind, n, round(drop * 1000), *family.name.encode())
+
+
+def _cell(job: tuple[str, str, int, float, int, int]) -> dict[str, Any]:
+    kind, name, n, drop, runs, seed = job
+    family = next(family for family in FAMILIES if family.name == name)
+    started = time.perf_counter()
+    work = {"gates": gates_cell, "intervals": intervals_cell, "watching": watching_cell}[kind]
+    result = work(family, n, drop, runs, seed)
+    return {"family": name, "n": n, "drop": drop, **result, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def jobs(
+    families: Sequence[str], sizes: Sequence[int], runs: int, seed: int
+) -> list[tuple[str, str, int, float, int, int]]:
+    """The cells: more runs where nothing changed, since small shares are read there; fewer where runs are large."""
+    planned = []
+    for name in families:
+        for n in sizes:
+            if n in PUBLISHED and name != FAMILIES[0].name:
+                continue
+            fewer = 1.0 if n <= 60 else 0.5 if n <= 100 else 0.25 if n <= 300 else 0.1
+            for drop in DROPS:
+                count = runs if drop == 0.0 else runs / 4
+                planned.append(("gates", name, n, drop, max(40, int(count * fewer)), seed))
+            for drop in (0.0, 0.05):
+                planned.append(("intervals", name, n, drop, max(40, int(runs * fewer / 8)), seed))
+            if n in (100, 300, 1000) and not name.startswith("grouped"):
+                for drop in (0.0, 0.1):
+                    planned.append(("watching", name, n, drop, max(40, int(runs * fewer / 4)), seed))
+    return sorted(planned, key=lambda job: job[2])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=4000, help="simulated runs where nothing changed, at small n")
+    parser.add_argument("--families", nargs="*", default=[family.name for family in FAMILIES])
+    parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--render", action="store_true", help="tables and plots again from the stored JSON")
+    options = parser.parse_args(argv)
+    target = options.out / "gate_error_rates.json"
+    if not options.render:
+        started = time.perf_counter()
+        planned = jobs(options.families, options.sizes, options.runs, options.seed)
+        cells = []
+        with ProcessPoolExecutor(options.workers) as pool:
+            for cell in pool.map(_cell, planned):
+                cells.append(cell)
+                print(json.dumps(cell), flush=True)
+        options.out.mkdir(parents=True, exist_ok=True)
+        document = {
+            "alpha": ALPHA,
+            "seed": options.seed,
+            "runs": options.runs,
+            "seconds": round(time.perf_counter() - started),
+            "families": {family.name: family.words for family in FAMILIES},
+            "cells": cells,
+        }
+        target.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    document = json.loads(target.read_text(encoding="utf-8"))
+    write_tables(document, options.out / "gate_error_rates.md")
+    write_plots(document, options.out)
+
+
+if __name__ == "__main__":
+    main()
