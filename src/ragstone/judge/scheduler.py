@@ -74,12 +74,13 @@ class Scheduler:
     """Runs attempts until one succeeds, within all limits.
 
     Concurrency starts at half of `concurrency` and grows with success, up to `concurrency`; when the provider pushes
-    back (429, 503, 529) it halves, at most once a second, and then grows by one for ten successes. A refused call
-    waits as long as the provider asked; if it asked three times without a success between, or says that nothing is
-    left of its limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter.
+    back (429, 503, 529) it halves, and then grows by one for ten successes. It halves at most once a second, or again
+    at once when three calls in a row are refused: a single refusal tells less than a storm. A refused call waits as
+    long as the provider asked; if it asked three times without a success between, or says that nothing is left of its
+    limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter.
 
-    The circuit opens, for good, after `breaker_failures` failures without a success between that span five seconds
-    or more: a short outage is waited out, a dead judge is not waited for.
+    After `breaker_failures` failures without a success between all calls wait until five seconds have passed since the
+    first of them; the next failure then opens the circuit, for good. A short outage is waited out, a dead judge not.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Scheduler:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pushed_back = False
         self._last_cut = float("-inf")
+        self._cut_at = 0
         self._paused_until = float("-inf")
         self._busy_streak = 0
         self._failures = 0
@@ -126,6 +128,7 @@ class Scheduler:
         for number in range(1, self._max_attempts + 1):
             fault: Fault
             await self._enter(tokens)
+            started = self.stats.attempts
             try:
                 reply = await self._timed(attempt)
             except Rejected:
@@ -142,7 +145,7 @@ class Scheduler:
             finally:
                 self._leave()
             reason = fault.reason
-            wait_s = self._failed(fault, number)
+            wait_s = self._failed(fault, number, started)
             if number < self._max_attempts:
                 await self._clock.sleep(wait_s)
         raise JudgementFailed(f"no reply after {self._max_attempts} attempts: {reason}")
@@ -215,18 +218,23 @@ class Scheduler:
         if self._limit < self._most and self._in_flight >= int(self._limit) - 1:
             self._limit = min(float(self._most), self._limit + (_GROWTH if self._pushed_back else 1.0))
 
-    def _failed(self, fault: Fault, number: int) -> float:
-        """Book a failure; returns the seconds to wait before the next attempt."""
+    def _failed(self, fault: Fault, number: int, started: int) -> float:
+        """Book a failure of the attempt that was the `started`-th; returns the seconds to wait before the next."""
         now = self._clock.now()
         backoff_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (number - 1)) * self._clock.uniform(0.5, 1.0)
         if isinstance(fault, Busy):
             self.stats.busy += 1
-            return self._push_back(fault, now, backoff_s)
+            return self._push_back(fault, now, backoff_s, started)
         self.stats.broken += 1
         self._failures += 1
         if self._failures == 1:
             self._first_failure = now
-        if self._failures >= self._breaker_failures and now - self._first_failure >= _BREAKER_SPAN_S:
+        if self._failures < self._breaker_failures:
+            return backoff_s
+        left_s = self._first_failure + _BREAKER_SPAN_S - now
+        if left_s > 0:
+            self._pause(left_s)
+        else:
             error = JudgeError(
                 f"the judge failed {self._failures} times without a success between: {fault.reason}",
                 where="judge",
@@ -236,11 +244,13 @@ class Scheduler:
             raise error
         return backoff_s
 
-    def _push_back(self, fault: Busy, now: float, backoff_s: float) -> float:
+    def _push_back(self, fault: Busy, now: float, backoff_s: float, started: int) -> float:
         self._busy_streak += 1
         self._pushed_back = True
-        if now - self._last_cut >= _CUT_EVERY_S:
+        storm = self._busy_streak >= _STREAK_TO_PAUSE and started > self._cut_at
+        if now - self._last_cut >= _CUT_EVERY_S or storm:
             self._last_cut = now
+            self._cut_at = self.stats.attempts
             self._limit = max(1.0, self._limit / 2)
         self.heard(fault.room)
         asked_s = fault.retry_after_s

@@ -224,11 +224,8 @@ async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
             return None, BadRequest(found, wire.complaint(error.body))
         return None, found
-    except openai.APITimeoutError:
-        return None, Broken(f"no connection or no reply within {account.timeout_s:g} s")
     except openai.APIConnectionError as error:
-        cause = account.scrubbed(error.__cause__ or error)
-        return None, Broken(f"no connection to {account.address.host}: {cause}")
+        return None, wire.connection_error(account, error)
     except openai.OpenAIError as error:
         return None, Broken(account.scrubbed(error))
 

@@ -150,6 +150,16 @@ def status_error(
     return Rejected(f"the judge rejected the request ({reason})")
 
 
+def connection_error(account: Account, error: BaseException) -> Broken:
+    """What a request without a reply means: a time-out only if something did time out, whatever the SDK calls it."""
+    causes = [error]
+    while causes[-1].__cause__ is not None and len(causes) < 10:
+        causes.append(causes[-1].__cause__)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return Broken(f"no connection or no reply within {account.timeout_s:g} s")
+    return Broken(f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}")
+
+
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds that the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):

@@ -1,0 +1,322 @@
+"""A loopback server that speaks both providers' wire formats, and judges that talk to it through the real SDKs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import pytest
+from aiohttp import web
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from openai.types import EmbeddingCreateParams
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from pydantic import TypeAdapter
+
+from ragstone.config import JudgeSettings
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.factory import split_name
+from ragstone.judge.llm.assembly import assemble
+from ragstone.judge.llm.judge import LlmJudge
+from ragstone.judge.scheduler import Clock
+
+T = TypeVar("T")
+KEY = "sk-test-0123456789abcdefghijklmnop"
+Fill = Callable[[Mapping[str, Any], str], Any]
+
+
+def fill_in(schema: Mapping[str, Any], prompt: str, name: str = "") -> Any:
+    """The smallest reply that a JSON schema allows: the first of each enum, one item in each list."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "object":
+        return {key: fill_in(inner, prompt, key) for key, inner in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [fill_in(schema["items"], prompt, name)]
+    if schema["type"] == "integer":
+        return 1
+    return f"A sentence for {name}."
+
+
+@dataclass
+class Seen:
+    """A request that reached the server."""
+
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    """By name in lower case."""
+    body: Any
+
+    @property
+    def data(self) -> str:
+        """What the model is given besides the static part."""
+        return str(self.body["messages"][-1]["content"])
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        body = self.body
+        if "response_format" in body and "json_schema" in body["response_format"]:
+            return body["response_format"]["json_schema"]["schema"]
+        if "output_config" in body:
+            return body["output_config"]["format"]["schema"]
+        if "tools" in body:
+            tool = body["tools"][0]
+            return tool["input_schema"] if "input_schema" in tool else tool["function"]["parameters"]
+        return json.loads(self.data.rsplit("JSON schema:\n", 1)[1])
+
+    @property
+    def kind(self) -> str:
+        """Which form is asked for, by the name of its first group."""
+        return next(iter(self.schema["properties"]))
+
+
+Answer = Callable[[Seen], web.StreamResponse | Awaitable[web.StreamResponse] | str | None]
+
+
+@dataclass
+class FakeLlm:
+    """Answers forms by `fill`; `script` holds special answers for the next requests, in order.
+
+    A scripted answer is a function of the request that returns a response, or a text for the model to say, or None for
+    the usual answer. Every request is checked against the SDK's own types; what does not fit is in `wrong`.
+    """
+
+    fill: Fill = fill_in
+    script: deque[Answer] = field(default_factory=deque)
+    always: Answer | None = None
+    seen: list[Seen] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    finish: str | None = None
+    extra: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = field(default_factory=dict)
+    delay_s: float = 0.0
+    url: str = ""
+
+    @property
+    def chats(self) -> list[Seen]:
+        return [seen for seen in self.seen if not seen.path.endswith("/embeddings")]
+
+    @property
+    def embeddings(self) -> list[Seen]:
+        return [seen for seen in self.seen if seen.path.endswith("/embeddings")]
+
+    def kinds(self) -> list[str]:
+        return [seen.kind for seen in self.chats]
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        return app
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        for prefix, handler in self.extra.items():
+            if f"{request.method} {request.path}".startswith(prefix):
+                return await handler(request)
+        raw = await request.read()
+        seen = Seen(
+            request.path, dict(request.query), {k.lower(): v for k, v in request.headers.items()}, json.loads(raw)
+        )
+        self.seen.append(seen)
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        answer = self.script.popleft() if self.script else self.always
+        given = answer(seen) if answer else None
+        if given is not None and not isinstance(given, str | web.StreamResponse):
+            given = await given
+        if isinstance(given, web.StreamResponse):
+            return given
+        if request.path.endswith("/embeddings"):
+            self._check(EmbeddingCreateParams, seen.body)
+            return web.json_response(embeddings(seen.body))
+        if request.path.endswith("/messages"):
+            self._check(MessageCreateParamsNonStreaming, seen.body)
+            return web.json_response(self.message(seen, given))
+        self._check(CompletionCreateParamsNonStreaming, seen.body)
+        return web.json_response(self.completion(seen, given))
+
+    def _check(self, typed: Any, body: Mapping[str, Any]) -> None:
+        unknown = set(body) - set(get_type_hints(typed))
+        if unknown:
+            self.wrong.append(f"unknown: {sorted(unknown)}")
+        try:
+            TypeAdapter(typed).validate_python(body)
+        except ValueError as error:
+            self.wrong.append(str(error))
+
+    def text(self, seen: Seen) -> str:
+        return json.dumps(self.fill(seen.schema, seen.data))
+
+    def completion(self, seen: Seen, given: str | None = None) -> dict[str, Any]:
+        text = self.text(seen) if given is None else given
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if "tools" in seen.body:
+            function = {"name": seen.body["tools"][0]["function"]["name"], "arguments": text}
+            message = {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+            }
+        usage = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050, **self.usage}
+        return {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1_790_000_000,
+            "model": seen.body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish or "stop", "logprobs": None}],
+            "usage": usage,
+        }
+
+    def message(self, seen: Seen, given: str | None = None) -> dict[str, Any]:
+        text = self.text(seen) if given is None else given
+        content: dict[str, Any] = {"type": "text", "text": text}
+        stop = "end_turn"
+        if "tools" in seen.body:
+            name = seen.body["tools"][0]["name"]
+            content = {"type": "tool_use", "id": "toolu_1", "name": name, "input": json.loads(text)}
+            stop = "tool_use"
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": seen.body["model"],
+            "content": [content],
+            "stop_reason": self.finish or stop,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1000, "output_tokens": 50, **self.usage},
+        }
+
+
+def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Vectors that differ with the length of the text, in the encoding asked for."""
+    texts = body["input"]
+    data = []
+    for at, text in enumerate(texts):
+        vector = [1.0, len(text) / 100.0, 0.5]
+        encoded = base64.b64encode(struct.pack("<3f", *vector)).decode()
+        value = encoded if body.get("encoding_format") == "base64" else vector
+        data.append({"object": "embedding", "index": at, "embedding": value})
+    # Out of order, as a server may: the index counts.
+    usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
+    return {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}
+
+
+class Loop:
+    """An event loop in a thread of its own, so that a server outlives the single calls of a test."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._runners: list[web.AppRunner] = []
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=60)
+
+    def serve(self, fake: FakeLlm, ssl_context: Any = None) -> FakeLlm:
+        async def start() -> int:
+            runner = web.AppRunner(fake.app(), shutdown_timeout=0.1, handler_cancellation=True)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=ssl_context)
+            await site.start()
+            self._runners.append(runner)
+            return int(runner.addresses[0][1])
+
+        fake.url = f"{'https' if ssl_context else 'http'}://127.0.0.1:{self.run(start())}"
+        return fake
+
+    def close(self) -> None:
+        for runner in self._runners:
+            self.run(runner.cleanup())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def hurried_sleep(seconds: float) -> None:
+    await asyncio.sleep(min(seconds, 0.002))
+
+
+HURRIED = Clock(now=time.monotonic, sleep=hurried_sleep, uniform=lambda low, _high: low)
+
+
+@dataclass
+class World:
+    """What a test needs: the server, and judges that talk to it."""
+
+    loop: Loop
+    fake: FakeLlm
+    judges: list[LlmJudge] = field(default_factory=list)
+
+    def judge(
+        self,
+        name: str = "openai:gpt-4o-mini",
+        *,
+        cache: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        samples: tuple[Sample, ...] = (),
+        clock: Clock = HURRIED,
+        **settings: Any,
+    ) -> LlmJudge:
+        """A judge; its clock hurries: a wait of seconds takes 2 ms."""
+        provider, model = split_name(name)
+        base = self.fake.url if provider == "anthropic" else f"{self.fake.url}/v1"
+        settings.setdefault("base_url", base)
+        if provider != "openai-compatible":
+            settings.setdefault("api_key", KEY)
+        judge = assemble(
+            JudgeSettings(name=name, **settings),
+            provider=provider,
+            model=model,
+            golden_set=GoldenSet(samples),
+            cache=cache,
+            environ=environ or {},
+            clock=clock,
+        )
+        self.judges.append(judge)
+        return judge
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run(work)
+
+
+@pytest.fixture(scope="session")
+def event_loop_thread() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def world(event_loop_thread: Loop) -> Iterator[World]:
+    made = World(event_loop_thread, event_loop_thread.serve(FakeLlm()))
+    yield made
+    for judge in made.judges:
+        event_loop_thread.run(judge.close())
+    assert made.fake.wrong == []
+
+
+@pytest.fixture
+def key() -> str:
+    return KEY
+
+
+def error_reply(status: int, message: str, code: str | None = None, **headers: str) -> Answer:
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+    return lambda _seen: web.json_response(
+        body, status=status, headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
+
+
+@pytest.fixture
+def refuse() -> Callable[..., Answer]:
+    """Makes an answer with an error status: ``refuse(429, "slow down", Retry_After="1")``."""
+    return error_reply

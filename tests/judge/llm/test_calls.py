@@ -1,0 +1,198 @@
+"""How many calls judging takes, what is in them, and what a second run costs."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import JudgementKind, Judgements, Statement
+from ragstone.judge.protocol import Call, Ledger
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Scored
+from ragstone.system.response import Context, Response
+
+SAMPLE = Sample("q1", "When was the Vell bridge opened?", reference="It was opened in 1931 by R. Okafor.")
+CONTEXTS = tuple(Context(f"Context number {rank} about the bridge.") for rank in range(7))
+RESPONSE = Response("q1", "It was opened in 1931.", CONTEXTS)
+HEADLINE = frozenset(
+    {
+        JudgementKind.STATEMENTS,
+        JudgementKind.SUPPORT,
+        JudgementKind.CONTEXT_USE,
+        JudgementKind.REVERSE_QUESTIONS,
+    }
+)
+
+
+async def judged(
+    judge: Any, sample: Sample = SAMPLE, response: Response = RESPONSE, repeat: int = 0, needs: Any = HEADLINE
+) -> tuple[Judgements, Ledger]:
+    call = Call(sample.id, repeat)
+    return await collect_judgements(judge, sample, response, needs, call), call.ledger
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "openai-compatible:llama", "anthropic:claude-haiku-4-5"])
+def test_the_headline_metrics_take_four_chat_calls_whatever_the_number_of_contexts(world: Any, name: str) -> None:
+    judgements, ledger = world.run(judged(world.judge(name)))
+
+    assert sorted(world.fake.kinds()) == ["answer", "contexts", "questions", "verdicts"]
+    assert len(world.fake.embeddings) == (1 if name.startswith("openai:") else 0)
+    assert ledger.calls == 4 + len(world.fake.embeddings)
+    scores = [
+        metric.score(SAMPLE, RESPONSE, judgements) for metric in select_metrics(("faithfulness", "context_recall"))
+    ]
+    assert scores == [Scored(1.0), Scored(1.0)]
+
+
+def test_embeddings_of_many_samples_share_a_request(world: Any) -> None:
+    judge = world.judge()
+
+    async def many() -> list[Any]:
+        answers = [f"Answer {n}." for n in range(30)]
+        return await asyncio.gather(
+            *(judge.reverse_questions("Why?", answer, n=3, call=Call(answer)) for answer in answers)
+        )
+
+    found = world.run(many())
+
+    assert len(world.fake.embeddings) == 1
+    assert len(world.fake.embeddings[0].body["input"]) == 30 * 4
+    assert all(len(each.similarities) == 3 and all(-1 <= s <= 1 for s in each.similarities) for each in found)
+
+
+def test_a_second_run_makes_no_call_and_moves_no_judgement(world: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "judgements.sqlite"
+    first = world.judge(cache=cache)
+    before, _ = world.run(judged(first))
+    world.run(first.close())
+    asked = len(world.fake.seen)
+
+    after, ledger = world.run(judged(world.judge(cache=cache)))
+
+    assert after == before
+    assert len(world.fake.seen) == asked
+    assert (ledger.calls, ledger.cached_calls, ledger.cost_usd) == (0, 4, 0.0)
+
+
+def test_a_changed_answer_pays_for_its_own_calls_only(world: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "judgements.sqlite"
+    judge = world.judge(cache=cache)
+    world.run(judged(judge))
+    world.fake.seen.clear()
+
+    changed = Response("q1", "It was opened in 1932.", CONTEXTS)
+    _, ledger = world.run(judged(judge, response=changed))
+
+    assert "contexts" not in world.fake.kinds()
+    assert ledger.cached_calls == 1 + ("verdicts" not in world.fake.kinds())
+
+
+def test_reference_statements_are_listed_once_and_judged_by_id_afterwards(world: Any) -> None:
+    judge = world.judge()
+    first, _ = world.run(judged(judge, needs=frozenset({JudgementKind.CONTEXT_USE})))
+    other = Response("q1", "It was opened.", CONTEXTS[:3])
+
+    second, _ = world.run(judged(judge, response=other, needs=frozenset({JudgementKind.CONTEXT_USE})))
+
+    forms = [seen.schema["properties"]["reference_statements"]["type"] for seen in world.fake.chats]
+    assert forms == ["array", "object"]
+    assert second.context_use.reference_statements == first.context_use.reference_statements
+    assert '"id": "r1"' in world.fake.chats[1].data
+
+
+def test_judgements_against_one_reference_share_its_statements_even_when_they_start_together(world: Any) -> None:
+    needs = HEADLINE | {JudgementKind.REFERENCE_MATCH}
+    world.fake.delay_s = 0.01
+    judgements, ledger = world.run(judged(world.judge(), needs=needs))
+
+    lists = [
+        seen
+        for seen in world.fake.chats
+        if seen.schema["properties"].get("reference_statements", {}).get("type") == "array"
+    ]
+    assert len(lists) == 1
+    assert judgements.reference_match.reference_statements == judgements.context_use.reference_statements
+    assert ledger.calls == 6
+
+
+def test_repeats_are_judged_independently_and_refresh_judges_anew(world: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "judgements.sqlite"
+    judge = world.judge(cache=cache)
+    support = {"contexts": CONTEXTS, "statements": [Statement("s1", "It opened.")]}
+
+    async def ask(judge: Any, repeat: int) -> None:
+        await judge.support(**support, call=Call("q1", repeat))
+
+    for repeat in (0, 1, 0, 1):
+        world.run(ask(judge, repeat))
+    assert len(world.fake.chats) == 2
+
+    fresh = world.judge(cache=cache, refresh=True)
+    world.run(ask(fresh, 0))
+    world.run(ask(fresh, 0))
+    assert len(world.fake.chats) == 3
+
+
+def test_another_model_or_parameter_or_prompt_never_reads_the_same_entry(world: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "judgements.sqlite"
+    for settings in (
+        {"name": "openai:gpt-4o-mini"},
+        {"name": "openai:gpt-4o"},
+        {"name": "openai:gpt-4o", "parameters": {"temperature": 1}},
+        {"name": "openai-compatible:gpt-4o"},
+    ):
+        judge = world.judge(cache=cache, **settings)
+        world.run(judge.statements("Q?", "An answer.", call=Call("q1")))
+    assert len(world.fake.chats) == 4
+
+
+def test_texts_that_run_together_have_different_keys(world: Any, tmp_path: Path) -> None:
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
+    for question, answer in (("ab", "c"), ("a", "bc"), ("abc", " "), ("a\0b", "c")):
+        world.run(judge.statements(question, answer, call=Call("q1")))
+    assert len(world.fake.chats) == 4
+
+
+def test_an_entry_that_was_tampered_with_is_asked_for_again(world: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "judgements.sqlite"
+    judge = world.judge(cache=cache)
+    statements = [Statement("s1", "One."), Statement("s2", "Two.")]
+    world.run(judge.support(CONTEXTS, statements, call=Call("q1")))
+    world.run(judge.close())
+    with sqlite3.connect(cache) as db:
+        db.execute("""UPDATE judgements SET value = '{"verdicts":{"s1":{"evidence":["c99"],"verdict":"supported"}}}'""")
+    db.close()
+
+    table = world.run(world.judge(cache=cache).support(CONTEXTS, statements, call=Call("q1")))
+
+    assert len(world.fake.chats) == 2
+    assert [support.supported_by for support in table.supports] == [("c1",), ("c1",)]
+
+
+def test_the_static_part_comes_first_and_is_the_same_for_all_samples(world: Any) -> None:
+    judge = world.judge()
+    for answer in ("One.", "Two."):
+        world.run(judge.statements("Q?", answer, call=Call(answer)))
+    one, two = (seen.body["messages"][0] for seen in world.fake.chats)
+    assert one == two
+    assert "One." not in one["content"]
+
+
+def test_tokens_and_cost_are_booked_from_the_usage_fields(world: Any) -> None:
+    world.fake.usage = {"prompt_tokens_details": {"cached_tokens": 600}}
+    call = Call("q1")
+    world.run(world.judge("openai:gpt-4o-mini").statements("Q?", "An answer.", call=call))
+    assert (call.ledger.input_tokens, call.ledger.cached_input_tokens, call.ledger.output_tokens) == (1000, 600, 50)
+    assert call.ledger.cost_usd == pytest.approx((400 * 0.15 + 600 * 0.075 + 50 * 0.6) / 1e6)
+
+
+def test_an_unknown_price_is_none_and_never_zero(world: Any) -> None:
+    call = Call("q1")
+    world.run(world.judge("openai-compatible:llama").statements("Q?", "An answer.", call=call))
+    assert call.ledger.cost_usd is None

@@ -1,0 +1,177 @@
+"""The cache of judgements: safe to share, safe to carry, and never able to lie about what it can't know."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.judge.cache import CacheWarning, JudgementCache
+
+A, B = b"a" * 32, b"b" * 32
+
+
+def test_what_was_put_is_there_in_the_next_run(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "judgements.sqlite"
+    cache = JudgementCache(path)
+    cache.put(A, {"verdicts": {"s1": "über"}})
+    cache.close()
+    assert not path.with_name("judgements.sqlite-wal").exists()
+
+    again = JudgementCache(path)
+    assert again.get(A) == {"verdicts": {"s1": "über"}}
+    assert again.get(B) is None
+    again.close()
+
+
+def test_refresh_reads_only_what_this_run_has_judged(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    first = JudgementCache(path)
+    first.put(A, 1)
+    first.close()
+
+    fresh = JudgementCache(path, refresh=True)
+    assert fresh.get(A) is None
+    fresh.put(A, 2)
+    assert fresh.get(A) == 2
+    fresh.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
+def test_a_corrupt_file_is_set_aside_with_a_warning(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(content)
+    with pytest.warns(CacheWarning, match="set aside as c.sqlite.corrupt"):
+        cache = JudgementCache(path)
+    cache.put(A, 1)
+    assert cache.get(A) == 1
+    cache.close()
+    assert path.with_name("c.sqlite.corrupt").read_bytes() == content
+
+
+def test_a_file_of_another_kind_is_not_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE precious (x)")
+    db.commit()
+    db.close()
+    with pytest.warns(CacheWarning, match="other things"):
+        JudgementCache(path).close()
+    db = sqlite3.connect(path.with_name("c.sqlite.corrupt"))
+    assert ("precious",) in db.execute("SELECT name FROM sqlite_master").fetchall()
+    db.close()
+
+
+def _fill(path: Path, start: int) -> None:
+    cache = JudgementCache(path)
+    for number in range(start, start + 200):
+        cache.put(number.to_bytes(32, "big"), {"n": number})
+    cache.close()
+
+
+def test_processes_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    JudgementCache(path).close()
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(path, start)) for start in (0, 100, 200)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    cache = JudgementCache(path)
+    assert len(cache) == 400
+    assert cache.get((399).to_bytes(32, "big")) == {"n": 399}
+    cache.close()
+
+
+def test_a_baseline_s_entries_are_taken_over_where_there_are_none(tmp_path: Path) -> None:
+    baseline = JudgementCache(tmp_path / "old.sqlite")
+    baseline.put(A, "old")
+    baseline.put(B, "old")
+    baseline.close()
+    cache = JudgementCache(tmp_path / "new.sqlite")
+    cache.put(A, "new")
+    assert cache.restore_from(tmp_path / "old.sqlite") == 1
+    assert (cache.get(A), cache.get(B)) == ("new", "old")
+    assert cache.restore_from(tmp_path / "missing.sqlite") == 0
+    cache.close()
+
+
+def test_a_baseline_in_a_folder_that_can_not_be_written_to_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "baseline"
+    old = JudgementCache(folder / "old.sqlite")
+    old.put(A, "old")
+    old.close()
+    folder.chmod(0o500)
+    try:
+        cache = JudgementCache(tmp_path / "new.sqlite")
+        assert cache.restore_from(folder / "old.sqlite") == 1
+        cache.close()
+    finally:
+        folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON judgements BEGIN DELETE FROM judgements; END",
+        "CREATE VIEW v AS SELECT * FROM judgements",
+        "CREATE TABLE other (x)",
+        "DROP TABLE judgements",
+    ],
+)
+def test_a_baseline_that_brings_more_than_data_is_refused(tmp_path: Path, statement: str) -> None:
+    old = JudgementCache(tmp_path / "old.sqlite")
+    old.put(A, "old")
+    old.close()
+    db = sqlite3.connect(tmp_path / "old.sqlite")
+    db.execute(statement)
+    db.commit()
+    db.close()
+    cache = JudgementCache(tmp_path / "new.sqlite")
+    with pytest.warns(CacheWarning, match="not restored"):
+        assert cache.restore_from(tmp_path / "old.sqlite") == 0
+    assert cache.get(A) is None
+    cache.close()
+
+
+def test_entries_of_the_wrong_shape_are_left_behind(tmp_path: Path) -> None:
+    old = JudgementCache(tmp_path / "old.sqlite")
+    old.put(A, "good")
+    old.close()
+    db = sqlite3.connect(tmp_path / "old.sqlite")
+    rows = [(b"short", '"x"'), (B, b"\xff\xfe"), ("text" * 8, '"x"'), (b"c" * 32, '"' + "x" * 1_000_001 + '"')]
+    db.executemany("INSERT INTO judgements VALUES (?, ?)", rows)
+    db.commit()
+    db.close()
+    cache = JudgementCache(tmp_path / "new.sqlite")
+    assert cache.restore_from(tmp_path / "old.sqlite") == 1
+    cache.close()
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.text())
+def test_a_value_that_is_no_json_is_a_miss(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("c") / "c.sqlite"
+    JudgementCache(path).close()
+    db = sqlite3.connect(path)
+    db.execute("INSERT INTO judgements VALUES (?, ?)", (A, "{" + text.encode("utf-8", "replace").decode()))
+    db.commit()
+    db.close()
+    cache = JudgementCache(path)
+    found = cache.get(A)
+    cache.close()
+    assert found is None or isinstance(found, dict)
+
+
+def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Path) -> None:
+    cache = JudgementCache(tmp_path / "c.sqlite")
+    cache.close()
+    cache.put(A, 1)
+    assert cache.get(A) is None
+    cache.close()

@@ -1,0 +1,124 @@
+"""Prices, the budget, and the estimate before a run."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from typing import Any
+
+import pytest
+
+from ragstone.config import JudgeSettings, Price
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.budget import Budget
+from ragstone.judge.estimate import estimate_cost
+from ragstone.judge.llm.provider import Usage
+from ragstone.judge.prices import known_window, price_date, tariff
+from ragstone.metrics.registry import select_metrics
+
+GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))
+
+
+def test_the_price_file_is_dated() -> None:
+    assert date.fromisoformat(price_date()) >= date(2026, 11, 1)
+
+
+def test_each_kind_of_token_has_its_own_price() -> None:
+    price = tariff("anthropic", "claude-haiku-4-5")
+    assert price is not None
+    usage = Usage(input_tokens=10, cached_input_tokens=100, cache_write_tokens=20, output_tokens=5)
+    assert price.cost_usd(usage) == pytest.approx((10 * 1.0 + 100 * 0.1 + 20 * 1.25 + 5 * 5.0) / 1e6)
+    assert price.cost_usd(usage, batched=True) == pytest.approx(price.cost_usd(usage) / 2)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"), [("openai", "gpt-4o-mini-2024-07-18"), ("anthropic", "claude-haiku-4-5-20251001")]
+)
+def test_a_dated_name_has_the_price_of_its_model(provider: str, model: str) -> None:
+    assert tariff(provider, model) is not None
+    assert known_window(provider, model) is not None
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini-finetuned", "gpt-99", ""])
+def test_a_price_that_nobody_states_is_none(model: str) -> None:
+    assert tariff("openai", model) is None
+    assert tariff("openai-compatible", "gpt-4o-mini") is None
+
+
+def test_the_user_s_own_price_comes_first() -> None:
+    own = tariff("openai-compatible", "llama", {"llama": Price(input=1.0, output=2.0)})
+    assert own is not None
+    assert own.cost_usd(Usage(input_tokens=1_000_000, cached_input_tokens=1_000_000)) == 2.0
+
+
+def test_calls_in_flight_can_not_overshoot_the_budget_together() -> None:
+    budget = Budget(1.0)
+    reserved = [budget.reserve(0.4), budget.reserve(0.4)]
+    with pytest.raises(JudgeError, match=r"budget of \$1.00 is used up") as caught:
+        budget.reserve(0.4)
+    assert "--resume" in str(caught.value)
+    for amount in reserved:
+        budget.settle(amount, 0.1)
+    assert budget.spent_usd == pytest.approx(0.2)
+    budget.reserve(0.4)
+
+
+def test_the_estimate_counts_four_calls_a_sample_and_shared_embeddings() -> None:
+    estimate = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics())
+    assert estimate.calls == 41
+    assert estimate.usd is not None
+    assert 0.0 < estimate.usd < 0.1
+    thrice = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3)
+    assert thrice.usd == pytest.approx(3 * estimate.usd)
+    batch = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini", batch=True), GOLDEN, select_metrics())
+    assert batch.usd is not None
+    assert batch.usd < 0.55 * estimate.usd
+
+
+def test_the_estimate_of_an_unknown_price_is_none_and_of_the_offline_judge_nothing() -> None:
+    unknown = estimate_cost(JudgeSettings(name="openai-compatible:llama"), GOLDEN, select_metrics())
+    assert unknown.usd is None
+    assert unknown.calls == 40
+    free = estimate_cost(JudgeSettings(), GOLDEN, select_metrics())
+    assert (free.calls, free.usd) == (0, 0.0)
+
+
+def test_the_estimate_is_close_to_what_such_a_run_does_cost(world: Any) -> None:
+    """The fake's replies are short, so only what is sent can be compared."""
+    from ragstone.judge.collect import collect_judgements
+    from ragstone.judge.protocol import Call
+    from ragstone.system.response import Context, Response
+
+    sample = GOLDEN.samples[0]
+    judge = world.judge()
+    needs = frozenset().union(*(metric.needs(sample) for metric in select_metrics()))
+    response = Response(sample.id, "It was opened in 1931.", tuple(Context("c" * 800) for _ in range(5)))
+    world.run(collect_judgements(judge, sample, response, needs, Call(sample.id)))
+    sent = sum(len(str(seen.body["messages"])) // 4 for seen in world.fake.chats)
+    estimate = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GoldenSet((sample,)), select_metrics())
+    assert 0.7 * estimate.input_tokens < sent < 1.3 * estimate.input_tokens
+
+
+def test_a_budget_without_a_price_is_refused_before_anything_is_sent(world: Any) -> None:
+    with pytest.raises(ConfigError, match="can't be kept") as caught:
+        world.judge("openai-compatible:llama", max_cost_usd=1.0)
+    assert '[judge.prices."llama"]' in str(caught.value)
+    world.judge("openai-compatible:llama", max_cost_usd=1.0, prices={"llama": Price(input=1, output=1)})
+
+
+def test_the_budget_stops_the_run_and_the_spending(world: Any) -> None:
+    from ragstone.judge.protocol import Call, Ledger
+
+    judge = world.judge(max_cost_usd=0.01)
+    ledger = Ledger()
+
+    async def many() -> list[object]:
+        calls = [judge.statements("When?", f"In {year}.", call=Call(str(year), ledger=ledger)) for year in range(300)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    outcomes = world.run(many())
+    assert any(isinstance(outcome, JudgeError) for outcome in outcomes)
+    assert not any(isinstance(outcome, JudgeError) for outcome in outcomes[:3])
+    assert ledger.cost_usd is not None
+    assert ledger.cost_usd <= 0.01

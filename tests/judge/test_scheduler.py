@@ -1,0 +1,285 @@
+"""The scheduler under a clock of its own: concurrency, limits, back-off, the circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ragstone.errors import JudgeError
+from ragstone.judge.llm.provider import Broken, Busy, Rejected, Room
+from ragstone.judge.protocol import JudgementFailed
+from ragstone.judge.scheduler import Clock, Scheduler
+
+
+class Time:
+    """Virtual time: it jumps to the next sleeper as soon as nothing else can run."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def clock(self) -> Clock:
+        return Clock(now=lambda: self.at, sleep=self.sleep, uniform=lambda _low, high: high)
+
+    async def sleep(self, seconds: float) -> None:
+        wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self.at + seconds, self._count, wake))
+        await wake
+
+    async def run(self, work: Awaitable[Any]) -> Any:
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            for _ in range(12):
+                await asyncio.sleep(0)
+            if not task.done() and self._sleepers:
+                when, _, wake = heapq.heappop(self._sleepers)
+                self.at = max(self.at, when)
+                if not wake.done():
+                    wake.set_result(None)
+        return task.result()
+
+
+def make(time: Time, **changes: Any) -> Scheduler:
+    options: dict[str, Any] = {"concurrency": 8, "timeout_s": None, "max_attempts": 5, "breaker_failures": 5}
+    return Scheduler(**(options | changes), clock=time.clock())
+
+
+class Server:
+    """Takes a second a call, and counts how many are with it."""
+
+    def __init__(self, time: Time, most: int | None = None) -> None:
+        self._time = time
+        self._most = most
+        self.now = self.peak = self.calls = 0
+        self.starts: list[float] = []
+
+    async def call(self) -> str:
+        self.calls += 1
+        self.now += 1
+        self.starts.append(self._time.at)
+        self.peak = max(self.peak, self.now)
+        try:
+            if self._most is not None and self.now > self._most:
+                raise Busy("HTTP 429")
+            await self._time.sleep(1.0)
+        finally:
+            self.now -= 1
+        return "ok"
+
+
+def failing(*faults: Exception) -> Callable[[], Awaitable[str]]:
+    """Fails with `faults` in turn, then succeeds."""
+    left = list(faults)
+
+    async def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "ok"
+
+    return attempt
+
+
+def play(body: Callable[[Time], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        time = Time()
+        return await time.run(body(time))
+
+    return asyncio.run(main())
+
+
+def test_concurrency_starts_at_half_and_grows_with_success() -> None:
+    async def body(time: Time) -> None:
+        server, scheduler = Server(time), make(time)
+        assert scheduler.limit == 4
+        assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(60))) == ["ok"] * 60
+        assert server.peak == 8
+        assert scheduler.limit == 8
+
+    play(body)
+
+
+def test_concurrency_halves_when_the_provider_pushes_back_and_settles_below_it() -> None:
+    async def body(time: Time) -> None:
+        server, scheduler = Server(time, most=10), make(time, concurrency=64, max_attempts=20)
+        assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(300))) == ["ok"] * 300
+        assert scheduler.limit <= 12
+        assert scheduler.stats.busy < 120
+
+    play(body)
+
+
+def test_a_refused_call_waits_as_long_as_it_is_asked_to() -> None:
+    async def body(time: Time) -> None:
+        assert await make(time).run(failing(Busy("HTTP 429", retry_after_s=7.0))) == "ok"
+        assert 7.0 <= time.at <= 9.0
+
+    play(body)
+
+
+def test_one_refused_call_does_not_hold_up_the_others_and_three_in_a_row_do() -> None:
+    async def body(time: Time) -> None:
+        scheduler, server = make(time), Server(time)
+        refused = asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0))))
+        await asyncio.sleep(0)
+        await scheduler.run(server.call)
+        assert server.starts == [0.0]
+        await refused
+
+        many = [asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0)))) for _ in range(3)]
+        await asyncio.sleep(0)
+        before = time.at
+        await scheduler.run(server.call)
+        assert server.starts[-1] >= before + 10.0
+        await asyncio.gather(*many)
+
+    play(body)
+
+
+def test_back_off_doubles_with_jitter_up_to_its_cap() -> None:
+    async def body(time: Time) -> None:
+        moments: list[float] = []
+
+        async def attempt() -> str:
+            moments.append(time.at)
+            raise Busy("HTTP 429")
+
+        with pytest.raises(JudgementFailed, match="no reply after 9 attempts: HTTP 429"):
+            await make(time, max_attempts=9).run(attempt)
+        gaps = [b - a for a, b in itertools.pairwise(moments)]
+        assert gaps == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+    play(body)
+
+
+def test_a_wait_of_hours_ends_the_run() -> None:
+    async def body(time: Time) -> None:
+        with pytest.raises(JudgeError, match="asks to wait 3600 s"):
+            await make(time).run(failing(Busy("HTTP 429", retry_after_s=3600.0)))
+
+    play(body)
+
+
+def test_requests_and_tokens_a_minute_are_kept_to() -> None:
+    async def body(time: Time) -> None:
+        server, scheduler = Server(time), make(time, concurrency=64, requests_per_minute=60)
+        await asyncio.gather(*(scheduler.run(server.call) for _ in range(100)))
+        for start in range(0, int(time.at), 10):
+            assert sum(start <= moment < start + 60 for moment in server.starts) <= 60 + 6
+
+        server, scheduler = Server(time), make(time, concurrency=64, tokens_per_minute=6_000)
+        began = time.at
+        await asyncio.gather(*(scheduler.run(server.call, tokens=100) for _ in range(100)))
+        assert time.at - began >= (100 * 100 - 600) / 100
+
+    play(body)
+
+
+def test_headers_that_say_nothing_is_left_stop_all_calls_until_the_reset() -> None:
+    async def body(time: Time) -> None:
+        scheduler, server = make(time), Server(time)
+        scheduler.heard(Room(requests=0, requests_reset_s=12.0))
+        await scheduler.run(server.call)
+        assert server.starts == [12.0]
+        scheduler.heard(Room(requests=5, requests_reset_s=12.0, tokens=0))
+        scheduler.heard(None)
+        await scheduler.run(server.call)
+        assert server.starts[-1] == 13.0
+
+    play(body)
+
+
+def test_a_dead_judge_stops_the_run_for_everybody() -> None:
+    async def body(time: Time) -> None:
+        calls = 0
+
+        async def attempt() -> str:
+            nonlocal calls
+            calls += 1
+            raise Broken("connection refused")
+
+        scheduler = make(time, max_attempts=20)
+        outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(200)), return_exceptions=True)
+        assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
+        assert "without a success between: connection refused" in str(outcomes[0])
+        assert "--resume" in str(outcomes[0])
+        assert calls < 40
+        with pytest.raises(JudgeError):
+            await scheduler.run(attempt)
+
+    play(body)
+
+
+def test_a_short_outage_does_not_open_the_circuit() -> None:
+    async def body(time: Time) -> None:
+        async def attempt() -> str:
+            if time.at < 4.0:
+                raise Broken("HTTP 500")
+            return "ok"
+
+        scheduler = make(time, concurrency=64, max_attempts=8)
+        assert await asyncio.gather(*(scheduler.run(attempt) for _ in range(64))) == ["ok"] * 64
+
+    play(body)
+
+
+def test_a_fatal_error_wakes_all_that_wait() -> None:
+    async def body(time: Time) -> None:
+        async def attempt() -> str:
+            raise JudgeError("key refused", mend="Set it.")
+
+        outcomes = await asyncio.gather(*(make(time).run(attempt) for _ in range(3)), return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == ["key refused\n  Set it."] * 3
+
+    play(body)
+
+
+def test_a_call_that_hangs_is_timed_out_and_tried_again() -> None:
+    hung = 0
+
+    async def attempt() -> str:
+        nonlocal hung
+        hung += 1
+        if hung == 1:
+            await asyncio.sleep(60)
+        return "ok"
+
+    async def main() -> str:
+        async def no_sleep(_seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        scheduler = Scheduler(
+            concurrency=2, timeout_s=0.05, max_attempts=2, breaker_failures=5, clock=Clock(sleep=no_sleep)
+        )
+        return await scheduler.run(attempt)
+
+    assert asyncio.run(main()) == "ok"
+    assert hung == 2
+
+
+def test_a_rejected_call_is_not_tried_again() -> None:
+    async def body(time: Time) -> None:
+        with pytest.raises(Rejected):
+            await make(time).run(failing(Rejected("too long")))
+        assert time.at == 0.0
+
+    play(body)
+
+
+def test_cancelled_calls_give_their_places_back() -> None:
+    async def body(time: Time) -> None:
+        scheduler, server = make(time, concurrency=2), Server(time)
+        tasks = [asyncio.ensure_future(scheduler.run(server.call)) for _ in range(10)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(5))) == ["ok"] * 5
+
+    play(body)
