@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.gate.columns import Columns
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.figures import change, counted, figure, round_up, share
 from ragstone.gate.policy import Policy
@@ -25,15 +26,25 @@ mostly has slack. Chosen by `bench/gate_error_rates.py`; with floors alone it ca
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A floor or a drop, ready to be decided: the values by sample id, in the order of the ids."""
+    """A floor or a drop, ready to be decided.
+
+    `ids` are all samples of the run, sorted; `units` (n,) the positions in it of the samples that count here; `values`
+    (n,) their scores, or what changed.
+    """
 
     rule: Rule
     kind: CheckKind
-    samples: tuple[str, ...]
+    ids: tuple[str, ...]
+    units: NDArray[np.int64]
     values: NDArray[np.float64]
     bound: float
     current: float
     baseline: float | None = None
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The ids of the samples that count here, in the order of `values`."""
+        return tuple(self.ids[unit] for unit in self.units)
 
     @property
     def name(self) -> str:
@@ -49,33 +60,22 @@ def questions(
     current: RunScores, baseline: RunScores | None, pairing: Pairing | None, rules: Sequence[Rule]
 ) -> Iterator[Question]:
     """Every floor and drop that the rules ask for and that has at least one score (or pair)."""
+    columns = Columns(current, baseline, pairing)
     for rule in rules:
-        if rule.min is not None:
-            yield from _floor(rule, rule.min, current)
-        if rule.max_drop is not None and baseline is not None and pairing is not None:
-            yield from _drop(rule, rule.max_drop, current, baseline, pairing)
-
-
-def _floor(rule: Rule, floor: float, current: RunScores) -> Iterator[Question]:
-    scores = current.metrics.get(rule.metric)
-    if scores is None:
-        return
-    ids = tuple(sorted(scores.values if rule.samples is None else scores.values.keys() & rule.samples))
-    if ids:
-        values = np.array([scores.values[i] for i in ids], dtype=np.float64)
-        yield Question(rule, CheckKind.FLOOR, ids, values, floor, float(values.mean()))
-
-
-def _drop(rule: Rule, max_drop: float, current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[Question]:
-    ids = pairing.pairs(rule.metric, current, baseline)
-    if rule.samples is not None:
-        ids = tuple(i for i in ids if i in rule.samples)
-    if not ids:
-        return
-    now = np.array([current.metrics[rule.metric].values[i] for i in ids], dtype=np.float64)
-    then = np.array([baseline.metrics[rule.metric].values[i] for i in ids], dtype=np.float64)
-    # 0 - 0.02 is written as -0.02, not as -0.0 when nothing may drop.
-    yield Question(rule, CheckKind.DROP, ids, now - then, 0.0 - max_drop, float(now.mean()), float(then.mean()))
+        if rule.min is not None and (column := columns.scores(rule.metric, rule.samples)) is not None:
+            mean = float(column.now.mean())
+            yield Question(rule, CheckKind.FLOOR, columns.ids, column.units, column.now, rule.min, mean)
+        if rule.max_drop is not None and (column := columns.pairs(rule.metric, rule.samples)) is not None:
+            yield Question(
+                rule,
+                CheckKind.DROP,
+                columns.ids,
+                column.units,
+                column.now - column.then,
+                0.0 - rule.max_drop,  # so that no drop at all is 0.0, and not -0.0
+                float(column.now.mean()),
+                float(column.then.mean()),
+            )
 
 
 def decide_questions(
@@ -91,23 +91,20 @@ def decide_questions(
 
     `revise` may replace the decisions, for a run that was looked at while it went on.
     """
-    units = {sample_id: index for index, sample_id in enumerate(sorted({i for one in asked for i in one.samples}))}
-    labels = group_labels(run, units)
+    labels = group_labels(run, {sample_id: index for index, sample_id in enumerate(asked[0].ids)}) if asked else None
     slices = len({one.rule.slice for one in asked} - {None})
-    hypotheses = []
-    for one in asked:
-        index = np.array([units[i] for i in one.samples], dtype=np.int64)
-        hypotheses.append(
-            Hypothesis(
-                name=one.name,
-                values=one.values,
-                units=index,
-                bound=one.bound,
-                bounds=(0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0),
-                groups=None if labels is None else labels[index],
-                weight=_weight(one, slices),
-            )
+    hypotheses = [
+        Hypothesis(
+            name=one.name,
+            values=one.values,
+            units=one.units,
+            bound=one.bound,
+            bounds=(0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0),
+            groups=None if labels is None else labels[one.units],
+            weight=_weight(one, slices),
         )
+        for one in asked
+    ]
     decisions: Sequence[Decision] = decide(hypotheses, alpha=alpha, seed=seed)
     if revise is not None:
         decisions = revise(asked, decisions)

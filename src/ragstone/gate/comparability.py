@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
@@ -19,6 +19,7 @@ class Pairing:
 
     comparability: Comparability
     samples: tuple[str, ...] = ()
+    _pairs: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -28,8 +29,10 @@ class Pairing:
         """The ids, sorted, of the paired samples that both runs have a score of `metric` for."""
         if metric not in self.metrics:
             return ()
-        now, then = current.metrics[metric].values, baseline.metrics[metric].values
-        return tuple(sample_id for sample_id in self.samples if sample_id in now and sample_id in then)
+        if metric not in self._pairs:
+            scored = current.metrics[metric].values.keys() & baseline.metrics[metric].values.keys()
+            self._pairs[metric] = tuple(sample_id for sample_id in self.samples if sample_id in scored)
+        return self._pairs[metric]
 
 
 def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:

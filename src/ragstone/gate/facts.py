@@ -45,7 +45,7 @@ def coverage_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> It
 
 
 def _within(by_id: Mapping[str, object], samples: Collection[str] | None) -> list[str]:
-    return list(by_id) if samples is None else [sample_id for sample_id in by_id if sample_id in samples]
+    return list(by_id) if samples is None else [sample_id for sample_id in samples if sample_id in by_id]
 
 
 def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> Check:

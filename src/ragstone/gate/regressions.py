@@ -28,7 +28,7 @@ def worst_regressions(
     """
     failed = {check.metric for check in checks if check.status is Status.FAIL and check.metric}
     if baseline is not None and pairing is not None and pairing.comparability.comparable:
-        found = _lost(current, baseline, pairing, {rule.metric for rule in rules})
+        found = _lost(current, baseline, pairing, {rule.metric for rule in rules}, limit)
     else:
         floors = {rule.metric: rule.min for rule in rules if rule.min is not None and rule.metric in failed}
         found = _below_floor(current, floors)
@@ -39,15 +39,18 @@ def worst_regressions(
 
 
 def _lost(
-    current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Collection[str]
+    current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Collection[str], limit: int
 ) -> list[tuple[float, Regression]]:
     found = []
     for metric in sorted(metrics):
-        for sample_id in pairing.pairs(metric, current, baseline):
-            now = current.metrics[metric].values[sample_id]
-            then = baseline.metrics[metric].values[sample_id]
-            if now < then:
-                found.append((then - now, Regression(sample_id, metric, now, then)))
+        ids = pairing.pairs(metric, current, baseline)
+        if not ids:
+            continue
+        now, then = current.metrics[metric].values, baseline.metrics[metric].values
+        losses = ((then[i] - now[i], i) for i in ids)
+        for loss, i in heapq.nsmallest(limit, losses, key=lambda one: (-one[0], one[1])):
+            if loss > 0.0:
+                found.append((loss, Regression(i, metric, now[i], then[i])))
     return found
 
 
