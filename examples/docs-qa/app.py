@@ -1,0 +1,127 @@
+"""A small RAG system over Ragstone's own documentation: BM25 over sections, an answer made of their best sentences.
+
+It needs no key and no model. What it can't find, it doesn't answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import bm25s
+import Stemmer
+from pages import Passage, read_passages
+
+RETRIEVED = 5
+SENTENCES = 2
+MIN_COVERAGE = 0.58
+"""Share of the question (by weight of its words) that the passages found must hold; below it, the system abstains."""
+
+TITLE_SHARE = 0.5
+NEARLY_AS_GOOD = 0.75
+
+ABSTAIN = "I don't know: the documentation doesn't say."
+
+_WORD = re.compile(r"[^\W_]+(?:[@.][^\W_]+)*")
+_STOP = frozenset(
+    """
+    a an and are as at be been being by can could did do does for from had has have how i if in into is it its may me
+    must my need no not of on one or our shall should so some than that the their them then there these they this to up
+    us was we were what when where which who whom whose why will with would you your many much about get gets use used
+    using happen happens mean means say says way ways anything something
+    """.split()
+)
+_stem = Stemmer.Stemmer("english")
+
+
+def words(text: str) -> list[str]:
+    """The stems of the words that carry meaning."""
+    found = [word for word in _WORD.findall(text.lower().replace("_", " ").replace("-", " ")) if word not in _STOP]
+    return list(_stem.stemWords(found))
+
+
+def terms(text: str) -> list[str]:
+    """The words and the pairs of neighbours: "exit code 3" is more than three words."""
+    found = words(text)
+    return found + [f"{first} {second}" for first, second in pairwise(found)]
+
+
+@dataclass(frozen=True)
+class Index:
+    """Passages, a BM25 index over them, and how much each word tells."""
+
+    passages: list[Passage]
+    bm25: bm25s.BM25
+    weights: dict[str, float]
+
+    def weight(self, word: str) -> float:
+        return self.weights.get(word, max(self.weights.values()))
+
+    def search(self, question: str, k: int) -> list[tuple[Passage, float]]:
+        """The `k` best passages with their scores, best first."""
+        asked = [term for term in dict.fromkeys(terms(question)) if term in self.weights]
+        if not asked:
+            return []
+        ranks, scores = self.bm25.retrieve([asked], k=min(k, len(self.passages)), show_progress=False)
+        return [
+            (self.passages[rank], float(score)) for rank, score in zip(ranks[0], scores[0], strict=True) if score > 0
+        ]
+
+
+@cache
+def index() -> Index:
+    """The index, built once a process."""
+    passages = read_passages()
+    # The title counts twice: a heading says what its section is about.
+    texts = [[*terms(passage.title), *terms(passage.title), *terms(passage.text)] for passage in passages]
+    bm25 = bm25s.BM25(k1=1.2, b=0.6)
+    bm25.index(texts, show_progress=False)
+    holding = Counter(word for text in texts for word in set(text))
+    weights = {word: math.log(1 + len(texts) / count) for word, count in holding.items()}
+    return Index(passages, bm25, weights)
+
+
+def weight(found: set[str]) -> float:
+    """How much these words tell together."""
+    return math.fsum(index().weight(word) for word in found)
+
+
+def coverage(question: str, passages: list[Passage]) -> float:
+    """The share of the question's words, by weight, that the passages hold together with their titles."""
+    asked = set(words(question))
+    held = {word for passage in passages for word in words(f"{passage.title} {passage.text}")}
+    total = weight(asked)
+    return weight(asked & held) / total if total else 0.0
+
+
+def best_sentences(question: str, found: list[tuple[Passage, float]]) -> list[str]:
+    """The sentence that holds most of the question, and a second one that is nearly as good, as they were written."""
+    asked = set(terms(question))
+    top = found[0][1]
+    rated = []
+    for rank, (passage, score) in enumerate(found):
+        about = asked & set(terms(passage.title))
+        for place, sentence in enumerate(passage.sentences):
+            if sentence in passage.code:
+                continue
+            held = asked & set(terms(sentence))
+            rating = (weight(held) + TITLE_SHARE * weight(about - held)) * (0.5 + score / top)
+            rated.append((rating, -rank, -place, sentence))
+    rated.sort(reverse=True)
+    best = [item for item in rated[:SENTENCES] if item[0] >= NEARLY_AS_GOOD * rated[0][0]]
+    return [sentence for _, _, _, sentence in sorted(best, key=lambda item: (-item[1], -item[2]))]
+
+
+def answer(question: str) -> dict[str, object]:
+    """What the documentation says to `question`, with the passages that it was taken from."""
+    found = index().search(question, RETRIEVED)
+    contexts = [
+        {"id": passage.id, "text": f"{passage.title}\n{passage.text}", "score": score} for passage, score in found
+    ]
+    if not found or coverage(question, [passage for passage, _ in found]) < MIN_COVERAGE:
+        return {"answer": ABSTAIN, "contexts": contexts}
+    return {"answer": " ".join(best_sentences(question, found)) or ABSTAIN, "contexts": contexts}

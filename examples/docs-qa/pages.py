@@ -1,0 +1,105 @@
+"""Markdown pages as passages: one for each heading, with an id like ``golden-sets.md#aliases``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+_HEADING = re.compile(r"^(#{1,3}) (.+)$")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_EMPHASIS = re.compile(r"(?<![\w*/])(\*{1,2})(?=\S)([^*]+?)(?<=\S)\1(?![\w*])")
+_LEAD_IN = re.compile(r"^\*\*([^*.]+)\.\*\*(?=\s)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"“])")
+_LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A section of a page: where it stands, what it is called, its sentences in plain text, and which are code."""
+
+    id: str
+    title: str
+    sentences: tuple[str, ...]
+    code: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def read_passages(folder: Path = DOCS) -> list[Passage]:
+    """Every section of every page in `folder`, pages in order of their names."""
+    return [passage for page in sorted(folder.glob("*.md")) for passage in _sections(page)]
+
+
+def _sections(page: Path) -> Iterator[Passage]:
+    title = name = page.stem
+    lines: list[str] = []
+    fenced = False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        fenced ^= line.lstrip().startswith("```")
+        heading = None if fenced else _HEADING.match(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        yield from _passage(page, name, title, lines)
+        name = _plain(heading.group(2))
+        title = name if len(heading.group(1)) == 1 else f"{page.stem.replace('-', ' ')}: {name}"
+        lines = []
+    yield from _passage(page, name, title, lines)
+
+
+def _passage(page: Path, heading: str, title: str, lines: list[str]) -> Iterator[Passage]:
+    code: set[str] = set()
+    if sentences := tuple(_sentences(lines, code)):
+        yield Passage(f"{page.name}#{_slug(heading)}", title, sentences, frozenset(code))
+
+
+def _sentences(lines: list[str], blocks: set[str]) -> Iterator[str]:
+    """Sentences of the prose, one for each row of a table, one for each block of code, which also goes to `blocks`."""
+    paragraph: list[str] = []
+    code: list[str] | None = None
+    for line in [*lines, ""]:
+        stripped = line.strip()
+        if stripped.startswith("```"):
+            yield from _split(paragraph)
+            paragraph = []
+            if code:
+                blocks.add("\n".join(code))
+                yield "\n".join(code)
+            code = [] if code is None else None
+        elif code is not None:
+            code.append(line.rstrip())
+        elif stripped.startswith("|"):
+            yield from _row(stripped)
+        elif not stripped or _LIST_ITEM.match(line):
+            yield from _split(paragraph)
+            paragraph = [_LIST_ITEM.sub("", line)] if stripped else []
+        else:
+            paragraph.append(stripped)
+
+
+def _split(paragraph: list[str]) -> Iterator[str]:
+    # "**Golden set.** The questions that ..." is one sentence, about what stands in bold.
+    text = _plain(_LEAD_IN.sub(r"\1:", " ".join(paragraph)))
+    if text:
+        yield from _SENTENCE_END.split(text)
+
+
+def _row(line: str) -> Iterator[str]:
+    cells = [_plain(cell) for cell in line.strip("|").split("|")]
+    if set("".join(cells)) <= set("-: ") or len(cells) < 2:
+        return
+    yield f"{cells[0]}: {'; '.join(cell for cell in cells[1:] if cell)}."
+
+
+def _plain(text: str) -> str:
+    return _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text)).replace("`", "").strip()
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))

@@ -1,0 +1,19 @@
+"""The same system after three bad changes: worst passage first, passages cut short, and a sentence made up.
+
+It is here to show what the gate says when answers get worse. See README.md.
+"""
+
+from __future__ import annotations
+
+import app
+
+CUT_AT = 160
+MADE_UP = "This was introduced in version 7.2 and costs 19 dollars a month for teams of up to 12 people."
+
+
+def answer(question: str) -> dict[str, object]:
+    """An answer as `app.answer` gives it, made worse."""
+    found = app.answer(question)
+    contexts = [{**context, "text": context["text"][:CUT_AT]} for context in reversed(found["contexts"])]
+    text = found["answer"]
+    return {"answer": text if text == app.ABSTAIN else f"{text} {MADE_UP}", "contexts": contexts}

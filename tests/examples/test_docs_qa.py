@@ -1,0 +1,113 @@
+"""The example is a real system with a real golden set: its gate passes, and its worse variant fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "docs-qa"
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Path:
+    """The example's own interpreter; `make` makes it where it isn't there yet."""
+    subprocess.run(
+        ["make", "examples/docs-qa/.venv/.installed"], cwd=ROOT, check=True, timeout=600, capture_output=True
+    )
+    return EXAMPLE / ".venv/bin/python"
+
+
+@pytest.fixture(scope="session")
+def golden() -> GoldenSet:
+    return load_golden_set("golden.jsonl", root=EXAMPLE)
+
+
+def system(interpreter: Path, code: str) -> Any:
+    """What `code` prints as JSON, run by the example's interpreter beside its modules."""
+    done = subprocess.run([interpreter, "-c", code], cwd=EXAMPLE, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def gate(out: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, JSON report and printed verdict of the gate on the example."""
+    command = [sys.executable, "-c", "from ragstone.cli import main; main()", "gate"]
+    command += ["--config", str(EXAMPLE / "ragstone.toml"), "--baseline", str(EXAMPLE / "baseline"), "--out", str(out)]
+    done = subprocess.run(
+        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=300
+    )
+    report = out / "report.json"
+    assert report.is_file(), done.stderr
+    return done.returncode, json.loads(report.read_text(encoding="utf-8")), done.stdout
+
+
+def test_the_golden_set_is_large_enough_and_complete(golden: GoldenSet) -> None:
+    unanswerable = [sample for sample in golden if not sample.answerable]
+    answerable = [sample for sample in golden if sample.answerable]
+    assert len(golden) >= 64
+    assert len(unanswerable) >= 10
+    assert all(sample.reference and sample.relevant_ids for sample in answerable)
+    assert all(sample.tags and sample.group for sample in golden)
+    assert all(sample.reference is None for sample in unanswerable)
+
+
+def test_every_relevant_section_is_a_section_of_the_documentation(golden: GoldenSet, interpreter: Path) -> None:
+    sections = set(system(interpreter, "import json, pages; print(json.dumps([p.id for p in pages.read_passages()]))"))
+    lost = {name: str(sample.origin) for sample in golden for name in sample.relevant_ids if name not in sections}
+    assert lost == {}
+
+
+def test_passages_have_distinct_ids_and_plain_text(interpreter: Path) -> None:
+    code = "import json, pages; print(json.dumps([[p.id, p.text] for p in pages.read_passages()]))"
+    passages = system(interpreter, code)
+    assert len({name for name, _ in passages}) == len(passages)
+    words = dict(passages)["concepts.md#the-words"]
+    assert "Statement: One self-contained claim" in words
+    assert "**" not in words
+    assert "](" not in dict(passages)["quickstart.md#check-then-gate"]
+
+
+def test_an_answer_is_taken_from_the_passages_word_for_word(interpreter: Path) -> None:
+    code = "import json, app; print(json.dumps(app.answer('Which exit code stands for a bug in Ragstone?')))"
+    found = system(interpreter, code)
+    assert "70" in found["answer"]
+    assert found["contexts"][0]["id"] == "exit-codes.md#exit-codes"
+    texts = "\n".join(context["text"] for context in found["contexts"])
+    assert found["answer"].split(". ")[0] in texts
+    scores = [context["score"] for context in found["contexts"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_question_that_the_documentation_does_not_answer_is_not_answered(interpreter: Path) -> None:
+    for question in ("What will the weather be in Lisbon tomorrow?", "", "???"):
+        found = system(interpreter, f"import json, app; print(json.dumps(app.answer({question!r})))")
+        assert found["answer"].startswith("I don't know")
+
+
+def test_the_gate_passes_on_the_example(interpreter: Path, tmp_path: Path) -> None:
+    code, report, printed = gate(tmp_path / "run")
+    assert code == 0, printed
+    failed = [check for check in report["checks"] if check["status"] in {"fail", "error"}]
+    assert failed == []
+    floors = [check for check in report["checks"] if check["kind"] == "floor"]
+    assert len(floors) >= 5
+    assert all(check["status"] == "pass" for check in floors), printed
+
+
+def test_the_gate_fails_on_the_regressed_variant_and_says_why(interpreter: Path, tmp_path: Path) -> None:
+    code, report, printed = gate(tmp_path / "run", "--entrypoint", "python:regressed:answer")
+    assert code == 1, printed
+    assert report["status"] == "fail"
+    failed = {(check["metric"], check["kind"]) for check in report["checks"] if check["status"] == "fail"}
+    assert {("faithfulness", "floor"), ("faithfulness", "drop"), ("context_recall", "drop"), ("mrr", "drop")} <= failed
+    for words in ("Faithfulness", "Context recall", "golden.jsonl:", "Retrieval", "generation", "version 7.2"):
+        assert words in printed
