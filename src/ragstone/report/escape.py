@@ -32,9 +32,9 @@ _MARKDOWN_ESCAPES = str.maketrans(
         "@": "@" + ZERO_WIDTH_SPACE,
     }
 )
-_COLON = re.compile(r":(?=[\w/+-])")  # schemes, and emoji codes, which may be images
-_WWW = re.compile(r"(?i)(www)(?=\.)")
-_TICKET = re.compile(r"(?<=[A-Za-z]-)(?=\d)|(?i:(?<=ghsa-))")
+_COLON = re.compile(r":(?=[\w/+-]|$)")  # schemes, and emoji codes, which may be images
+_WWW = re.compile(r"(?i)(www)(?=\.|$)")
+_TICKET = re.compile(r"(?<=[A-Za-z]-)(?=\d|$)|(?i:(?<=ghsa-))")
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{7,}(?![0-9A-Za-z])")
 _BLOCK_START = re.compile(r"^([-+=]|\d{1,9}(?=[.)](?:\s|$)))")
 

@@ -12,7 +12,7 @@ from ragstone.report import escape, words
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_title, severity
-from ragstone.report.sandbox import SafeText
+from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.templates import OURS, REPORT, render_template
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
@@ -70,12 +70,11 @@ def render_markdown(view: ReportView, *, limit: int, template_dir: Path | None) 
 def filters(detail: Detail) -> dict[str, Callable[..., SafeText | str]]:
     """What a template may do with text. Everything but `clip` gives text that is printed as it is."""
     return {
-        "clip": lambda text, size=detail.text: escape.clip(str(text), int(size)),
-        "code": lambda text: SafeText(escape.markdown_code(str(text))),
-        "fence": lambda text: SafeText(escape.markdown_fence(wrapped(str(text)))),
-        "lines": lambda text: SafeText(escape.markdown_fence(str(text))),
-        "link": lambda text, url: SafeText(escape.markdown_link(str(text), None if url is None else str(url))),
-        "join": lambda items, glue=", ": glue.join(map(str, items)),
+        "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
+        "code": lambda text: SafeText(escape.markdown_code(plain(text))),
+        "fence": lambda text: SafeText(escape.markdown_fence(wrapped(plain(text)))),
+        "lines": lambda text: SafeText(escape.markdown_fence(plain(text))),
+        "link": lambda text, url: SafeText(escape.markdown_link(plain(text), None if url is None else plain(url))),
     }
 
 

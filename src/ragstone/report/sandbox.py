@@ -8,6 +8,7 @@ prints is escaped unless the template itself wrote it, so no filter or operator 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from typing import Any
 
 from jinja2 import BaseLoader, TemplateAssertionError, nodes
@@ -22,19 +23,26 @@ _MAX_DEPTH = 60
 _NODES = frozenset(
     {
         *("Template", "TemplateData", "Output", "Extends", "Block", "If", "For", "Macro", "Assign", "AssignBlock"),
-        *("Const", "Name", "Getattr", "Getitem", "Slice", "List", "Tuple", "Filter", "Test", "Call", "Keyword"),
+        *("Const", "Name", "Getattr", "Getitem", "List", "Tuple", "Filter", "Test", "Call", "Keyword"),
         *("Compare", "Operand", "And", "Or", "Not", "CondExpr"),
     }
 )
-_FILTERS = frozenset(
+_OF_LISTS = frozenset(
     {
-        *("abs", "count", "d", "default", "first", "float", "int", "last", "length", "list", "lower", "map", "max"),
-        *("min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort", "title", "trim", "unique", "upper"),
+        *("first", "join", "last", "list", "map", "max", "min", "reject", "rejectattr", "reverse", "select"),
+        *("selectattr", "sort", "unique"),
     }
 )
+_FILTERS = _OF_LISTS - {"join"} | {
+    *("abs", "count", "d", "default", "float", "int", "length", "lower", "title", "trim", "upper"),
+}
 _LOOP = frozenset(
     {"index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem", "depth", "depth0"}
 )
+
+
+_WHOLE = "a text is printed as a whole, not taken apart"
+"""Escaping reads what stands next to what; single characters of a text would slip through."""
 
 
 class SafeText(str):
@@ -45,6 +53,15 @@ class SafeText(str):
 
 class ExhaustedError(SecurityError):
     """The template did more work, or wrote more, than a report can need."""
+
+
+def plain(value: object) -> str:
+    """`value` as text. Raises TypeError for what has no short text of its own, such as a list."""
+    if isinstance(value, str | int | float):
+        return str(value)
+    if value is None:
+        return "–"
+    raise TypeError(f"a {type(value).__name__} can't be printed; print the parts of it")
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
@@ -66,8 +83,9 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self._left = _BUDGET
         self._call_cost = 1
         self.globals = {}
-        self.filters = {name: self.filters[name] for name in _FILTERS} | dict(filters)
-        self._user_filters = frozenset(self.filters)
+        known = {name: self.filters[name] for name in _FILTERS} | dict(filters) | {"join": self._join}
+        self.filters = {name: self._charged(name, found) for name, found in known.items()}
+        self._user_filters = frozenset(known)
         self.filters["_counted"] = self._counted
         self.concat = self._concat  # type: ignore[method-assign]
 
@@ -80,7 +98,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Keys of mappings, facts about a loop, blocks of the template: no attribute of any object."""
         if isinstance(obj, Undefined):
-            return obj.__getattr__(attribute)
+            obj._fail_with_undefined_error()
         if isinstance(obj, Mapping | TemplateReference):
             try:
                 return obj[attribute]
@@ -93,10 +111,10 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
     def getitem(self, obj: Any, argument: Any) -> Any:
         if isinstance(argument, str):
             return self.getattr(obj, argument)
-        if isinstance(obj, list | tuple | str) and isinstance(argument, int | slice):
+        if isinstance(obj, list | tuple) and isinstance(argument, int):
             try:
                 return obj[argument]
-            except (IndexError, TypeError, ValueError):
+            except IndexError:
                 return self.undefined(obj=obj, name=str(argument))
         return self.unsafe_undefined(obj, str(argument))
 
@@ -112,9 +130,30 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             return value
         if isinstance(value, Undefined):
             return str(value)  # raises
-        text = "–" if value is None else str(value)
+        text = plain(value)
         self.spend(1 + len(text))
         return SafeText(self._escape(text))
+
+    def _charged(self, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(found)
+        def charged(*args: Any, **kwargs: Any) -> Any:
+            subject = args[1] if hasattr(found, "jinja_pass_arg") else args[0]
+            if name in _OF_LISTS and isinstance(subject, str):
+                raise TypeError(_WHOLE)
+            self.spend(1 + sum(len(arg) for arg in args if isinstance(arg, str | list | tuple)))
+            result = found(*args, **kwargs)
+            if isinstance(result, str):
+                self.spend(len(result))
+            return result
+
+        return charged
+
+    def _join(self, items: Iterable[object], glue: str = ", ") -> str:
+        pieces = []
+        for item in items:
+            pieces.append(plain(item))
+            self.spend(len(pieces[-1]) + len(glue))
+        return glue.join(pieces)
 
     def _concat(self, parts: Iterable[str]) -> SafeText:
         pieces = []
@@ -124,6 +163,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return SafeText("".join(pieces))
 
     def _counted(self, iterable: Iterable[object], cost: int) -> Iterator[object]:
+        if isinstance(iterable, str):
+            raise TypeError(_WHOLE)
         for item in iterable:
             self.spend(cost)
             yield item
@@ -145,6 +186,9 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         kind = type(node).__name__
         line = getattr(node, "lineno", 1)
         refused = kind not in _NODES or (isinstance(node, nodes.For) and node.recursive)
+        if isinstance(node, nodes.List | nodes.Tuple) and getattr(node, "ctx", "load") == "load":
+            # Lists of lists would double with every line, and comparing them would take for ever.
+            refused = not all(isinstance(item, nodes.Const) for item in node.items)
         if refused:
             raise TemplateAssertionError(f"'{kind.lower()}' is not allowed in a report template", line, name, filename)
         if isinstance(node, nodes.Filter) and node.name not in self._user_filters:

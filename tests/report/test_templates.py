@@ -1,0 +1,227 @@
+"""A project's own Markdown template: what it may do, and what it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from tests.report.conftest import Text
+from tests.report.hostile import every_fragment
+from tests.report.test_escape import ACTIVE, parser, text_of
+
+EXTENDS = '{% extends "ragstone/report.md.j2" %}\n'
+
+
+def with_template(folder: Path, source: str) -> Path:
+    (folder / "report.md.j2").write_text(source, encoding="utf-8")
+    return folder
+
+
+def test_a_block_can_be_replaced_and_the_rest_stays(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    folder = with_template(tmp_path, EXTENDS + "{% block header %}\n# Help desk: {{ report.status }}\n{% endblock %}")
+    markdown = render(make_view(), "md", template_dir=folder)
+    assert markdown.startswith("# Help desk: fail\n")
+    assert "### What got worse" in markdown
+
+
+def test_a_block_can_be_added_to(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    folder = with_template(tmp_path, EXTENDS + "{% block footer %}{{ super() }}\nAsk the *search* team.{% endblock %}")
+    markdown = render(make_view(), "md", template_dir=folder)
+    assert "<sub>Judge: openai gpt-x-mini" in markdown
+    assert markdown.rstrip().endswith("Ask the *search* team.")
+
+
+def test_a_folder_without_a_report_template_changes_nothing(
+    make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    (tmp_path / "page.html").write_text("<p>another template engine's</p>", encoding="utf-8")
+    assert render(make_view(), "md", template_dir=tmp_path) == render(make_view(), "md")
+
+
+WAYS_TO_PRINT = (
+    "{{ report.worst[0].question }}",
+    "{{ report.worst[0].question | upper }}",
+    "{{ report.worst[0].question | clip(100000) }}",
+    "{{ report.worst | map(attribute='question') | join(' ') }}",
+    "{{ report.worst | map(attribute='question') | first }}",
+    "{% set x %}{{ report.worst[0].question }}{% endset %}{{ x }}",
+    "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(report.worst[0].question) }}",
+    "{{ report.worst[0].question | code }}",
+    "{{ report.worst[0].question | link('https://github.com/acme/helpdesk/') }}",
+    "{{ report.worst[0].question | link(report.worst[0].question) }}",
+)
+
+
+@pytest.mark.parametrize("source", WAYS_TO_PRINT)
+def test_foreign_text_is_escaped_however_a_template_prints_it(
+    make_view: Callable[..., ReportView], tmp_path: Path, source: str
+) -> None:
+    view = make_view(text=Text(question="x" + every_fragment[:500]))
+    tokens = parser().parse(render(view, "md", template_dir=with_template(tmp_path, source)))
+    children = [child for token in tokens for child in token.children or []]
+    assert {token.type for token in tokens} == {"paragraph_open", "inline", "paragraph_close"}
+    links = [child.attrs["href"] for child in children if child.type == "link_open"]
+    assert links == (["https://github.com/acme/helpdesk/"] if "link('https" in source else [])
+    assert "image" not in {child.type for child in children}
+    assert not [pattern.pattern for pattern in ACTIVE if pattern.search(text_of(tokens))]
+
+
+ESCAPES = (
+    "{% for char in report.worst[0].question %}{{ char }}{% endfor %}",
+    "{% for char in report.worst[0].question | reverse %}{{ char }}{% endfor %}",
+    "{{ report.worst[0].question | list | join('') }}",
+    "{{ report.worst[0].question | join('') }}",
+    "{{ report.worst[0].question | map('upper') | first }}",
+    "{{ report.worst[0].question | first }}",
+    "{{ report.worst[0].question[1:] }}",
+    "{{ report.rows }}",
+    "{{ report }}",
+    "{{ report.rows | join }}",
+    "{{ report.rows | code }}",
+    "{{ [report, report] | length }}",
+    "{{ ''.__class__.__mro__ }}",
+    "{{ report.__class__ }}",
+    "{{ report['__class__'] }}",
+    "{{ report.worst.append }}",
+    "{{ report.keys() }}",
+    "{{ report.title.format(report) }}",
+    "{{ report.title.join }}",
+    "{{ self.__init__ }}",
+    "{{ self._TemplateReference__context }}",
+    "{{ super.__self__ }}",
+    "{% for x in report.rows %}{{ loop.__class__ }}{% endfor %}",
+    "{% for x in report.rows %}{{ loop._iterable }}{% endfor %}",
+    "{% for x in report.rows %}{{ loop.cycle(1, 2) }}{% endfor %}",
+    "{% macro m() %}{% endmacro %}{{ m._func }}",
+    "{% macro m() %}{% endmacro %}{{ m.__call__.__globals__ }}",
+    "{{ report.rows | map(attribute='__class__') | list }}",
+    "{{ report.rows | map(attribute='title.__class__') | list }}",
+    "{{ report.rows | sort(attribute='__class__') }}",
+    "{{ report | attr('__class__') }}",
+    "{{ report | safe }}",
+    "{{ report.title | e }}",
+    "{{ report | tojson }}",
+    "{{ report.title | replace('a', 'b') }}",
+    "{{ report.title | format }}",
+    "{{ report.title | urlize }}",
+    "{{ report.title | pprint }}",
+    "{{ range(10) }}",
+    "{{ cycler }}",
+    "{{ namespace() }}",
+    "{{ lipsum() }}",
+    "{{ config }}",
+    "{{ 'a' ~ report.title }}",
+    "{{ 'a' + report.title }}",
+    "{{ 'a' * 1000000000 }}",
+    "{{ 9 ** 9 ** 9 }}",
+    "{{ '%s' % report.title }}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'os' as os %}",
+    "{% from 'x' import y %}",
+    "{% extends '/etc/passwd' %}",
+    "{% extends '../secret' %}",
+    "{% extends report.title %}",
+    "{% autoescape false %}{% endautoescape %}",
+    "{% filter upper %}x{% endfilter %}",
+    "{% with a = 1 %}{% endwith %}",
+    "{% call report() %}{% endcall %}",
+    "{{ report() }}",
+    "{{ report.title() }}",
+    "{{ ('a').upper() }}",
+    "{{ undefined_name }}",
+    "{{ report.titel }}",
+    "{{ report.rows[999].title }}",
+    "{% if report.titel %}x{% endif %}",
+    "{{ report.title",
+    "{% block a %}",
+    "{{ 1 / 0 }}",
+    "{{ 'x' | int | float | first }}",
+    "{{ report.rows | first | upper | link }}",
+    "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",
+    "{{ " + "not " * 3000 + "1 }}",
+    "{{ " + "9" * 5000 + " }}",
+)
+
+
+@pytest.mark.parametrize("source", ESCAPES, ids=lambda source: source[:60])
+def test_a_template_reaches_nothing_but_the_report(
+    make_view: Callable[..., ReportView], tmp_path: Path, source: str
+) -> None:
+    folder = with_template(tmp_path, "line 1\n" + source)
+    with pytest.raises(ConfigError) as caught:
+        render(make_view(), "md", template_dir=folder)
+    assert caught.value.exit_code == 2
+    assert caught.value.where is not None
+
+
+DOUBLING = "".join(
+    f"{{% macro a{number}() %}}{{{{ a{number - 1}() }}}}{{{{ a{number - 1}() }}}}{{% endmacro %}}"
+    for number in range(1, 60)
+)
+
+EXHAUSTING = (
+    "{% for a in report.rows %}" * 9 + "{% endfor %}" * 9,
+    "{% for a in report.rows %}" * 9 + "x" + "{% endfor %}" * 9,
+    "{% set x = report.reason %}" + "{% set x %}{{ x }}{{ x }}{% endset %}" * 60 + "{{ x }}",
+    "{% set x = report.reason %}" + "{% set x = report.rows | map(attribute='title') | join(x) %}" * 60 + "{{ x }}",
+    "{% set x = report.reason %}" + "{% set x = x | code %}" * 90 + "{{ x }}",
+    "{% set x %}{% for a in report.reason %}{{ report.reason }}{% endfor %}{% endset %}"
+    + "{{ x | upper | length }}" * 999,
+    "{% set x = [report] %}" + "{% set x = [x, x] %}" * 60 + "{{ x }}",
+    "{% macro a0() %}{% endmacro %}" + DOUBLING + "{{ a59() }}",
+    "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+    '{% extends "report.md.j2" %}',
+    "x" * 300_000,
+    "{{ 1 }}" * 30_000,
+    "{% for a in report.rows recursive %}{{ loop(report.rows) }}{% endfor %}",
+)
+
+
+@pytest.mark.parametrize("source", EXHAUSTING, ids=range(len(EXHAUSTING)))
+def test_a_template_can_not_run_away(make_view: Callable[..., ReportView], tmp_path: Path, source: str) -> None:
+    with pytest.raises(ConfigError):
+        render(make_view(), "md", template_dir=with_template(tmp_path, source))
+
+
+def test_an_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    folder = with_template(tmp_path, EXTENDS + "{% block footer %}\n\n{{ report.titel }}\n{% endblock %}")
+    with pytest.raises(ConfigError, match="titel") as caught:
+        render(make_view(), "md", template_dir=folder)
+    assert caught.value.where == f"{folder / 'report.md.j2'}:4"
+
+
+def test_a_syntax_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    folder = with_template(tmp_path, EXTENDS + "\n{% blok x %}")
+    with pytest.raises(ConfigError, match="blok") as caught:
+        render(make_view(), "md", template_dir=folder)
+    assert caught.value.where == f"{folder / 'report.md.j2'}:3"
+
+
+def test_a_template_that_is_a_link_out_of_its_folder_is_refused(
+    make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    secret = tmp_path / "environ"
+    secret.write_text("KEY=sk-very-secret", encoding="utf-8")
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    (folder / "report.md.j2").symlink_to(secret)
+    with pytest.raises(ConfigError) as caught:
+        render(make_view(), "md", template_dir=folder)
+    assert "sk-very-secret" not in str(caught.value)
+
+
+def test_a_template_that_is_not_utf8_is_refused(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    (tmp_path / "report.md.j2").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        render(make_view(), "md", template_dir=tmp_path)
+
+
+def test_a_template_that_never_fits_gives_way_to_ours(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    folder = with_template(tmp_path, "long " * 20_000)
+    markdown = render(make_view(), "md", template_dir=folder)
+    assert markdown == render(make_view(), "md")
