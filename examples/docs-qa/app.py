@@ -27,14 +27,13 @@ NEARLY_AS_GOOD = 0.75
 ABSTAIN = "I don't know: the documentation doesn't say."
 
 _WORD = re.compile(r"[^\W_]+(?:[@.][^\W_]+)*")
-_STOP = frozenset(
-    """
+_STOP_WORDS = """
     a an and are as at be been being by can could did do does for from had has have how i if in into is it its may me
     must my need no not of on one or our shall should so some than that the their them then there these they this to up
     us was we were what when where which who whom whose why will with would you your many much about get gets use used
     using happen happens mean means say says way ways anything something
-    """.split()
-)
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 _stem = Stemmer.Stemmer("english")
 
 
