@@ -275,6 +275,15 @@ def test_an_allowed_drop_that_is_finer_than_the_samples_show_is_said(run: MakeRu
     assert detectable > 0.1
 
 
-def test_a_run_that_did_not_finish_says_so(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
+def test_a_run_that_did_not_finish_is_an_error(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
     verdict = decide_gate(run({"faithfulness": HIGH}, manifest=manifest(state="stopped")), None, floor(0.5))
-    assert any("did not finish" in note for note in verdict.notes)
+    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
+    assert "did not finish" in verdict.reason
+
+
+def test_answers_that_stopped_claiming_anything_are_pointed_out(run: MakeRun) -> None:
+    silent = {f"s{index}": "the answer abstains, so it claims nothing" for index in range(50, 60)}
+    baseline = run({"faithfulness": HIGH})
+    current = run({"faithfulness": HIGH[:50]}, not_applicable={"faithfulness": silent})
+    notes = decide_gate(current, baseline, drop(0.02)).notes
+    assert any("no longer applies to 10 of 60 samples" in note and "abstains" in note for note in notes)

@@ -71,6 +71,17 @@ def test_must_pass_may_name_its_metrics_and_its_own_minimum(run: MakeRun) -> Non
     assert decide(one, metrics=FAITHFULNESS, must_pass={**table, "min": 0.41}).status is Status.FAIL
 
 
+def test_a_must_pass_sample_without_a_reference_is_held_to_the_family(run: MakeRun) -> None:
+    excused = {f"s{index}": "the sample has no reference" for index in range(40)}
+    one = run(
+        {"context_precision": [], "context_precision_no_reference": [0.9] * 40},
+        not_applicable={"context_precision": excused},
+    )
+    table = {"samples": ["s0"], "metrics": ["context_precision"]}
+    verdict = decide(one, metrics={"context_precision": {"min": 0.7}}, must_pass=table)
+    assert of_kind(verdict, CheckKind.MUST_PASS)[0].status is Status.PASS
+
+
 def test_the_error_rate_is_a_fact_and_compared_as_it_stands(run: MakeRun) -> None:
     one = run({"faithfulness": [1.0] * 98}, system_failures={"a": "time-out", "b": "time-out"})
     verdict = decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.01})

@@ -16,6 +16,7 @@ from ragstone.gate.facts import (
     error_rate_check,
     latency_check,
     must_pass_checks,
+    unfinished_check,
     unknown_tag_checks,
 )
 from ragstone.gate.figures import counted, figure, most_common
@@ -56,8 +57,7 @@ def decide_gate(
         *must_pass_checks(current, resolved.rules, policy),
         *_decided(asked, current, policy, seed, _revision(resolved.rules, baseline, policy, looked_in_order)),
     ]
-    error_rate = error_rate_check(current, policy)
-    checks += [error_rate] if error_rate is not None else []
+    checks += [check for check in (error_rate_check(current, policy), unfinished_check(current)) if check is not None]
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
     attribution = attribute(current, baseline, pairing, checks)
@@ -76,6 +76,9 @@ def decide_gate(
         ),
     )
 
+
+_LOST_SHARE = 0.05
+"""A metric that stops to apply to more samples than this is worth a note."""
 
 _Revision = Callable[[Sequence[Question], Sequence[Decision]], Sequence[Decision]]
 
@@ -223,14 +226,25 @@ def _notes(
             why = most_common(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."
     yield from _resolution_notes(checks)
-    if current.manifest is not None and current.manifest.state != "finished":
-        held, asked = len(current.samples), current.manifest.golden.samples
-        yield f"This run holds {held} of {asked} samples: {current.manifest.stop_reason or 'it did not finish'}."
+    if baseline is not None and pairing is not None:
+        yield from _no_longer_applicable(current, baseline, pairing)
     if _offline_blocks_weakly(current, resolved.rules, policy):
         yield (
             "The offline judge is weak on some of the metrics that block here; "
             'action = "warn", or an LLM judge, would suit them better.'
         )
+
+
+def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[str]:
+    """Say so when a metric lost samples: an answer that claims nothing can't be unfaithful."""
+    for metric in pairing.metrics:
+        excused, before = current.metrics[metric].not_applicable, baseline.metrics[metric].values
+        lost = [excused[i] for i in pairing.samples if i in excused and i in before]
+        if len(lost) > _LOST_SHARE * len(pairing.samples):
+            yield (
+                f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} that the "
+                f"baseline has a score for, most often because {most_common(lost)}."
+            )
 
 
 def _resolution_notes(checks: Sequence[Check]) -> Iterator[str]:

@@ -112,10 +112,10 @@ def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
     needed = {
         rule.metric: must.min if must.min is not None else rule.min
         for rule in rules
-        if rule.slice is None and (must.metrics is None or rule.metric in must.metrics)
+        if rule.slice is None and (must.metrics is None or {rule.metric, rule.key} & set(must.metrics))
     }
-    for metric in must.metrics or ():
-        needed.setdefault(metric, must.min)
+    ruled = {name for rule in rules for name in (rule.metric, rule.key)}
+    needed.update({metric: must.min for metric in must.metrics or () if metric not in ruled})
     floors = {metric: floor for metric, floor in needed.items() if floor is not None}
     passed = 0
     for sample_id in dict.fromkeys(must.samples):
@@ -240,6 +240,23 @@ def _against_limit(low: float, estimate: float, high: float, limit: float, polic
     if estimate <= limit:
         return Status.PASS
     return Status.FAIL if low > limit else Status.INCONCLUSIVE
+
+
+def unfinished_check(run: RunScores) -> Check | None:
+    """An error for a run that was stopped or killed: what it holds is not what was to be evaluated."""
+    manifest = run.manifest
+    if manifest is None or manifest.state == "finished":
+        return None
+    why = manifest.stop_reason or "it was interrupted"
+    return Check(
+        name="coverage",
+        kind=CheckKind.COVERAGE,
+        status=Status.ERROR,
+        action=Action.BLOCK,
+        reason=f"the run did not finish: it holds {len(run.samples)} of {counted(manifest.golden.samples, 'sample')} "
+        f"({why.rstrip('.')}). Go on with --resume.",
+        n=manifest.golden.samples,
+    )
 
 
 def unknown_tag_checks(unknown: Mapping[str, str]) -> Iterator[Check]:

@@ -18,9 +18,11 @@ from ragstone.run.scores import RunScores
 class Rule:
     """One metric over all samples, or over those with the tag `slice`; `samples` None stands for all.
 
-    `written` says that the user named the metric, so that it must have scores.
+    `key` is the name that the policy has it under (a family's, perhaps). `written` says that the user named it, so
+    that it must have scores.
     """
 
+    key: str
     metric: str
     min: float | None
     max_drop: float | None
@@ -69,7 +71,7 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
         for name, rule in part.metrics.items():
             action = rule.action or Action.BLOCK
             rules += [
-                Rule(metric, rule.min, rule.max_drop, action, action, True, tag, members)
+                Rule(name, metric, rule.min, rule.max_drop, action, action, True, tag, members)
                 for metric in _members(name, run, part.metrics)
             ]
     return Resolved(tuple(rules), unknown)
@@ -80,6 +82,7 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
     for name, rule in policy.metrics.items():
         for metric in _members(name, run, policy.metrics):
             yield Rule(
+                name,
                 metric,
                 rule.min,
                 rule.max_drop,
@@ -98,7 +101,7 @@ def _unnamed(run: RunScores) -> Iterator[Rule]:
     for metric in sorted(run.metrics):
         if metric not in covered:
             action = _unnamed_action(metric)
-            yield Rule(metric, None, DEFAULT_MAX_DROP, action, action, False)
+            yield Rule(metric, metric, None, DEFAULT_MAX_DROP, action, action, False)
 
 
 def _unnamed_action(metric: str) -> Action:
