@@ -191,8 +191,8 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
 def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:
     """The one that is asked for, else that of the active environment, else Ragstone's own."""
     if python is not None:
-        has_folder = os.sep in python or (os.altsep is not None and os.altsep in python)
-        found = shutil.which(str((root / python).absolute()) if has_folder else python, path=environ.get("PATH"))
+        place = str((root / python).absolute()) if _has_folder(python) else python
+        found = shutil.which(place, path=environ.get("PATH"))
         if found is None:
             raise ConfigError(
                 f"the interpreter '{python}' was not found.",
@@ -216,9 +216,13 @@ def _in_conda() -> tuple[str, ...]:
 
 def _program(name: str, around: Surroundings) -> str:
     """A program with a folder in its name starts from the working directory; others are looked for on PATH."""
-    if os.sep in name or (os.altsep is not None and os.altsep in name):
+    if _has_folder(name):
         return str(around.directory / name)
     return shutil.which(name, path=around.environ.get("PATH")) or name
+
+
+def _has_folder(program: str) -> bool:
+    return any(separator in program for separator in filter(None, (os.sep, os.altsep)))
 
 
 def _check_python(spec: str, entrypoint: str) -> None:

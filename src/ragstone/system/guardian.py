@@ -20,9 +20,9 @@ def kill_group(pid: int) -> None:
         system_root = os.environ.get("SYSTEMROOT", r"C:\Windows")
         taskkill = os.path.join(system_root, "System32", "taskkill.exe")  # noqa: PTH118
         subprocess.run([taskkill, "/F", "/T", "/PID", str(pid)], capture_output=True, check=False)  # noqa: S603
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    else:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def main() -> None:

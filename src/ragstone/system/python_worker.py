@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import secrets
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -183,13 +186,14 @@ def _frame(body: bytes) -> bytes:
 
 
 def _rss_bytes(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
-            import resource
+    """Resident memory of another process, where Linux tells."""
+    size: int | None = None
+    if sys.platform == "linux":
+        import resource
 
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ImportError, IndexError, ValueError):
-        return None
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            size = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * resource.getpagesize()
+    return size
 
 
 def _mb(size: int) -> str:

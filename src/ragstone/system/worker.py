@@ -528,16 +528,13 @@ class _Session:
 
     def watch(self) -> None:
         """On SIGUSR1 (sent when time is up) every thread's stack, and every task's, goes to the log."""
-        try:
+        if sys.platform != "win32":  # which has no such signal: there a time-out is reported without a stack
             import faulthandler
             import signal
 
-            if signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
-                return
-            signal.signal(signal.SIGUSR1, lambda *_: self._show_tasks())
-            faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=True)
-        except (ImportError, AttributeError, ValueError, OSError):
-            return  # Windows has no such signal; the time-out is reported without a stack
+            if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+                signal.signal(signal.SIGUSR1, lambda *_: self._show_tasks())
+                faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=True)
 
     def _show_tasks(self) -> None:
         """Where each task waits: asyncio shows only a task's outermost frame, so the awaits are followed inwards."""
@@ -559,17 +556,16 @@ async def _await(value: Any) -> Any:
 
 def _rss_bytes() -> int | None:
     """Resident memory now (Linux), at its peak (other POSIX systems), or None."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError, AttributeError):
-        pass
-    try:
+    size: int | None = None
+    if sys.platform != "win32":
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    except ImportError:
-        return None
+        try:
+            with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+                size = int(file.read().split()[1]) * resource.getpagesize()
+        except (OSError, ValueError, IndexError):
+            size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return size
 
 
 def _volunteer_for_oom() -> None:
