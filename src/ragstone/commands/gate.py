@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
@@ -9,7 +12,12 @@ from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings
 
 @click.command(name="gate")
 @with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
-def command(**flags: object) -> int:
+@click.option(
+    "--github",
+    is_flag=True,
+    help="In a `run:` step on GitHub: baseline from the artifacts; summary, annotations, comment, outputs.",
+)
+def command(github: bool, **flags: object) -> int:
     """Evaluate, compare with the thresholds and the baseline, decide.
 
     Writes the run directory with its reports, shows the verdict, and exits with
@@ -21,7 +29,10 @@ def command(**flags: object) -> int:
     from ragstone.usecases.gate import gate
 
     settings = settings_from(flags)
-    around = surroundings(settings)
-    outcome = run_to_end(gate(settings, around))
+    if github:
+        from ragstone.github.door import run_on_github
+
+        return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
+    outcome = run_to_end(gate(settings, surroundings(settings)))
     show_report(outcome.view)
     return outcome.exit_code
