@@ -148,7 +148,7 @@ def test_children_run_as_the_user_that_is_asked_for(room: Any) -> None:
     home = room.folder / "home"
     home.mkdir()
     os.chown(home, 4321, 1234)
-    room.environ = {"PATH": "/usr/bin:/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root"}
+    room.environ = {"PATH": "/usr/bin:/bin", "HOME": "/home/gate", "USER": "gate", "LOGNAME": "gate"}
     room.run_as = RunAs(4321, 1234, home)
     room.write(
         "rag.py",

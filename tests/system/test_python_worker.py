@@ -64,70 +64,50 @@ def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
     assert response.failure is None
 
 
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        "function",
-        "coroutine",
-        "Klass",
-        "Klass.static",
-        "factory",
-        "async_factory",
-        "function_factory",
-        "instance",
-        "query_engine",
-        "runnable",
-        "async_runnable",
-        "falls_back",
-        "awaitable_result",
-        "partial",
-        "callable_object",
-        "streaming",
-    ],
-)
-def test_every_shape_of_entrypoint_is_asked(room: Any, attribute: str) -> None:
-    room.write(
-        "shapes.py",
-        """
-        import functools
+SHAPES = """
+import functools
 
-        def function(question): return "got " + question
-        async def coroutine(question, k=3): return "got " + question
-        class Klass:
-            def answer(self, question): return "got " + question
-            @staticmethod
-            def static(question): return "got " + question
-        def factory(): return Klass()
-        async def async_factory(): return Klass()
-        def function_factory(): return function
-        instance = Klass()
-        class Engine:
-            def query(self, question): return {"response": "got " + question, "source_nodes": []}
-            async def aquery(self, question): raise RuntimeError("the sync one comes first")
-        query_engine = Engine()
-        class Runnable:
-            def invoke(self, question): return "got " + question
-        runnable = Runnable()
-        class AsyncRunnable:
-            async def ainvoke(self, question): return "got " + question
-        async_runnable = AsyncRunnable()
-        class FallsBack:
-            def invoke(self, question): raise TypeError("Cannot invoke a coroutine function synchronously.")
-            async def ainvoke(self, question): return "got " + question
-        falls_back = FallsBack()
-        def awaitable_result(question): return coroutine(question)
-        def two(prefix, question): return prefix + question
-        partial = functools.partial(two, "got ")
-        class CallableObject:
-            def __call__(self, question): return "got " + question
-        callable_object = CallableObject()
-        class Stream:
-            response_gen = iter("ab")
-            def __init__(self, text): self.text_ = text
-            def get_response(self): return {"answer": self.text_}
-        def streaming(question): return Stream("got " + question)
-        """,
-    )
+def function(question): return "got " + question
+async def coroutine(question, k=3): return "got " + question
+class Klass:
+    def answer(self, question): return "got " + question
+    @staticmethod
+    def static(question): return "got " + question
+def factory(): return Klass()
+async def async_factory(): return Klass()
+def function_factory(): return function
+instance = Klass()
+class Engine:
+    def query(self, question): return {"response": "got " + question, "source_nodes": []}
+    async def aquery(self, question): raise RuntimeError("the sync one comes first")
+query_engine = Engine()
+class Runnable:
+    def invoke(self, question): return "got " + question
+runnable = Runnable()
+class AsyncRunnable:
+    async def ainvoke(self, question): return "got " + question
+async_runnable = AsyncRunnable()
+class FallsBack:
+    def invoke(self, question): raise TypeError("Cannot invoke a coroutine function synchronously.")
+    async def ainvoke(self, question): return "got " + question
+falls_back = FallsBack()
+def awaitable_result(question): return coroutine(question)
+def two(prefix, question): return prefix + question
+partial = functools.partial(two, "got ")
+class CallableObject:
+    def __call__(self, question): return "got " + question
+callable_object = CallableObject()
+class Stream:
+    response_gen = iter("ab")
+    def __init__(self, text): self.text_ = text
+    def get_response(self): return {"answer": self.text_}
+def streaming(question): return Stream("got " + question)
+"""
+
+
+@pytest.mark.parametrize("attribute", ["coroutine", "async_factory", "Klass.static", "falls_back", "streaming"])
+def test_every_shape_of_entrypoint_is_asked(room: Any, attribute: str) -> None:
+    room.write("shapes.py", SHAPES)
     first, second = room.ask(f"python:shapes:{attribute}", "a", "b", concurrency=1)
     assert (first.answer, second.answer) == ("got a", "got b")
 
