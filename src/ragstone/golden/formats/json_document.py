@@ -35,19 +35,20 @@ class _Walker:
     def value(self, position: int, level: int) -> tuple[Any, int]:
         opening = self.text[position : position + 1]
         if level < _WALKED_LEVELS and opening == "[":
-            return self._list(position + 1, level)
+            return self._list(position + 1)
         if level < _WALKED_LEVELS and opening == "{":
             return self._object(position + 1, level)
         return decode_at(self.text, position)
 
-    def _list(self, position: int, level: int) -> tuple[LocatedList, int]:
+    def _list(self, position: int) -> tuple[LocatedList, int]:
+        """The items of a list, each decoded as it stands: only the line that it starts on is of interest."""
         found = LocatedList()
         position = self.skip(position)
         if self.text[position : position + 1] == "]":
             return found, position + 1
         while True:
             found.lines.append(self.line(position))
-            item, position = self.value(position, level + 1)
+            item, position = decode_at(self.text, position)
             found.append(item)
             position, more = self._separator(self.skip(position), "]")
             if not more:
