@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Passage, Sentence, key_pairs
 from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.offline.tokens import NUMBER, key_sequence
+from ragstone.judge.offline.tokens import NUMBER, key_sequence, keys_of
 
 FEATURES = (
     "held_by_passage",
@@ -22,22 +22,28 @@ FEATURES = (
     "words_held",
     "few_words_missing",
     "negation_agrees",
+    "no_opposite",
     "impersonal",
     "unhedged",
     "claims",
 )
 """Names of the features, in the order of `Match.features`."""
 
+Opposites = Mapping[str, tuple[frozenset[str], frozenset[str]]]
+
 _WINDOW = 3
+_NEAR = 0.5
 _PREFIX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well one passage (the best for this statement) holds a statement."""
+    """How well one passage holds a statement. `contradicts`: it says the same with a negation, an opposite or a number
+    of its own. The training sets hold too few contradictions to learn that from, so it is a rule and no feature alone.
+    """
 
     features: tuple[float, ...]
-    passage: int
+    contradicts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class _Asked:
     names: frozenset[str]
     numbers: tuple[str, ...]
     function: frozenset[str]
+    opposites: Opposites
     manner: tuple[float, ...]
 
 
@@ -63,16 +70,17 @@ def match(statement: Sentence, passages: Sequence[Passage], rarity: Rarity, lang
         names=_names(statement, language),
         numbers=tuple(key for key in weights if key.startswith(NUMBER)),
         function=statement.function,
+        opposites=keys_of(language.code).opposites,
         manner=_manner(statement, language),
     )
-    return [Match(_features(statement, asked, passage), rank) for rank, passage in enumerate(passages)]
+    return [_match(statement, asked, passage) for passage in passages]
 
 
-def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[float, ...]:
+def _match(statement: Sentence, asked: _Asked, passage: Passage) -> Match:
     weights, total = asked.weights, asked.total
     function = len(asked.function & passage.function)
     if not total:
-        return (0.0,) * 8 + _words(function, len(asked.function)) + (1.0,) + asked.manner
+        return Match((0.0,) * 8 + _words(function, len(asked.function)) + (1.0, 1.0) + asked.manner)
     places = passage.places
     held: set[str] = set()
     by_sentence: dict[int, float] = {}
@@ -83,10 +91,15 @@ def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[flo
             for position in where:
                 by_sentence[position] = by_sentence.get(position, 0.0) + weight
     if not held:
-        return (0.0,) * 8 + _words(function, len(asked.function) + len(weights)) + (1.0,) + asked.manner
+        words = _words(function, len(asked.function) + len(weights))
+        return Match((0.0,) * 8 + words + (1.0, 1.0) + asked.manner)
     best = max(by_sentence, key=lambda position: (by_sentence[position], -position))
     window, missing_there = _best_window(weights, passage, by_sentence)
-    return (
+    closest = passage.sentences[best]
+    agrees = _negation_agrees(statement, passage, by_sentence, total)
+    opposed = _opposed(statement, closest, asked.opposites)
+    near = by_sentence[best] >= _NEAR * total
+    features = (
         sum(weights[key] for key in held) / total,
         window / total,
         by_sentence[best] / total,
@@ -96,14 +109,46 @@ def _features(statement: Sentence, asked: _Asked, passage: Passage) -> tuple[flo
         _share(asked.names, held),
         1.0 - _longest_gap(statement.keys, held) / len(statement.keys),
         *_words(function + len(held), len(asked.function) + len(weights)),
-        float(passage.sentences[best].negated == statement.negated),
+        float(agrees),
+        float(not opposed),
         *asked.manner,
     )
+    return Match(features, near and (not agrees or opposed or _other_number(asked, held, closest)))
+
+
+def _other_number(asked: _Asked, held: set[str], closest: Sentence) -> bool:
+    """Whether a number of the statement stands nowhere, while the closest sentence has one that the statement lacks."""
+    missing = [key for key in asked.numbers if key not in held]
+    return bool(missing) and any(key.startswith(NUMBER) and key not in asked.weights for key in closest.key_set)
 
 
 def _words(held: int, of: int) -> tuple[float, float]:
     """The share of all words held, function words included, and how few are missing (0 from ten on)."""
     return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / 10))
+
+
+def _negation_agrees(statement: Sentence, passage: Passage, by_sentence: Mapping[int, float], total: float) -> bool:
+    """False when the statement negates what no sentence close to it negates, or the other way round.
+
+    Close: a sentence that holds half of the statement.
+    """
+    close = [passage.sentences[position] for position, weight in by_sentence.items() if weight >= _NEAR * total]
+    if not statement.negated and not any(sentence.negated for sentence in close):
+        return True
+    for key in statement.key_set:
+        negated = [key in sentence.negated for sentence in close if key in sentence.key_set]
+        if negated and all(one is not (key in statement.negated) for one in negated):
+            return False
+    return True
+
+
+def _opposed(statement: Sentence, sentence: Sentence, opposites: Opposites) -> bool:
+    """Whether the statement has a word whose opposite the sentence has, and no word of the same side."""
+    for key in statement.key_set & opposites.keys():
+        mine, theirs = opposites[key]
+        if sentence.key_set & theirs and not sentence.key_set & mine:
+            return not statement.key_set & theirs
+    return False
 
 
 def _share(keys: Iterable[str], held: set[str]) -> float:

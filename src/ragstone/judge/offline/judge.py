@@ -19,20 +19,23 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
-from ragstone.judge.offline import answering, evidence, relevance
+from ragstone.judge.offline import answering, relevance
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import Said, overall, said
-from ragstone.judge.offline.evidence import match
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, join, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
+from ragstone.judge.offline.support import SupportModel
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
+
+TOO_LITTLE = "too little text for the offline judge"
+"""Why it abstains: a text without a single content word."""
 
 _PASSAGES_KEPT = 256
 _LANGUAGE_SAMPLE = 600
@@ -48,7 +51,6 @@ class OfflineJudge:
     def __init__(self, questions: Iterable[str] = (), references: Iterable[str] = ()) -> None:
         weights = load_weights()
         self._version = weights.version
-        self._support = weights.model("support", evidence.FEATURES)
         self._answering = weights.model("answering", answering.FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
@@ -57,6 +59,7 @@ class OfflineJudge:
             if text
         )
         self._rarity = Rarity(texts, weights.everyday)
+        self._support = SupportModel(weights, self._rarity)
         self._read = lru_cache(maxsize=_PASSAGES_KEPT)(_read)
 
     @property
@@ -78,7 +81,10 @@ class OfflineJudge:
             raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
-        claims = [sentence for sentence in found if not refuses(sentence, language)] or found
+        claims = [sentence for sentence in found if sentence.keys and not refuses(sentence, language)]
+        claims = claims or [sentence for sentence in found if sentence.keys]
+        if not claims:
+            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         return StatementList(statements=_numbered("s", claims), abstains=False)
 
     async def support(
@@ -90,8 +96,17 @@ class OfflineJudge:
     ) -> SupportTable:
         texts = [context.text for context in contexts]
         sources = [context_id(rank) for rank in range(len(contexts))]
-        supports = self._supports(statements, texts, sources)
-        return SupportTable(supports, self._whole(statements, supports, texts))
+        language = _language(texts)
+        passages = [self._read(text, language.code) for text in texts]
+        ratings = [
+            self._support.rate(read_sentence(statement.text, language), passages, language) for statement in statements
+        ]
+        supports = tuple(
+            self._support.verdict(statement.id, row, sources)
+            for statement, row in zip(statements, ratings, strict=True)
+        )
+        answer = read_sentence(" ".join(statement.text for statement in statements), language)
+        return SupportTable(supports, self._support.together(answer, passages, language))
 
     async def context_use(
         self,
@@ -108,9 +123,9 @@ class OfflineJudge:
         sources = [context_id(rank) for rank in range(len(contexts))]
         goal = reference or answer
         found = _limited(split_statements(normalise(goal), language), "the reference" if reference else "the answer")
-        chances = [self._chances(sentence, passages, language) for sentence in found]
-        if chances:
-            use = [max(column) for column in zip(*chances, strict=True)]
+        ratings = [self._support.rate(sentence, passages, language) for sentence in found]
+        if ratings:
+            use = [max(one.chance for one in column) for column in zip(*ratings, strict=True)]
         else:
             asked = self._question(question, language)
             use = [self._relevance.probability(relevance.features(asked, passage.sentences)) for passage in passages]
@@ -120,13 +135,16 @@ class OfflineJudge:
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
+        if not any(sentence.keys for sentence in found):
+            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         statements = _numbered("r", found)
         return ContextUse(
             contexts=useful,
             against_reference=True,
             reference_statements=statements,
             attributions=tuple(
-                self._verdict(statement.id, row, sources) for statement, row in zip(statements, chances, strict=True)
+                self._support.verdict(statement.id, row, sources)
+                for statement, row in zip(statements, ratings, strict=True)
             ),
         )
 
@@ -140,6 +158,8 @@ class OfflineJudge:
     ) -> ReverseQuestions:
         language = _language([answer])
         asked = self._question(question, language)
+        if not asked.weights:
+            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         sentences = split_statements(normalise(answer), language)
         similarity = self._answering.probability(answering.features(asked, sentences, language)) if sentences else 0.0
         return ReverseQuestions(questions=(), similarities=(similarity,))
@@ -155,6 +175,8 @@ class OfflineJudge:
     ) -> ReferenceMatch:
         language = _language([reference])
         found = _limited(split_statements(normalise(reference), language), "the reference")
+        if not any(sentence.keys for sentence in found):
+            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         references = _numbered("r", found)
         asked = read_sentence(normalise(question), language).key_set
         mine = [read_sentence(statement.text, language) for statement in statements]
@@ -178,6 +200,8 @@ class OfflineJudge:
         texts = [context.text for context in contexts]
         language = _language(texts)
         asked = self._question(question, language)
+        if not asked.weights:
+            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         return ContextRelevance(
             tuple(
                 self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
@@ -196,40 +220,11 @@ class OfflineJudge:
         chance = self._relevance.probability(relevance.features(asked, passage.sentences))
         return SentenceRelevance(name, relevant, len(passage.sentences), chance)
 
-    def _supports(
-        self, statements: Sequence[Statement], texts: Sequence[str], sources: Sequence[str]
-    ) -> tuple[Support, ...]:
-        language = _language(texts)
-        passages = [self._read(text, language.code) for text in texts]
-        rows = [self._chances(read_sentence(statement.text, language), passages, language) for statement in statements]
-        return tuple(self._verdict(statement.id, row, sources) for statement, row in zip(statements, rows, strict=True))
-
-    def _whole(self, statements: Sequence[Statement], supports: Sequence[Support], texts: Sequence[str]) -> float:
-        """The probability that all statements together are held by all passages together."""
-        if len(statements) == 1 and len(texts) == 1:
-            return supports[0].probability or 0.0
-        language = _language(texts)
-        together = join(tuple(self._read(text, language.code) for text in texts))
-        sentence = read_sentence(" ".join(statement.text for statement in statements), language)
-        return self._chances(sentence, [together], language)[0]
-
     def _said(
         self, statements: Sequence[Sentence], text: str, language: Language, question: frozenset[str]
     ) -> list[Said]:
         passage = self._read(text, language.code)
         return [said(statement, passage, self._rarity, question) for statement in statements]
-
-    def _chances(self, sentence: Sentence, passages: Sequence[Passage], language: Language) -> list[float]:
-        """For each passage the probability that it holds the statement."""
-        found = match(sentence, passages, self._rarity, language)
-        return [self._support.probability(one.features) for one in found]
-
-    def _verdict(self, statement_id: str, chances: Sequence[float], sources: Sequence[str]) -> Support:
-        holding = tuple(
-            source for source, chance in zip(sources, chances, strict=True) if chance >= self._support.threshold
-        )
-        verdict = Verdict.SUPPORTED if holding else Verdict.UNSUPPORTED
-        return Support(statement_id, verdict, holding, max(chances))
 
 
 def _agreements(statements: Sequence[Statement], found: Sequence[Said], source: str) -> tuple[Support, ...]:

@@ -11,11 +11,14 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.sentences import split_sentences
 from ragstone.judge.offline.tokens import FUNCTION, has_unspaced, key_sequence, unspaced_sequence, words
 
+_REACH = 6
+_NEGATED_KEYS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence. `surface` are its tokens as written; `keys` its content keys in order, with repeats; `function`
-    its function words in lower case.
+    its function words in lower case; `negated` the keys that stand right after a negation.
     """
 
     text: str
@@ -23,7 +26,7 @@ class Sentence:
     keys: tuple[str, ...]
     key_set: frozenset[str]
     function: frozenset[str]
-    negated: bool
+    negated: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,22 @@ def read_sentence(text: str, language: Language) -> Sentence:
         sequence = key_sequence(lowered, language)
     keys = tuple(key for key in sequence if key != FUNCTION)
     function = language.function.intersection(lowered)
-    negations = language.negations
-    negated = not negations.isdisjoint(lowered) or "n't" in text
+    negated = frozenset[str]()
+    if "n't" in text or not language.negations.isdisjoint(lowered):
+        negated = _negated(lowered, sequence, language)
     return Sentence(text, tuple(surface), keys, frozenset(keys), function, negated)
+
+
+def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
+    """The first content keys after each negation. Empty for scripts without spaces, where tokens are no words."""
+    if len(lowered) != len(sequence):
+        return frozenset()
+    found: set[str] = set()
+    for position, token in enumerate(lowered):
+        if token in language.negations or token.endswith("n't"):
+            after = [key for key in sequence[position + 1 : position + 1 + _REACH] if key != FUNCTION]
+            found.update(after[:_NEGATED_KEYS])
+    return frozenset(found)
 
 
 def read_passage(text: str, language: Language) -> Passage:

@@ -9,6 +9,7 @@ from functools import cache
 import Stemmer
 
 from ragstone.judge.offline.lexicon import Language, language
+from ragstone.judge.offline.wordforms import opposite_keys, word_forms
 
 NUMBER = "#"
 """First character of the key of a number; no word's key starts with it."""
@@ -45,7 +46,11 @@ class Keys(dict[str, str]):
         super().__init__()
         self._language = of
         self._stem = Stemmer.Stemmer(of.stemmer) if of.stemmer else None
-        self._months = frozenset(of.months)
+        self._base = word_forms(of.code).base
+        stem = self._stem.stemWord if self._stem else str
+        self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
+        self.opposites = opposite_keys(word_forms(of.code), self.__getitem__)
+        """For each key that has an opposite: the keys of its own side, and of the other."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= _MAX_WORDS_KNOWN:
@@ -71,7 +76,11 @@ class Keys(dict[str, str]):
                 return FUNCTION
         if len(word) == 1 and word.isascii():
             return FUNCTION
-        return str(self._stem.stemWord(word)) if self._stem and len(word) > 2 else word
+        word = self._base.get(word, word)
+        if self._stem is None or len(word) <= 2:
+            return word
+        stem = str(self._stem.stemWord(word))
+        return self._stems.get(stem, stem)
 
     def _number(self, word: str) -> str:
         found = _ORDINAL_OR_UNIT.match(word)
