@@ -33,7 +33,7 @@ def is_output_name(name: str) -> bool:
 
 OUTPUTS: tuple[Output, ...] = (
     Output("verdict", "`pass`, `fail`, `inconclusive` or `error`"),
-    Output("passed", "`true` where the gate lets the job go on, else `false`"),
+    Output("passed", "`true` where the gate passed, else `false`, whatever `fail-on` makes of it"),
     *(
         Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty where nothing was scored")
         for name, metric in METRICS.items()

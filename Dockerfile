@@ -1,0 +1,38 @@
+# The base is an argument so that a build without a registry can stand another in; the digest is of the multi-platform
+# index. Dependabot moves tag and digest together.
+ARG PYTHON_IMAGE=docker.io/library/python:3.12.15-slim-bookworm@sha256:54c85f3c47607a77f32adec749d3c81d1348bf25833671f512b26a9b6d778cb3
+
+FROM ${PYTHON_IMAGE} AS build
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE ./
+COPY src ./src
+# Wheels only: nothing is compiled, so no compiler is needed in either stage. uv makes the environments of users' systems.
+RUN python3 -m venv /opt/wheelwright \
+ && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels . "uv>=0.9,<1"
+RUN python3 -m venv /opt/ragstone \
+ && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels ragstone uv \
+ && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip \
+ && find /opt/ragstone -type d \( -name tests -o -name test \) -path '*/site-packages/*' -prune -exec rm -rf {} +
+
+FROM ${PYTHON_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Ragstone" \
+      org.opencontainers.image.description="A CI/CD quality gate for RAG systems" \
+      org.opencontainers.image.source="https://github.com/ragstone/ragstone" \
+      org.opencontainers.image.documentation="https://github.com/ragstone/ragstone/blob/main/docs/github-action.md" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# git is for users' requirements. The checkout belongs to another user than root: GitHub sets HOME anew, so git is told
+# at system scope.
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends ca-certificates git >/dev/null \
+ && rm -rf /var/lib/apt/lists/* /var/cache/debconf/* /var/log/* \
+ && git config --system --add safe.directory '*'
+COPY --from=build /opt/ragstone /opt/ragstone
+RUN ln -s /opt/ragstone/bin/uv /usr/local/bin/uv
+ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
+# Root at first: the gate reads secrets that the user's system must not, and gives that system another user.
+# Exec form, since a shell would lose the inputs whose names have dashes; -I keeps the workspace off the import path.
+ENTRYPOINT ["/opt/ragstone/bin/python", "-I", "-m", "ragstone.action"]

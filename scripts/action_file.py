@@ -1,0 +1,109 @@
+"""Write action.yml, and the tables of docs/github-action.md and README.md, from the one table of inputs and outputs.
+
+python scripts/action_file.py            # write
+python scripts/action_file.py --check    # exit with 1 where a file differs
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from ragstone.github.inputs import INPUTS
+from ragstone.github.outputs import OUTPUTS
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("docs/github-action.md", "README.md")
+IMAGE = "Dockerfile"
+
+_HEAD = """\
+# Written by scripts/action_file.py from src/ragstone/github/inputs.py and outputs.py.
+name: Ragstone
+description: A quality gate for RAG systems. Golden set in, verdict out.
+author: The Ragstone authors
+branding:
+  icon: shield
+  color: gray-dark
+"""
+
+
+def action_yml(image: str) -> str:
+    """The whole of action.yml. `image` is ``Dockerfile``, or ``docker://…@sha256:…`` in a release."""
+    lines = [_HEAD, "inputs:"]
+    for spec in INPUTS:
+        lines += [
+            f"  {spec.name}:",
+            f"    description: {json.dumps(spec.description, ensure_ascii=False)}",
+            "    required: false",
+            f"    default: {json.dumps(spec.default)}",
+        ]
+    lines.append("outputs:")
+    for output in OUTPUTS:
+        lines += [f"  {output.name}:", f"    description: {json.dumps(output.description, ensure_ascii=False)}"]
+    lines += ["runs:", "  using: docker", f"  image: {image}", ""]
+    return "\n".join(lines)
+
+
+def inputs_table() -> str:
+    """The inputs as a Markdown table."""
+    rows = ["| Input | Default | What it does |", "|:--|:--|:--|"]
+    for spec in INPUTS:
+        default = f"`{spec.default}`" if spec.default else ""
+        rows.append(f"| `{spec.name}` | {default} | {_cell(spec.description)} |")
+    return "\n".join(rows)
+
+
+def outputs_table() -> str:
+    """The outputs as a Markdown table."""
+    rows = ["| Output | What it holds |", "|:--|:--|"]
+    rows += [f"| `{output.name}` | {_cell(output.description)} |" for output in OUTPUTS]
+    return "\n".join(rows)
+
+
+def with_tables(page: str) -> str:
+    """`page` with what stands between the markers of each table replaced. Pages without markers stay as they are."""
+    for name, table in (("inputs", inputs_table()), ("outputs", outputs_table())):
+        pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+        page = pattern.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page)
+    return page
+
+
+def current_image() -> str:
+    found = re.search(r"^  image: (.+)$", (ROOT / "action.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else IMAGE
+
+
+def files(image: str) -> dict[Path, str]:
+    """Every generated file and what it should hold."""
+    found = {ROOT / "action.yml": action_yml(image)}
+    for name in PAGES:
+        path = ROOT / name
+        if path.is_file():
+            found[path] = with_tables(path.read_text(encoding="utf-8"))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """`--image X` sets the image of a release, `--check` compares only."""
+    image = arguments[arguments.index("--image") + 1] if "--image" in arguments else None
+    if image is None:
+        image = current_image() if (ROOT / "action.yml").is_file() else IMAGE
+    differing = [
+        (path, text) for path, text in files(image).items() if not path.is_file() or path.read_text("utf-8") != text
+    ]
+    for path, text in differing:
+        if "--check" in arguments:
+            sys.stderr.write(f"{path.relative_to(ROOT)} is not what scripts/action_file.py writes.\n")
+        else:
+            path.write_text(text, encoding="utf-8")
+    return 1 if "--check" in arguments and differing else 0
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

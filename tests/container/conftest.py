@@ -1,0 +1,182 @@
+"""The image, built once, and the action run in it as GitHub's runner would."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.github.inputs import INPUTS
+from tests.github.conftest import contract, github  # noqa: F401 - fixtures
+from tests.github.fake import TOKEN, FakeGitHub
+from tests.github.payloads import payload_of, runner, with_payload
+from tests.github.worlds import Checkout, Outcome
+
+ROOT = Path(__file__).parents[2]
+STATE = Path(os.environ.get("RAGSTONE_IMAGE_STATE") or ROOT / ".cache" / "image")
+IMAGE = "localhost/ragstone:test"
+STORAGE = ["--root", str(STATE / "store"), "--runroot", str(STATE / "run"), "--storage-driver", "vfs"]
+OWNER = 1001
+SECRETS = {
+    "INPUT_JUDGE-API-KEY": "sk-the-judges-own-key-0123456789",
+    "INPUT_GITHUB-TOKEN": TOKEN,
+    "ACTIONS_RUNTIME_TOKEN": "runtime-token-0123456789",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "oidc-token-0123456789",
+}
+
+
+def buildah(*arguments: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["buildah", *STORAGE, *arguments], capture_output=True, text=True, check=check, timeout=600, **more
+    )
+
+
+class Image:
+    """A working container of the built image."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+        self.name = buildah("from", "--pull-never", IMAGE).stdout.strip()
+
+    def shell(self, line: str) -> subprocess.CompletedProcess[str]:
+        return buildah("run", "--isolation", "chroot", self.name, "--", "/bin/sh", "-c", line, check=False)
+
+    def inspect(self) -> str:
+        return buildah("inspect", "--type", "image", IMAGE).stdout
+
+    def remove(self) -> None:
+        buildah("rm", self.name, check=False)
+
+
+@pytest.fixture(scope="session")
+def image() -> Iterator[Image]:
+    if os.geteuid() != 0 or shutil.which("buildah") is None:
+        pytest.skip("building the image needs root and buildah")
+    if shutil.which("debootstrap") is None:
+        pytest.skip("a stand-in for the base image needs debootstrap")
+    if os.environ.get("RAGSTONE_IMAGE_BUILT"):
+        said = "base: as built before"
+    else:
+        built = subprocess.run(
+            [str(ROOT / "scripts" / "build-image"), str(STATE), IMAGE], capture_output=True, text=True, check=False
+        )
+        assert built.returncode == 0, built.stdout + built.stderr
+        said = built.stdout
+    print(said)
+    found = Image(said.partition("\n")[0])
+    yield found
+    found.remove()
+
+
+class Runner:
+    """GitHub's runner: its folders, its variables, its mounts."""
+
+    def __init__(self, image: Image, checkout: Checkout, folder: Path, fake: FakeGitHub) -> None:
+        self.image = image
+        self.checkout = checkout
+        self.github = fake
+        self.folder = folder
+        for name in ("home", "workflow", "file_commands", "runner_temp"):
+            (folder / name).mkdir()
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket_path = folder / "docker.sock"
+        self.socket.bind(str(self.socket_path))
+        self.socket.listen()
+        self.socket_path.chmod(0o660)
+
+    def run(
+        self,
+        event: str = "pull_request",
+        payload: Any = None,
+        /,
+        *,
+        environ: dict[str, str] | None = None,
+        **inputs: str,
+    ) -> Outcome:
+        """One step with the action. `inputs` have underscores for dashes."""
+        given = {name.replace("_", "-"): value for name, value in inputs.items()}
+        commands = self.folder / "file_commands"
+        for old in commands.iterdir():
+            old.unlink()
+        files = {
+            name: f"/github/file_commands/{name.lower()}_1"
+            for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+        }
+        for path in files.values():
+            (commands / Path(path).name).touch()
+        variables = {
+            **runner(event),
+            **files,
+            "GITHUB_API_URL": self.github.api_url,
+            "GITHUB_WORKSPACE": "/github/workspace",
+            "HOME": "/github/home",
+            "RUNNER_TEMP": "/github/runner_temp",
+            "pythonLocation": "/opt/hostedtoolcache/Python/3.12.0/x64",
+            "LD_LIBRARY_PATH": "/opt/hostedtoolcache/Python/3.12.0/x64/lib",
+            **{spec.input_variable: given.get(spec.name, spec.default) for spec in INPUTS},
+            **SECRETS,
+            **(environ or {}),
+        }
+        with_payload({}, payload_of(event) if payload is None else payload, self.folder / "workflow")
+        variables["GITHUB_EVENT_PATH"] = "/github/workflow/event.json"
+        self.give_to_owner()
+        mounts = {
+            self.checkout.root: "/github/workspace",
+            self.folder / "home": "/github/home",
+            self.folder / "workflow": "/github/workflow",
+            commands: "/github/file_commands",
+            self.folder / "runner_temp": "/github/runner_temp",
+            self.socket_path: "/var/run/docker.sock",
+        }
+        arguments = ["run", "--isolation", "chroot", "--workingdir", "/github/workspace"]
+        for name, value in variables.items():
+            arguments += ["--env", f"{name}={value}"]
+        for source, target in mounts.items():
+            arguments += ["--volume", f"{source}:{target}"]
+        entrypoint = ["/opt/ragstone/bin/python", "-I", "-m", "ragstone.action"]
+        done = buildah(*arguments, self.image.name, "--", *entrypoint, check=False)
+        for name in ("output", "step_summary"):
+            source = commands / f"github_{name}_1"
+            (self.checkout.files / name.replace("step_", "")).write_bytes(source.read_bytes())
+        return self.checkout.outcome(done.returncode, done.stdout + done.stderr)
+
+    def give_to_owner(self) -> None:
+        for top in (
+            self.checkout.root,
+            *(self.folder / name for name in ("home", "workflow", "file_commands", "runner_temp")),
+        ):
+            for path in (top, *top.rglob("*")):
+                os.chown(path, OWNER, OWNER, follow_symlinks=False)
+
+    def command_file(self, name: str) -> str:
+        return (self.folder / "file_commands" / f"{name.lower()}_1").read_text(encoding="utf-8")
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    found = Checkout(tmp_path)
+    # pytest's folders are closed to others; the owner of the workspace has to get through.
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.name.startswith("pytest-"):
+            folder.chmod(0o755)
+    tmp_path.chmod(0o755)
+    return found
+
+
+@pytest.fixture
+def step(image: Image, checkout: Checkout, tmp_path: Path, github: FakeGitHub) -> Iterator[Runner]:  # noqa: F811
+    folder = tmp_path / "host"
+    folder.mkdir()
+    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+    found = Runner(image, checkout, folder, github)
+    yield found
+    found.close()

@@ -1,0 +1,158 @@
+"""The workflows: ours, those in the documentation, and the one that `ragstone init` writes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ragstone.github.event import EventKind
+from ragstone.github.inputs import INPUTS
+from ragstone.github.outputs import OUTPUTS
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "github-action.md"
+STARTER = ROOT / "src" / "ragstone" / "usecases" / "starter" / "workflow.yml"
+OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+_SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+
+
+def examples() -> list[str]:
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if "\njobs:" in block]
+
+
+def all_texts() -> list[Any]:
+    return [
+        *(pytest.param(path.read_text(encoding="utf-8"), id=path.name) for path in OURS),
+        *(pytest.param(text, id=f"example {n + 1}") for n, text in enumerate(examples())),
+        pytest.param(STARTER.read_text(encoding="utf-8"), id="starter"),
+    ]
+
+
+def steps(workflow: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job.get("steps", [])
+
+
+def triggers(workflow: dict[Any, Any]) -> set[str]:
+    on = workflow[True]  # YAML 1.1 reads the key `on` as a truth value
+    return {on} if isinstance(on, str) else set(on)
+
+
+def test_the_page_has_a_workflow_for_each_use() -> None:
+    found = [triggers(yaml.safe_load(text)) for text in examples()]
+    for event in ("pull_request", "schedule", "release", "workflow_run"):
+        assert any(event in events for events in found), event
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_workflow_gives_no_right_that_it_does_not_name(text: str) -> None:
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        assert "write-all" not in str(job.get("permissions"))
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_checkout_leaves_no_credentials_behind(text: str) -> None:
+    for step in steps(yaml.safe_load(text)):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_no_workflow_uses_pull_request_target(text: str) -> None:
+    workflow = yaml.safe_load(text)
+    assert EventKind.PULL_REQUEST_TARGET not in triggers(workflow)
+    if EventKind.WORKFLOW_RUN in triggers(workflow):
+        for step in steps(workflow):
+            assert "ref" not in step.get("with", {})
+            assert "run" not in step
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_workflow_uses_inputs_and_outputs_that_exist(text: str) -> None:
+    names = {spec.name for spec in INPUTS}
+    outputs = {output.name for output in OUTPUTS}
+    for step in steps(yaml.safe_load(text)):
+        used = step.get("uses", "")
+        if used == "./" or used.startswith("ragstone/ragstone@"):
+            assert set(step.get("with", {})) <= names
+    for name in re.findall(r"steps\.(?:gate|ragstone)\.outputs\.([\w-]+)", text):
+        assert name in outputs
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_our_own_actions_are_pinned_by_commit(path: Path) -> None:
+    for step in steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        used = step.get("uses")
+        assert used is None or used == "./" or _SHA.fullmatch(used), used
+
+
+def test_one_commit_goes_by_one_version() -> None:
+    found: dict[str, set[str]] = {}
+    for path in OURS:
+        for used, version in re.findall(r"uses: (\S+@[0-9a-f]{40}) # (v[\d.]+)", path.read_text(encoding="utf-8")):
+            found.setdefault(used.partition("@")[0], set()).add(f"{used} {version}")
+    assert found
+    assert all(len(versions) == 1 for versions in found.values()), found
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+    if found is None:
+        pytest.fail(f"{name} belongs to the lint group: pip install --group lint")
+    return found
+
+
+def lint(*arguments: str) -> None:
+    done = subprocess.run([program(arguments[0]), *arguments[1:]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:
+    written = []
+    for n, text in enumerate([*examples(), STARTER.read_text(encoding="utf-8")]):
+        written.append(tmp_path / f"example-{n}.yml")
+        written[-1].write_text(text, encoding="utf-8")
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, [*OURS, *written]))
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-actions", str(ROOT / "action.yml"))
+    lint("check-jsonschema", "--builtin-schema", "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml"))
+
+
+def test_our_workflows_are_clean_to_the_auditor() -> None:
+    lint("zizmor", "--offline", "--no-progress", "--quiet", str(ROOT / ".github"), str(ROOT / "action.yml"))
+
+
+def test_the_examples_are_clean_to_the_auditor_but_for_pins(tmp_path: Path) -> None:
+    # In the documentation, versions are for reading; the text says to pin. workflow_run is what the example is about.
+    rules = "rules:\n  unpinned-uses:\n    disable: true\n  dangerous-triggers:\n    disable: true\n"
+    (tmp_path / "zizmor.yml").write_text(rules, encoding="utf-8")
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for n, text in enumerate(examples()):
+        (folder / f"example-{n}.yml").write_text(text, encoding="utf-8")
+    lint(
+        "zizmor",
+        "--offline",
+        "--no-progress",
+        "--quiet",
+        "--config",
+        str(tmp_path / "zizmor.yml"),
+        str(tmp_path / ".github"),
+    )
+
+
+def test_actionlint_where_it_can_be_had() -> None:
+    found = shutil.which("actionlint")
+    if found is None:
+        pytest.skip("actionlint is not installed; it comes as a binary only")
+    lint("actionlint", *map(str, OURS))
