@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import click
+import jinja2
 import pytest
 import yaml
 
@@ -234,3 +235,18 @@ def test_every_alias_in_the_documentation_is_one() -> None:
         if field == "answerable":
             known |= set(FIELDS["unanswerable"].strong)
         assert set(_INLINE.findall(names)) <= known
+
+
+def test_template_blocks_replace_blocks_that_exist() -> None:
+    from ragstone.report.templates import OURS, REPORT, read_template
+
+    ours = set(re.findall(r"{% block (\w+) %}", read_template(REPORT)))
+    found = list(blocks("jinja"))
+    assert found
+    for block in found:
+        jinja2.Environment(autoescape=True).parse(block.text)
+        assert f'{{% extends "{OURS}" %}}' in block.text
+        assert set(re.findall(r"{% block (\w+) %}", block.text)) <= ours
+    named = re.search(r"The blocks are (.+?)\.", (ROOT / "docs/reports.md").read_text(encoding="utf-8"), re.S)
+    assert named is not None
+    assert set(_INLINE.findall(named[1])) == ours
