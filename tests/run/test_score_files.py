@@ -98,14 +98,23 @@ def test_what_json_writes_is_read_back(tmp_path: Path, values: dict[str, float])
 
 
 def test_a_mapping_is_a_run_too() -> None:
-    scores = scores_from_mapping({"m": {"a": 1, "b": None}, "n": {"a": 0.5}}, label="mine")  # type: ignore[dict-item]
+    scores = scores_from_mapping({"m": {"a": 1}, "n": {"a": 0.5, "b": 0}}, label="mine")
     assert scores.label == "mine"
     assert scores.metrics["m"].values == {"a": 1.0}
     assert set(scores.samples) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
-    "mapping", [{"m": {"a": math.nan}}, {"m": {"a": 2}}, {"m": [1, 2]}, {"m": {"a": "x"}}, [], {"m": {1: 1, "1": 1}}]
+    "mapping",
+    [
+        {"m": {"a": math.nan}},
+        {"m": {"a": None}},
+        {"m": {"a": 2}},
+        {"m": [1, 2]},
+        {"m": {"a": "x"}},
+        [],
+        {"m": {1: 1, "1": 1}},
+    ],
 )
 def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
     with pytest.raises(ConfigError):

@@ -55,8 +55,8 @@ class _Shape:
 def scores_from_mapping(scores: Mapping[str, Mapping[str, float]], *, label: str = "scores") -> RunScores:
     """The run that ``{metric: {sample_id: value}}`` describes.
 
-    Values are in [0, 1]; None is a score that is not applicable. `label` names the run in messages.
-    Raises ConfigError for anything else, NaN included.
+    Values are in [0, 1]; a sample that a metric does not apply to is left out of it. `label` names the run in
+    messages. Raises ConfigError for anything else, None and NaN included.
     """
     if not isinstance(scores, Mapping):
         raise ConfigError(
@@ -69,7 +69,11 @@ def scores_from_mapping(scores: Mapping[str, Mapping[str, float]], *, label: str
         collected.declare(_text(metric, "metric", label))
         for sample_id, value in values.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            collected.add(str(sample_id), str(metric), _number(value, where), None, where)
+            number = _number(value, where)
+            if number is None:
+                mend = "Leave the sample out where the metric does not apply."
+                raise ConfigError(f"a score is a number in [0, 1], found {value!r}.", where=where, mend=mend)
+            collected.add(str(sample_id), str(metric), number, None, where)
     return collected.scores()
 
 
