@@ -135,6 +135,12 @@ def test_a_field_that_is_not_in_the_reply_is_named(room: Any, server: Server) ->
     assert "'fine'" in failure(response).message
 
 
+def test_contexts_that_are_null_are_none_at_all(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: said({"answer": "a", "found": {"passages": None}})
+    (response,) = room.ask(server.url, "q", http={"contexts_field": "found.passages"})
+    assert (response.failure, response.contexts) == (None, ())
+
+
 def test_headers_take_their_secrets_from_the_environment(room: Any, server: Server) -> None:
     room.environ["SERVICE_KEY"] = "s3cret"
     room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": {"Authorization": "Bearer ${SERVICE_KEY}"}})

@@ -514,15 +514,15 @@ def test_a_worker_that_leaks_is_killed_or_replaced_at_its_limit(room: Any, kinds
         kept = []
         def answer(question):
             kept.append(bytearray(int(question) * 1_000_000))
-            if int(question) > 200: time.sleep(600)
+            if int(question) > 300: time.sleep(600)
             return str(os.getpid())
         """,
     )
-    responses = room.ask("app:answer", "1", "100", "1", "300", "1", concurrency=1, memory_limit_mb=120)
+    responses = room.ask("app:answer", "1", "160", "1", "400", "1", concurrency=1, memory_limit_mb=200)
     assert kinds(responses) == ["answered", "answered", "answered", "crashed", "answered"]
     assert responses[0].answer == responses[1].answer != responses[2].answer
     assert responses[3].failure is not None
-    assert "more than 120 MB" in responses[3].failure.message
+    assert "more than 200 MB" in responses[3].failure.message
 
 
 def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: Any) -> None:

@@ -234,6 +234,10 @@ def test_dotted_paths_lead_through_keys_indexes_and_every_element() -> None:
     assert at_path(value, "a.b") == 1
     assert at_path(value, "choices.7.message") is None
     assert at_path("text", "0") is None
+    assert at_path({"a": None}, "a", "absent") is None
+    assert at_path({"a": None}, "a.b", "absent") == "absent"
+    assert at_path(value, "hits.*.s.missing") == [None, None]
+    assert at_path(value, "hits.1.s.t") == "b"
 
 
 def test_a_value_is_placed_without_changing_the_fields_around_it() -> None:

@@ -24,6 +24,7 @@ MAX_BODY_BYTES = 10_000_000
 MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
 _SHOWN_BODY = 1_000
+_ABSENT = object()
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -31,7 +32,7 @@ _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 class HttpTarget:
     """Where and how to ask. `headers` are final: references to the environment have been replaced."""
 
-    url: str
+    url: str = field(repr=False)
     question_field: str = "question"
     answer_field: str | None = None
     contexts_field: str | None = None
@@ -192,8 +193,8 @@ class HttpService:
         ):
             if path is None:
                 continue
-            found_at = at_path(value, path)
-            if found_at is None:
+            found_at = at_path(value, path, _ABSENT)
+            if found_at is _ABSENT:
                 message = f"Nothing at {name}_field '{path}' in {worker.shown(value)}."
                 return failed(sample.id, SystemFailureKind.BAD_RETURN, message, latency_s=latency_s)
             for other in known:

@@ -105,23 +105,23 @@ def read(sample_id: str, value: object, latency_s: float | None) -> Response:
     return answered(sample_id, payload, latency_s)
 
 
-def at_path(value: object, path: str) -> object:
-    """What a dotted path leads to, None if nothing.
+def at_path(value: object, path: str, absent: object = None) -> object:
+    """What a dotted path leads to, `absent` if nothing.
 
     A part is a key, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``.
     """
     head, _, rest = path.partition(".")
-    if head == "*" and isinstance(value, Sequence) and not isinstance(value, str):
-        return [at_path(item, rest) if rest else item for item in value]
     if isinstance(value, Mapping):
-        if path in value:  # a key that holds dots itself
+        if path in value:  # a key that holds dots itself, or the last one
             return value[path]
-        inner = value.get(head)
-    elif isinstance(value, Sequence) and not isinstance(value, str) and head.isdecimal():
-        inner = value[int(head)] if int(head) < len(value) else None
-    else:
-        return None
-    return at_path(inner, rest) if rest and inner is not None else inner
+        return at_path(value[head], rest, absent) if rest and head in value else absent
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return absent
+    if head == "*":
+        return [at_path(item, rest) if rest else item for item in value]
+    if not head.isdecimal() or int(head) >= len(value):
+        return absent
+    return at_path(value[int(head)], rest, absent) if rest else value[int(head)]
 
 
 def placed(fields: Mapping[str, object], path: str, value: object) -> dict[str, object]:

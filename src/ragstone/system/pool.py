@@ -20,6 +20,7 @@ from ragstone.system.response import Response, SystemFailureKind
 
 MAX_START_FAILURES = 3
 MAX_DEATHS_IN_A_ROW = 25
+MAX_STARTING = 8  # at once: imports are heavy, and a storm of them runs into the start-up time-out
 _RETRIED = (SystemFailureKind.TIMEOUT, SystemFailureKind.CRASHED, SystemFailureKind.RAISED)
 
 
@@ -136,7 +137,7 @@ class Pool:
         live = len(self._busy) + len(self._starting)
         if live and self._start_failures >= MAX_START_FAILURES:
             return  # the ones that live carry on; no more are tried
-        if live < self._concurrency:
+        if live < self._concurrency and len(self._starting) < MAX_STARTING:
             task = asyncio.create_task(self._add_peer())
             self._starting.add(task)
 
