@@ -17,7 +17,7 @@ REPLACEMENT = "\ufffd"
 _JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
 _BLANKS = "\u115f\u1160\u3164\uffa0"  # letters that show nothing
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_SPACES = re.compile(r"\s+")
+_SPACES = re.compile(r"[ \t\n]+")
 
 _MARKDOWN_ESCAPES = str.maketrans(
     {
@@ -65,8 +65,8 @@ def _clean_char(char: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`clean(text)` on one line, white space collapsed."""
-    return _SPACES.sub(" ", clean(text)).strip()
+    """`clean(text)` on one line, white space collapsed (spaces that don't break stay)."""
+    return _SPACES.sub(" ", clean(text)).strip(" ")
 
 
 def clip(text: str, length: int) -> str:

@@ -30,7 +30,7 @@ def render_html(view: ReportView) -> str:
         finalize=_finalize,
     )
     environment.filters.update(score=words.score, change=words.change, percent=words.percent, seconds=words.seconds)
-    environment.filters.update(sentence=words.sentence, bound=words.bound, url=url, cell=_cell)
+    environment.filters.update(sentence=words.sentence, url=url, cell=_cell)
     return environment.get_template("report.html.j2").render(
         view=view,
         style=_Trusted(style),
@@ -54,6 +54,7 @@ def render_html(view: ReportView) -> str:
         width=plots.WIDTH,
         dollars=words.dollars,
         count=words.count,
+        look=words.where_to_look(view.attribution) if view.attribution else "",
         reason=words.sentence(view.reason),
     )
 
@@ -101,6 +102,7 @@ def _metric(
         "interval": words.interval(row.interval, digits),
         "change": words.change(row.change, drop_digits),
         "change_interval": words.interval(row.change_interval, drop_digits, signed=True),
+        "thresholds": words.thresholds(row.floor, row.max_drop),
         "floor": _drawn(floor, floors),
         "drop": _drawn(drop, drops),
     }

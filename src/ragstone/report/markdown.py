@@ -152,7 +152,12 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
     found = view.attribution
     if found is None:
         return None
-    return {"side": str(found.side), "reason": escape.clip(words.sentence(found.reason), max(detail.text, 200))}
+    look = words.where_to_look(found)
+    return {
+        "side": str(found.side),
+        "look": look,
+        "reason": escape.clip(words.sentence(found.reason), max(detail.text, 200)),
+    }
 
 
 def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
@@ -160,9 +165,6 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
     change_digits = words.digits_for(
         None if row.max_drop is None else -row.max_drop, [row.change, *_ends(row.change_interval)]
     )
-    thresholds = [] if row.floor is None else [f"≥ {words.bound(row.floor)}"]
-    if row.max_drop is not None:
-        thresholds.append(f"drop ≤ {words.bound(row.max_drop)}")
     return {
         "metric": row.metric,
         "title": row.title,
@@ -173,7 +175,7 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
         "asks": str(row.deciding.kind) if row.deciding else "",
         "change": words.change(row.change, change_digits),
         "change_interval": words.interval(row.change_interval, change_digits, signed=True),
-        "threshold": " · ".join(thresholds),
+        "threshold": " · ".join(words.thresholds(row.floor, row.max_drop)),
         "status": words.status_word(row.status, row.action),
         "icon": _icon(row.status, row.action),
         "state": row.state,

@@ -109,14 +109,14 @@ def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) ->
 
 
 def metric_state(check: Check | None) -> str:
-    """A few words: ``pass``, ``below floor``, ``drop unclear, about 40 more samples would tell``."""
+    """A few words: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``."""
     if check is None:
         return "not gated"
     if check.status is Status.FAIL:
         text = "below floor" if check.kind is CheckKind.FLOOR else "dropped"
         return text if check.action is Action.BLOCK else f"{text} (warns)"
     if check.status is Status.INCONCLUSIVE:
-        more = f", about {check.n_more:,} more samples would tell" if check.n_more else ""
+        more = f", ~{check.n_more:,} more samples" if check.n_more else ""
         return f"{'floor' if check.kind is CheckKind.FLOOR else 'drop'} unclear{more}"
     return "pass" if check.status is Status.PASS else "error"
 

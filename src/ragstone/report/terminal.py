@@ -82,10 +82,7 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
         _text(words.sentence(view.reason)),
     ]
     if view.attribution is not None:
-        look = (
-            f"Look at {view.attribution.side} first: " if view.attribution.side in ("retrieval", "generation") else ""
-        )
-        parts.append(_text(look + words.sentence(view.attribution.reason)))
+        parts.append(_text(words.attribution(view.attribution)))
     if view.metrics:
         parts.append(_metric_table(view.metrics, width))
     parts += _facts(view)
@@ -118,9 +115,6 @@ def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
     digits = words.digits_for(row.floor, [row.score, *ends])
     drop_ends = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
     drop_digits = words.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *drop_ends])
-    thresholds = [] if row.floor is None else [f"≥ {words.bound(row.floor)}"]
-    if row.max_drop is not None:
-        thresholds.append(f"drop ≤ {words.bound(row.max_drop)}")
     name = row.title if row.slice is None else f"{row.title} · {row.slice}"
     cells: list[RenderableType] = [
         Text(_MARKS[word], style=_STYLES[word]),
@@ -133,7 +127,7 @@ def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
         )
     change = words.change(row.change, drop_digits)
     cells.append(Text(f"{change} {words.interval(row.change_interval, drop_digits, signed=True)}".strip()))
-    return [*cells, Text("\n".join(thresholds)), _text(row.state, _STYLES[word])]
+    return [*cells, Text("\n".join(words.thresholds(row.floor, row.max_drop))), _text(row.state, _STYLES[word])]
 
 
 def _facts(view: ReportView) -> list[RenderableType]:

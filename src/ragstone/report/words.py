@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragstone.gate.verdict import Action, CheckKind, Interval, Status
+from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
 
 STATUS_TITLES = {
@@ -45,11 +45,11 @@ def change(value: float | None, digits: int = 2) -> str:
 
 
 def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -> str:
-    """``[0.74, 0.84]``, or nothing for None."""
+    """``[0.74, 0.84]`` with a space that does not break, or nothing for None."""
     if found is None:
         return ""
     form = change if signed else score
-    return f"[{form(found.low, digits)}, {form(found.high, digits)}]"
+    return f"[{form(found.low, digits)},\u00a0{form(found.high, digits)}]"
 
 
 def digits_for(threshold: float | None, values: Iterable[float | None]) -> int:
@@ -122,3 +122,19 @@ def first_sentence(text: str) -> tuple[str, str]:
     """The first sentence of `text`, and the rest."""
     head, stop, rest = text.partition(". ")
     return (head + ".", rest) if stop else (text, "")
+
+
+def thresholds(floor: float | None, max_drop: float | None) -> list[str]:
+    """``≥ 0.85`` and ``drop ≤ 0.02``, with spaces that do not break."""
+    shown = [] if floor is None else [f"≥\u00a0{bound(floor)}"]
+    return shown if max_drop is None else [*shown, f"drop\u00a0≤\u00a0{bound(max_drop)}"]
+
+
+def where_to_look(found: Attribution) -> str:
+    """``Look at retrieval first.``, or nothing where neither half stands out."""
+    return f"Look at {found.side} first." if found.side in (Side.RETRIEVAL, Side.GENERATION) else ""
+
+
+def attribution(found: Attribution) -> str:
+    """Where to look, and why."""
+    return f"{where_to_look(found)} {sentence(found.reason)}".strip()
