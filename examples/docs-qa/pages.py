@@ -14,6 +14,7 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = re.compile(r"(?<![\w*/])(\*{1,2})(?=\S)([^*]+?)(?<=\S)\1(?![\w*])")
 _LEAD_IN = re.compile(r"^\*\*([^*.]+)\.\*\*(?=\s)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"“])")
+_SUBJECT = re.compile(r"([^:.!?]{1,60}):\s")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
 
 
@@ -29,6 +30,17 @@ class Passage:
     @property
     def text(self) -> str:
         return "\n".join(self.sentences)
+
+    @property
+    def subjects(self) -> str:
+        """What the passage explains term by term: the names before a colon, in definitions and rows of tables."""
+        return "\n".join(subject(sentence) for sentence in self.sentences if sentence not in self.code)
+
+
+def subject(sentence: str) -> str:
+    """The name that a sentence begins with and explains, "" if it doesn't."""
+    found = _SUBJECT.match(sentence)
+    return found.group(1) if found else ""
 
 
 def read_passages(folder: Path = DOCS) -> list[Passage]:
