@@ -20,7 +20,8 @@ import pytest
 import yaml
 
 from ragstone.cli import COMMANDS
-from ragstone.config import GoldenSettings, load_settings
+from ragstone.commands.options import FLAGS
+from ragstone.config import OPTIONS, GoldenSettings, load_settings
 from ragstone.gate.policy import POLICY_FILE, load_policy
 from ragstone.golden.load import load_golden_set
 
@@ -250,3 +251,13 @@ def test_template_blocks_replace_blocks_that_exist() -> None:
     named = re.search(r"The blocks are (.+?)\.", (ROOT / "docs/reports.md").read_text(encoding="utf-8"), re.S)
     assert named is not None
     assert set(_INLINE.findall(named[1])) == ours
+
+
+def test_the_settings_of_the_quickstart_have_the_names_it_gives() -> None:
+    page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `\[(\w+)\] (\w+)` \| `(\w+)` \| `--([\w-]+)` \|$", page, re.M)
+    assert len(rows) > 10
+    for table, key, variable, flag in rows:
+        option = next(option for option in OPTIONS if option.key == f"{table}.{key}")
+        assert option.env == variable
+        assert FLAGS[flag.replace("-", "_")] == option.key
