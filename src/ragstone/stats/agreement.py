@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -35,6 +34,23 @@ class Agreement:
     method: str
 
 
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Mean disagreement of a pair of ratings, observed and expected by chance, and the widest of any pair."""
+
+    observed: float
+    expected: float
+    widest: float
+
+    @property
+    def coefficient(self) -> float | None:
+        return None if self.expected <= 1e-15 else 1.0 - self.observed / self.expected
+
+
+Measure = Callable[[Floats], Disagreement]
+"""Disagreement of units weighted by counts (n,)."""
+
+
 def cohen_kappa(
     first: Floats, second: Floats, *, weights: Weights = "none", confidence: float = 0.95, seed: int = 0
 ) -> Agreement:
@@ -55,13 +71,13 @@ def cohen_kappa(
     cells = codes[: len(a)] * k + codes[len(a) :]
     distance = _rank_distance(k, weights)
 
-    def coefficient(counts: Floats) -> float:
+    def measure(counts: Floats) -> Disagreement:
         table = np.bincount(cells, weights=counts, minlength=k * k).reshape(k, k) / counts.sum()
         expected = float(np.sum(distance * np.outer(table.sum(axis=1), table.sum(axis=0))))
-        return math.nan if expected <= 0.0 else 1.0 - float(np.sum(distance * table)) / expected
+        return Disagreement(float(np.sum(distance * table)), expected, float(distance.max()))
 
     words = {"none": "Cohen's kappa", "linear": "linearly weighted kappa", "quadratic": "quadratically weighted kappa"}
-    return _with_interval(coefficient, len(a), float(np.mean(a == b)), confidence, seed, words[weights])
+    return _with_interval(measure, len(a), float(np.mean(a == b)), confidence, seed, words[weights])
 
 
 def krippendorff_alpha(
@@ -80,26 +96,28 @@ def krippendorff_alpha(
     n = table.shape[1]
     if n == 0:
         raise ValueError("no unit was rated twice")
-    coefficient = _interval_alpha(table) if level == "interval" else _category_alpha(table, level)
-    return _with_interval(coefficient, n, _equal_pairs(table), confidence, seed, f"Krippendorff's alpha ({level})")
+    measure = _interval_alpha(table) if level == "interval" else _category_alpha(table, level)
+    return _with_interval(measure, n, _equal_pairs(table), confidence, seed, f"Krippendorff's alpha ({level})")
 
 
-def _interval_alpha(table: Floats) -> Callable[[Floats], float]:
+def _interval_alpha(table: Floats) -> Measure:
     m = np.sum(~np.isnan(table), axis=0).astype(np.float64)
     centred = table - np.nanmean(table)
     sums = np.nansum(centred, axis=0)
     squares = np.nansum(centred**2, axis=0)
     observed = 2.0 * (m * squares - sums**2) / (m - 1.0)
 
-    def coefficient(counts: Floats) -> float:
+    widest = float(np.nanmax(table) - np.nanmin(table)) ** 2
+
+    def measure(counts: Floats) -> Disagreement:
         total = float(counts @ m)
         expected = 2.0 * (total * float(counts @ squares) - float(counts @ sums) ** 2) / (total - 1.0)
-        return math.nan if expected <= 1e-15 else 1.0 - float(counts @ observed) / expected
+        return Disagreement(float(counts @ observed) / total, expected / total, widest)
 
-    return coefficient
+    return measure
 
 
-def _category_alpha(table: Floats, level: Level) -> Callable[[Floats], float]:
+def _category_alpha(table: Floats, level: Level) -> Measure:
     present = ~np.isnan(table)
     categories, flat = _codes(table[present])
     k = len(categories)
@@ -115,15 +133,16 @@ def _category_alpha(table: Floats, level: Level) -> Callable[[Floats], float]:
             owners.append(both)
     cell, weight, owner = np.concatenate(cells), np.concatenate(weights), np.concatenate(owners)
 
-    def coefficient(counts: Floats) -> float:
+    def measure(counts: Floats) -> Disagreement:
         coincidence = np.bincount(cell, weights=weight * counts[owner], minlength=k * k).reshape(k, k)
         margins = coincidence.sum(axis=1)
         distance = _rank_distance(k, "none") if level == "nominal" else _ordinal_distance(margins)
         pairs = np.outer(margins, margins) - np.diag(margins)
-        expected = float(np.sum(distance * pairs)) / (float(margins.sum()) - 1.0)
-        return math.nan if expected <= 1e-15 else 1.0 - float(np.sum(distance * coincidence)) / expected
+        total = float(margins.sum())
+        expected = float(np.sum(distance * pairs)) / (total * (total - 1.0))
+        return Disagreement(float(np.sum(distance * coincidence)) / total, expected, float(distance.max()))
 
-    return coefficient
+    return measure
 
 
 def _ordinal_distance(margins: Floats) -> Floats:
@@ -157,27 +176,22 @@ def _equal_pairs(table: Floats) -> float:
     return equal / pairs
 
 
-def _with_interval(
-    coefficient: Callable[[Floats], float], n: int, equal: float, confidence: float, seed: int, method: str
-) -> Agreement:
+def _with_interval(measure: Measure, n: int, equal: float, confidence: float, seed: int, method: str) -> Agreement:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be in (0, 1), got {confidence}")
-    estimate = coefficient(np.ones(n))
-    if math.isnan(estimate):
+    found = measure(np.ones(n))
+    if found.coefficient is None:
         return Agreement(None, None, None, confidence, equal, n, f"{method}, not defined: all ratings are the same")
     tail = (1.0 - confidence) / 2.0
-    # One more unit of total disagreement bounds what n agreeing units can't exclude (exact binomial, no misses).
-    worst = 1.0 - (1.0 - estimate + (1.0 - tail ** (1.0 / n)) if equal == 1.0 else 1.0 - estimate)
     rng = np.random.Generator(np.random.PCG64(seed))
-    drawn = np.array([coefficient(rng.multinomial(n, np.full(n, 1.0 / n)).astype(np.float64)) for _ in range(DRAWS)])
-    drawn = drawn[~np.isnan(drawn)]
-    low, high = np.quantile(drawn, [tail, 1.0 - tail]) if len(drawn) else (worst, 1.0)
-    return Agreement(
-        estimate,
-        max(-1.0, min(float(low), worst)),
-        float(high),
-        confidence,
-        equal,
-        n,
-        f"{method}, bootstrap over units",
-    )
+    drawn = [measure(_resampled(rng, n)).coefficient for _ in range(DRAWS)]
+    low, high = np.quantile([value for value in drawn if value is not None] or [1.0], [tail, 1.0 - tail])
+    if found.observed == 0.0:
+        # No resample of units that all agree disagrees: a share of 1 - tail^(1/n) of units may still (exact binomial).
+        low = 1.0 - (1.0 - tail ** (1.0 / n)) * found.widest / found.expected
+    low, high = max(-1.0, float(low)), min(1.0, float(high))
+    return Agreement(found.coefficient, low, high, confidence, equal, n, f"{method}, bootstrap over units")
+
+
+def _resampled(rng: np.random.Generator, n: int) -> Floats:
+    return np.bincount(rng.integers(0, n, size=n), minlength=n).astype(np.float64)

@@ -1,0 +1,116 @@
+"""Agreement coefficients against published worked examples, and their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragstone.stats.agreement import cohen_kappa, krippendorff_alpha
+
+NAN = np.nan
+# Krippendorff's own example: four observers, twelve units ("Computing Krippendorff's Alpha-Reliability", 2011).
+OBSERVERS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+)
+
+
+@pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_alpha_of_the_published_example(level: str, published: float) -> None:
+    found = krippendorff_alpha(OBSERVERS, level=level)  # type: ignore[arg-type]
+    assert found.estimate == pytest.approx(published, abs=0.0006)
+    assert found.n == 11
+
+
+def test_kappa_of_the_textbook_example() -> None:
+    # Twenty yes/yes, five yes/no, ten no/yes, fifteen no/no: observed 0.7, expected 0.5.
+    first = np.array([1.0] * 25 + [0.0] * 25)
+    second = np.array([1.0] * 20 + [0.0] * 5 + [1.0] * 10 + [0.0] * 15)
+    found = cohen_kappa(first, second)
+    assert found.estimate == pytest.approx(0.4)
+    assert found.equal == pytest.approx(0.7)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.4 < found.high
+
+
+def test_weighted_kappa_forgives_near_misses() -> None:
+    first = np.array([1, 1, 2, 2, 3, 3, 4, 4] * 5, dtype=float)
+    near = np.array([1, 2, 2, 3, 3, 4, 4, 3] * 5, dtype=float)
+    plain = cohen_kappa(first, near).estimate
+    linear = cohen_kappa(first, near, weights="linear").estimate
+    quadratic = cohen_kappa(first, near, weights="quadratic").estimate
+    assert plain is not None
+    assert linear is not None
+    assert quadratic is not None
+    assert plain < linear < quadratic
+
+
+def test_raters_who_agree_by_chance_alone_have_a_kappa_around_zero() -> None:
+    rng = np.random.default_rng(1)
+    found = cohen_kappa(rng.integers(0, 2, 400).astype(float), rng.integers(0, 2, 400).astype(float))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.0 < found.high
+
+
+def test_perfect_agreement_on_few_units_is_not_proof_of_perfection() -> None:
+    ratings = np.array([0.0, 1.0] * 10)
+    kappa = cohen_kappa(ratings, ratings)
+    alpha = krippendorff_alpha(np.array([ratings, ratings]))
+    assert kappa.estimate == kappa.high == alpha.estimate == alpha.high == 1.0
+    assert kappa.low == pytest.approx(1 - (1 - 0.025 ** (1 / 20)) / 0.5)
+    assert alpha.low == pytest.approx(kappa.low, abs=0.03)
+
+
+def test_raters_who_use_one_category_have_no_coefficient_and_no_nan() -> None:
+    for found in (cohen_kappa(np.ones(9), np.ones(9)), krippendorff_alpha(np.ones((2, 9)))):
+        assert (found.estimate, found.low, found.high) == (None, None, None)
+        assert found.equal == 1.0
+        assert "not defined" in found.method
+
+
+def test_units_rated_once_are_left_out() -> None:
+    paired = np.array([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    longer = np.hstack([paired, np.array([[1.0], [NAN]])])
+    assert krippendorff_alpha(longer) == krippendorff_alpha(paired)
+
+
+def test_the_interval_is_seeded() -> None:
+    assert krippendorff_alpha(OBSERVERS, seed=4) == krippendorff_alpha(OBSERVERS, seed=4)
+
+
+def test_intervals_cover_the_coefficient_of_the_population() -> None:
+    rng = np.random.default_rng(2)
+    inside = 0
+    for seed in range(60):
+        truth = rng.integers(0, 2, 80)
+        first, second = (np.where(rng.random(80) < 0.9, truth, 1 - truth).astype(float) for _ in range(2))
+        found = cohen_kappa(first, second, seed=seed)
+        assert found.low is not None
+        assert found.high is not None
+        inside += found.low <= 0.64 <= found.high
+    assert inside >= 52
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (np.ones(3), np.ones(4), "one length"),
+        (np.array([]), np.array([]), "one length"),
+        (np.array([1.0, NAN]), np.ones(2), "finite"),
+        (np.arange(300.0), np.arange(300.0), "too many"),
+    ],
+)
+def test_ratings_that_can_not_be_compared_are_refused(first: np.ndarray, second: np.ndarray, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        cohen_kappa(first, second)
+
+
+def test_ratings_of_which_none_is_double_are_refused() -> None:
+    with pytest.raises(ValueError, match="rated twice"):
+        krippendorff_alpha(np.array([[1.0, NAN], [NAN, 1.0]]))

@@ -1,0 +1,90 @@
+"""Prediction-powered means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragstone.stats.intervals import mean_interval
+from ragstone.stats.ppi import powered_mean, tuned_weight
+
+
+def population(rng: np.random.Generator, n: int, error: float) -> tuple[np.ndarray, np.ndarray]:
+    labels = (rng.random(n) < 0.8).astype(float)
+    return labels, np.clip(labels * 0.9 + rng.normal(0.02, error, n), 0, 1)
+
+
+def test_good_predictions_narrow_the_interval() -> None:
+    labels, predictions = population(np.random.default_rng(1), 600, 0.05)
+    found = powered_mean(labels[:80], predictions[:80], predictions[80:])
+    alone = mean_interval(labels[:80])
+    assert found.weight > 0.7
+    assert found.gain > 3
+    assert found.high - found.low < 0.7 * (alone.high - alone.low)
+    assert found.low < 0.8 < found.high
+
+
+def test_useless_predictions_are_not_trusted() -> None:
+    rng = np.random.default_rng(2)
+    labels = (rng.random(100) < 0.8).astype(float)
+    found = powered_mean(labels, rng.random(100), rng.random(400))
+    assert found.weight < 0.3
+    assert found.estimate == pytest.approx(found.labels_only, abs=0.02)
+
+
+def test_a_judge_that_flatters_is_corrected() -> None:
+    rng = np.random.default_rng(3)
+    labels = (rng.random(800) < 0.6).astype(float)
+    flattering = np.clip(0.35 + 0.65 * labels + rng.normal(0, 0.05, 800), 0, 1)
+    found = powered_mean(labels[:150], flattering[:150], flattering[150:])
+    assert flattering.mean() > 0.7
+    assert found.low < 0.6 < found.high
+    assert found.estimate == pytest.approx(0.6, abs=0.08)
+
+
+def test_without_unlabelled_units_the_labels_stand_alone() -> None:
+    labels, predictions = population(np.random.default_rng(4), 50, 0.1)
+    found = powered_mean(labels, predictions, np.array([]))
+    alone = mean_interval(labels)
+    assert found.weight == 0.0
+    assert (found.estimate, found.low, found.high) == pytest.approx((alone.estimate, alone.low, alone.high), abs=1e-9)
+
+
+def test_few_labels_that_all_agree_still_leave_a_width() -> None:
+    found = powered_mean(np.ones(10), np.ones(10), np.ones(200))
+    assert found.low == pytest.approx(0.025 ** (1 / 10))
+
+
+@pytest.mark.parametrize("n", [20, 60])
+def test_the_interval_covers_the_mean_of_the_labels(n: int) -> None:
+    rng = np.random.default_rng(n)
+    inside = 0
+    for _ in range(250):
+        labels, predictions = population(rng, n + 300, 0.2)
+        found = powered_mean(labels[:n], predictions[:n], predictions[n:])
+        inside += found.low <= 0.8 <= found.high
+    assert inside >= 0.94 * 250
+
+
+def test_the_weight_stays_between_zero_and_one() -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.random(40)
+    assert tuned_weight(labels, 1 - labels, rng.random(100)) == 0.0
+    assert tuned_weight(labels, 0.1 * labels, 0.1 * rng.random(4000)) == 1.0
+    assert tuned_weight(labels, np.full(40, 0.5), np.full(9, 0.5)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "rest", "words"),
+    [
+        (np.array([]), np.array([]), np.ones(3), "labels and predictions"),
+        (np.ones(3), np.ones(2), np.ones(3), "labels and predictions"),
+        (np.ones(3), np.ones(3), np.array([np.nan]), "finite"),
+        (np.full(3, 1.2), np.ones(3), np.ones(3), "within"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(
+    labels: np.ndarray, predictions: np.ndarray, rest: np.ndarray, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        powered_mean(labels, predictions, rest)
