@@ -148,6 +148,16 @@ def test_a_usage_that_makes_no_sense_is_left_out(usage: object) -> None:
     assert worker.normalise({"answer": "a", "usage": usage})["usage"] is None
 
 
+class Frame:
+    """Iterates over its column names, as data frames do."""
+
+    def keys(self) -> list[str]:
+        return ["text", "score"]
+
+    def __iter__(self) -> Any:
+        return iter(self.keys())
+
+
 def generator() -> Any:
     yield "a"
 
@@ -164,6 +174,7 @@ def generator() -> Any:
         ({"answer": 3}, "3 (int), which is not text"),
         ({"answer": "a", "contexts": 5}, "5 (int): it is not a list"),
         ({"answer": "a", "contexts": {"x", "y"}}, "a set has no order"),
+        ({"answer": "a", "contexts": Frame()}, "(Frame): it is not a list"),
         ({"answer": "a", "contexts": ["ok", {"id": 1}]}, "Context 2 is"),
         ({"answer": "a", "contexts": [None]}, "Context 1 is None"),
         (generator(), "generator: join"),

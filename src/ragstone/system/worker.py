@@ -115,7 +115,8 @@ def _contexts(value: object) -> list[dict[str, Any]]:
         return []
     if isinstance(value, (str, Mapping)) or _context_text(value) is not None:
         return [_context(value, 0)]
-    if isinstance(value, (set, frozenset, bytes)) or not isinstance(value, Iterable):
+    table = hasattr(value, "keys")  # iterating over a data frame gives its column names
+    if table or isinstance(value, (set, frozenset, bytes)) or not isinstance(value, Iterable):
         reason = "a set has no order" if isinstance(value, (set, frozenset)) else "it is not a list"
         raise BadReturn(f"The contexts are {shown(value)}: {reason}. {EXPECTED}")
     contexts = []
