@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,9 @@ def write(
     *,
     groups: Mapping[str, str] | None = None,
     judge: str = "offline",
+    repeats: Sequence[float] = (),
 ) -> RunDirectory:
-    """A finished run whose `scores` are by metric and sample id."""
+    """A finished run whose `scores` are by metric and sample id; `repeats` are those of every score."""
     ids = list(dict.fromkeys(sample_id for values in scores.values() for sample_id in values))
     samples = [
         Sample(id=i, question=f"Which is {i}?", reference=f"It is {i}.", group=(groups or {}).get(i)) for i in ids
@@ -38,12 +39,14 @@ def write(
         judge=JudgeManifest(provider=judge, model="m", version="1"),
         system=SystemManifest(entrypoint="app:answer"),
         metrics=dict.fromkeys(scores, "1"),
+        repeats=max(1, len(repeats)),
     )
     writer = RunWriter.create(path, manifest)
     for sample in samples:
         response = Response(sample.id, answer=f"It is {sample.id}.", contexts=(Context(f"It is {sample.id}, we say."),))
         own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
-        writer.append(SampleRecord(sample, response, (), own))
+        each = dict.fromkeys(own, tuple(repeats)) if repeats else {}
+        writer.append(SampleRecord(sample, response, (), own, each))
     return writer.finish(ids, wall_s=1.0)
 
 

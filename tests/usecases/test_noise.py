@@ -26,7 +26,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.run.directory import RunDirectory
-from ragstone.usecases.noise import Noise, measure_noise, noise_lines
+from ragstone.usecases.noise import Noise, measure_noise, noise_lines, recorded_noise
 from ragstone.usecases.run import Surroundings
 
 WriteRun = Callable[..., RunDirectory]
@@ -55,7 +55,7 @@ def test_a_judge_that_repeats_itself_has_no_noise(run: RunDirectory) -> None:
     found = measure(run, ScriptedJudge({i: judgement(3) for i in IDS}))
     (row,) = found.metrics
     assert (row.metric, row.found.sd, row.floor, row.too_fine) == ("faithfulness", 0.0, 0.0, False)
-    assert "no score changed on 8 answers" in "\n".join(noise_lines(found))
+    assert "no score changed when 8 answers were judged again" in "\n".join(noise_lines(found))
 
 
 def test_the_noise_is_the_spread_between_two_judgements_of_one_answer(run: RunDirectory) -> None:
@@ -89,6 +89,32 @@ def test_as_many_answers_as_asked_for_are_drawn(run: RunDirectory) -> None:
     assert found.metrics[0].n_run == 8
     with pytest.raises(ConfigError, match="at least 2"):
         measure(run, ScriptedJudge({}), limit=1)
+
+
+def test_a_second_run_of_the_same_version_tells_the_systems_own_variance(tmp_path: Path, write_run: WriteRun) -> None:
+    one, two = (write_run(tmp_path / name, {"faithfulness": dict.fromkeys(IDS, 1.0)}) for name in ("one", "two"))
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+    steady = ScriptedJudge({i: judgement(k % 5) for k, i in enumerate(IDS)})
+    work = measure_noise(one, policy, Settings(), Surroundings(environ={}), again=two, judge=steady)
+    (row,) = asyncio.run(work).metrics
+    assert (row.parts.n_units, row.parts.n_draws, row.parts.n_readings) == (8, 16, 32)
+    assert (row.parts.draws, row.parts.readings) == (0.0, 0.0)
+    assert row.parts.share(row.parts.units) == 1.0
+
+
+def test_repeats_on_record_cost_nothing(tmp_path: Path, write_run: WriteRun) -> None:
+    run = write_run(tmp_path / "run", {"faithfulness": dict.fromkeys(IDS, 0.5)}, repeats=[0.25, 0.75])
+    found = recorded_noise(run, policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}}))
+    (row,) = found.metrics
+    assert (found.judged, row.found.n, row.found.changed) == (0, 8, 1.0)
+    assert row.found.sd == pytest.approx(0.5 / math.sqrt(2))
+    assert row.parts.share(row.parts.readings) == 1.0
+    assert next(noise_lines(found)).endswith("from recorded repeats:")
+
+
+def test_a_run_that_was_judged_once_has_no_repeats_on_record(run: RunDirectory) -> None:
+    with pytest.raises(ConfigError, match="--repeats 2"):
+        recorded_noise(run, policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}}))
 
 
 def test_a_run_without_judged_metrics_is_refused(tmp_path: Path, write_run: WriteRun) -> None:

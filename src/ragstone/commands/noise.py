@@ -11,6 +11,13 @@ from ragstone.commands.options import CONFIG, settings_from, with_options
 
 @click.command(name="noise")
 @click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--again",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="A second run of the same version, to tell the system's own variance.",
+)
+@click.option("--recorded", is_flag=True, help="Use the repeats on record (--repeats 2 or more); judge nothing anew.")
 @click.option("--judge", metavar="NAME", help="Judge to measure  [default: the one in ragstone.toml]")
 @click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
 @click.option("--max-cost-usd", type=float, metavar="USD", help="Stop before judging costs more.")
@@ -19,21 +26,27 @@ from ragstone.commands.options import CONFIG, settings_from, with_options
 @click.option("--thresholds", metavar="FILE", help="Policy, to warn about a max_drop below the noise.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_options((CONFIG,))
-def command(run: Path, answers: int, form: str, **flags: object) -> int:
+def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
     """Judge the answers of RUN twice, and say how far apart the two are.
 
     Nothing is taken from the judgement cache, so that a paid judge is paid: about 8 calls an answer for the four
-    headline metrics. A max_drop in the policy that is smaller than the noise is warned about.
+    headline metrics. Says how much of a score's variance is the samples, the judge and, with --again, the system.
+    A max_drop in the policy that is smaller than the noise is warned about.
     """
     from ragstone.commands.surroundings import run_to_end, surroundings
     from ragstone.run.directory import RunDirectory
     from ragstone.usecases.gate import read_policy
-    from ragstone.usecases.noise import measure_noise, noise_lines
+    from ragstone.usecases.noise import measure_noise, noise_lines, recorded_noise
 
     settings = settings_from(flags)
     policy = read_policy(settings)
-    around = surroundings(settings)
-    found = run_to_end(measure_noise(RunDirectory.open(run), policy, settings, around, limit=answers))
+    one = RunDirectory.open(run)
+    other = None if again is None else RunDirectory.open(again)
+    if recorded:
+        found = recorded_noise(one, policy, again=other)
+    else:
+        around = surroundings(settings)
+        found = run_to_end(measure_noise(one, policy, settings, around, again=other, limit=answers))
     if form == "json":
         from dataclasses import asdict
         from json import dumps

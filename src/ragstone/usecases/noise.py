@@ -1,4 +1,4 @@
-"""The judge's noise: the same recorded answers, judged twice."""
+"""The judge's noise, and the system's own: the same recorded answers judged twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.bounds import group_labels
-from ragstone.gate.comparability import is_judged
+from ragstone.gate.comparability import is_judged, pair_runs
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
@@ -25,12 +25,15 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
-from ragstone.stats.variance import NoiseFloor, noise_floor
+from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
 from ragstone.system.response import Response
 from ragstone.usecases.run import Surroundings
 
 DEFAULT_LIMIT = 100
 """Answers that are judged twice: enough to know a standard deviation to about a tenth."""
+
+Readings = Mapping[str, tuple[float, ...]]
+"""The scores of one answer, judged several times, by sample id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,14 @@ class MetricNoise:
     """What judging twice shows of one metric.
 
     `found` is of the answers judged; `floor` is the fall of the mean that the judge's noise alone exceeds in 5 of 100
-    comparisons of two freshly judged runs of the whole golden set (`n_run` samples). `max_drop` is what the policy
-    allows; `too_fine` says that this is less than `floor`.
+    comparisons of two freshly judged runs of the whole golden set (`n_run` samples). `parts` says how much of one
+    score's variance is the samples, the system (with a second run of it only) and the judge. `max_drop` is what the
+    policy allows; `too_fine` says that this is less than `floor`.
     """
 
     metric: str
     found: NoiseFloor
+    parts: VarianceComponents
     floor: float
     n_run: int
     max_drop: float | None
@@ -55,7 +60,7 @@ class MetricNoise:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a judge, by metric. `judged` answers took `ledger`."""
+    """The noise of a judge, by metric. `judged` answers took `ledger`; both are 0 where recorded repeats were read."""
 
     judge: str
     judged: int
@@ -87,97 +92,140 @@ async def measure_noise(
     settings: Settings,
     around: Surroundings,
     *,
+    again: RunDirectory | None = None,
     limit: int = DEFAULT_LIMIT,
     judge: Judge | None = None,
 ) -> Noise:
     """Judge at most `limit` answers of `run`, drawn at random, twice, and compare the two.
 
-    The judge is the one in `settings` (or `judge`, left open); no judgement is taken from a cache. Answers that the
-    system failed to give are left out. Raises ConfigError when the run holds nothing to judge.
+    `again` is a second run of the same version of the system: its answers to the same samples are judged, too, and
+    tell how much the system itself varies. The judge is the one in `settings` (or `judge`, left open); no judgement is
+    taken from a cache. Answers that the system failed to give are left out. Raises ConfigError when the runs hold
+    nothing to judge.
     """
-    metrics = [metric for metric in select_metrics(run.manifest.metrics) if is_judged(metric.info.name)]
-    if not metrics:
-        raise ConfigError("no judge takes part in the metrics of this run.", where=str(run.path))
+    metrics = _judged_metrics(run)
     scores = run.scores()
-    drawn = _draw(scores, limit, settings.run.seed)
-    records = run.find(drawn)
-    golden = GoldenSet(tuple(records[sample_id].sample for sample_id in drawn))
-    if len(golden) < 2:
-        raise ConfigError(
-            f"noise needs at least two answers to judge, the run holds {len(golden)}.", where=str(run.path)
-        )
-    system = Replay(run.manifest.system.entrypoint, {i: record.response for i, record in records.items()})
+    drawn = _draw(run, scores, again, limit, settings.run.seed)
+    sides = [side.find(drawn) for side in (run, again) if side is not None]
+    golden = GoldenSet(tuple(sides[0][sample_id].sample for sample_id in drawn))
     judging = judge or build_judge(settings.judge, golden_set=golden, cache=None, environ=around.environ)
-    again: list[SampleRecord] = []
-    around.progress.start(len(golden))
+    judged: list[list[SampleRecord]] = []
+    around.progress.start(len(golden) * len(sides))
     try:
-        await run_samples(
-            golden,
-            system=system,
-            judge=judging,
-            metrics=metrics,
-            sink=again.append,
-            repeats=2,
-            progress=around.progress,
-        )
+        for records in sides:
+            judged.append([])
+            await run_samples(
+                golden,
+                system=Replay(run.manifest.system.entrypoint, {i: one.response for i, one in records.items()}),
+                judge=judging,
+                metrics=metrics,
+                sink=judged[-1].append,
+                repeats=2,
+                progress=around.progress,
+            )
     finally:
         around.progress.finish()
         if judge is None:
             await judging.close()
-    return _report(again, metrics, scores, policy, judging.identity.label())
-
-
-def _draw(scores: RunScores, limit: int, seed: int) -> list[str]:
-    answered = sorted(scores.samples.keys() - scores.system.failures.keys())
-    if limit < 2:
-        raise ConfigError(f"--limit must be at least 2, got {limit}.")
-    return sorted(random.Random(seed).sample(answered, min(limit, len(answered))))  # noqa: S311 - fair, not secret
-
-
-def _report(
-    again: Sequence[SampleRecord], metrics: Sequence[Metric], scores: RunScores, policy: Policy, label: str
-) -> Noise:
     ledger = Ledger()
-    for record in again:
+    for record in (one for side in judged for one in side):
         ledger.add(record.ledger)
+    rows, missing = _rows(judged, metrics, scores, policy)
+    return Noise(judging.identity.label(), sum(map(len, judged)), rows, missing, ledger)
+
+
+def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | None = None) -> Noise:
+    """The same from repeats that the runs have on record (``--repeats 2`` or more); nothing is judged anew.
+
+    Raises ConfigError for a run whose answers were judged once.
+    """
+    for side in (run, again):
+        if side is not None and side.manifest.repeats < 2:
+            raise ConfigError(
+                "the answers of this run were judged once.",
+                where=str(side.path),
+                mend="Evaluate with --repeats 2, or leave --recorded out to judge them again.",
+            )
+    metrics = _judged_metrics(run)
+    records = [list(side.records()) for side in (run, again) if side is not None]
+    rows, missing = _rows(records, metrics, run.scores(), policy)
+    return Noise(run.manifest.judge.label(), 0, rows, missing, Ledger())
+
+
+def _judged_metrics(run: RunDirectory) -> list[Metric]:
+    metrics = [metric for metric in select_metrics(run.manifest.metrics) if is_judged(metric.info.name)]
+    if not metrics:
+        raise ConfigError("no judge takes part in the metrics of this run.", where=str(run.path))
+    return metrics
+
+
+def _draw(run: RunDirectory, scores: RunScores, again: RunDirectory | None, limit: int, seed: int) -> list[str]:
+    if limit < 2:
+        raise ConfigError(f"--answers must be at least 2, got {limit}.")
+    answered = scores.samples.keys() - scores.system.failures.keys()
+    if again is not None:
+        others = again.scores()
+        answered &= set(pair_runs(scores, others).samples) - others.system.failures.keys()
+    if len(answered) < 2:
+        raise ConfigError(f"noise needs at least two answers to judge, found {len(answered)}.", where=str(run.path))
+    return sorted(random.Random(seed).sample(sorted(answered), min(limit, len(answered))))  # noqa: S311 - fair
+
+
+def _rows(
+    judged: Sequence[Sequence[SampleRecord]], metrics: Sequence[Metric], scores: RunScores, policy: Policy
+) -> tuple[tuple[MetricNoise, ...], dict[str, str]]:
     allowed = {rule.metric: rule.max_drop for rule in resolve_rules(policy, scores).rules if rule.slice is None}
     rows, missing = [], {}
-    for metric in metrics:
-        name = metric.info.name
-        pairs = {
-            record.sample.id: values
-            for record in sorted(again, key=lambda one: one.sample.id)
-            if len(values := record.repeat_scores.get(name, ())) == 2
-        }
-        if len(pairs) < 2:
-            missing[name] = f"only {len(pairs)} answers were scored twice"
+    for name in (metric.info.name for metric in metrics):
+        sides = [_readings(records, name) for records in judged]
+        if len(sides[0]) < 2:
+            missing[name] = f"only {len(sides[0])} answers were scored twice"
             continue
-        rows.append(_row(name, pairs, scores, allowed.get(name)))
-    return Noise(label, len(again), tuple(rows), missing, ledger)
+        rows.append(_row(name, sides, scores, allowed.get(name)))
+    return tuple(rows), missing
 
 
-def _row(name: str, pairs: Mapping[str, tuple[float, ...]], scores: RunScores, max_drop: float | None) -> MetricNoise:
+def _readings(records: Sequence[SampleRecord], name: str) -> dict[str, tuple[float, ...]]:
+    found = {record.sample.id: record.repeat_scores.get(name, ()) for record in records}
+    return {sample_id: found[sample_id][:2] for sample_id in sorted(found) if len(found[sample_id]) >= 2}
+
+
+def _row(name: str, sides: Sequence[Readings], scores: RunScores, max_drop: float | None) -> MetricNoise:
+    pairs = sides[0]
     first, second = np.array(list(pairs.values()), dtype=np.float64).T
     groups = group_labels(scores, {sample_id: index for index, sample_id in enumerate(pairs)})
     found = noise_floor(first, second, groups=groups)
     n_run = max(len(scores.metrics[name].values), len(pairs))
     floor = float(ndtri(1.0 - found.alpha)) * found.sd * math.sqrt(2.0 / n_run)
-    return MetricNoise(name, found, floor, n_run, max_drop)
+    return MetricNoise(name, found, _parts(sides), floor, n_run, max_drop)
+
+
+def _parts(sides: Sequence[Readings]) -> VarianceComponents:
+    position = {sample_id: index for index, sample_id in enumerate(sorted({i for side in sides for i in side}))}
+    rows = [
+        (value, position[sample_id], draw)
+        for draw, side in enumerate(sides)
+        for sample_id, values in side.items()
+        for value in values
+    ]
+    values, units, draws = np.array(rows, dtype=np.float64).T
+    return variance_components(values, units.astype(np.int64), draws.astype(np.int64) if len(sides) > 1 else None)
 
 
 def noise_lines(noise: Noise) -> Iterator[str]:
     """The report as a few sentences for a reader."""
-    yield f"{noise.judge}, {noise.judged} answers judged twice, {_cost(noise.ledger)}:"
+    how = f"{noise.judged} answers judged twice, {_cost(noise.ledger)}" if noise.judged else "from recorded repeats"
+    yield f"{noise.judge}, {how}:"
     for row in noise.metrics:
         found = row.found
         if found.changed == 0.0:
-            yield f"  {row.metric}: no score changed on {found.n} answers"
-            continue
-        trust = "" if found.reliability is None else f", {found.reliability:.0%} of the variance is not noise"
-        yield (
-            f"  {row.metric}: {found.changed:.0%} of {found.n} scores changed, sd {found.sd:.3f}{trust}; on "
-            f"{row.n_run:,} samples noise alone moves the mean by more than {row.floor:.3f} in 5 of 100 comparisons"
-        )
+            yield f"  {row.metric}: no score changed when {found.n} answers were judged again{_shares(row.parts)}"
+        else:
+            yield (
+                f"  {row.metric}: {found.changed:.0%} of {found.n} scores changed, sd {found.sd:.3f}"
+                f"{_shares(row.parts)}; on {row.n_run:,} samples noise alone moves the mean by more than "
+                f"{row.floor:.3f} in 5 of 100 comparisons"
+            )
     for row in noise.metrics:
         if row.too_fine:
             yield (
@@ -186,6 +234,13 @@ def noise_lines(noise: Noise) -> Iterator[str]:
             )
     for name, why in noise.not_measured.items():
         yield f"  {name}: not measured, {why}"
+
+
+def _shares(parts: VarianceComponents) -> str:
+    named = (("samples", parts.units), ("system", parts.draws), ("judge", parts.readings))
+    shares = [(word, parts.share(part)) for word, part in named]
+    known = [f"{word} {share:.0%}" for word, share in shares if share is not None]
+    return f" (variance: {', '.join(known)})" if known else ""
 
 
 def _cost(ledger: Ledger) -> str:
