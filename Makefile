@@ -21,7 +21,7 @@ demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "not heavy and not container and not browser" $(PYTEST_ARGS)
 
-test-heavy: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
+test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)
 
 test-browser: $(VENV)/.installed-dev
@@ -51,6 +51,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-oracles: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group oracles
+	touch $@
 
 # The example is a user's system: it has an environment of its own, without Ragstone in it.
 $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
