@@ -218,8 +218,8 @@ class Loop:
         self._thread.start()
         self._runners: list[web.AppRunner] = []
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=60)
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 60.0) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=timeout_s)
 
     def serve(self, fake: FakeLlm, ssl_context: Any = None) -> FakeLlm:
         async def start() -> int:

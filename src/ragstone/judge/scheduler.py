@@ -20,7 +20,7 @@ _LONGEST_BACKOFF_S = 30.0
 _LONGEST_WAIT_S = 300.0
 _CUT_EVERY_S = 1.0
 _GROWTH = 0.1
-_STREAK_TO_PAUSE = 3
+_STREAK = 3
 _BREAKER_SPAN_S = 5.0
 
 
@@ -77,7 +77,8 @@ class Scheduler:
     back (429, 503, 529) it halves, and then grows by one for ten successes. It halves at most once a second, or again
     at once when three calls in a row are refused: a single refusal tells less than a storm. A refused call waits as
     long as the provider asked; if it asked three times without a success between, or says that nothing is left of its
-    limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter.
+    limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row halve too, for
+    a server that only gets slower when it has too much to do.
 
     After `breaker_failures` failures without a success between all calls wait until five seconds have passed since the
     first of them; the next failure then opens the circuit, for good. A short outage is waited out, a dead judge not.
@@ -229,6 +230,8 @@ class Scheduler:
         self._failures += 1
         if self._failures == 1:
             self._first_failure = now
+        if self._failures >= _STREAK and started > self._cut_at:
+            self._cut(now)
         if self._failures < self._breaker_failures:
             return backoff_s
         left_s = self._first_failure + _BREAKER_SPAN_S - now
@@ -246,12 +249,9 @@ class Scheduler:
 
     def _push_back(self, fault: Busy, now: float, backoff_s: float, started: int) -> float:
         self._busy_streak += 1
-        self._pushed_back = True
-        storm = self._busy_streak >= _STREAK_TO_PAUSE and started > self._cut_at
+        storm = self._busy_streak >= _STREAK and started > self._cut_at
         if now - self._last_cut >= _CUT_EVERY_S or storm:
-            self._last_cut = now
-            self._cut_at = self.stats.attempts
-            self._limit = max(1.0, self._limit / 2)
+            self._cut(now)
         self.heard(fault.room)
         asked_s = fault.retry_after_s
         if asked_s is None:
@@ -264,9 +264,15 @@ class Scheduler:
             )
             self._die(error)
             raise error
-        if self._busy_streak >= _STREAK_TO_PAUSE:
+        if self._busy_streak >= _STREAK:
             self._pause(asked_s)
         return asked_s + self._clock.uniform(0.0, 0.1 + asked_s / 4)
+
+    def _cut(self, now: float) -> None:
+        self._pushed_back = True
+        self._last_cut = now
+        self._cut_at = self.stats.attempts
+        self._limit = max(1.0, self._limit / 2)
 
     def _pause(self, seconds: float) -> None:
         self._paused_until = max(self._paused_until, self._clock.now() + seconds)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, suggestion
 from ragstone.judge.judgements import (
     ContextRelevance,
     ContextUse,
@@ -137,7 +139,20 @@ def read_script(path: Path, *, concurrency: int = 64) -> ScriptedJudge:
             where=str(path),
             mend='Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.',
         ) from None
+    _refuse_unknown(path, text)
     return ScriptedJudge(script, name=path.name, version=hashlib.sha256(text).hexdigest()[:12], concurrency=concurrency)
+
+
+def _refuse_unknown(path: Path, text: bytes) -> None:
+    """A misspelt judgement would be one that is never given."""
+    known = {field.name for field in fields(Judgements)}
+    for sample_id, given in json.loads(text).items():
+        for judgements in given if isinstance(given, list) else [given]:
+            for name in judgements:
+                if name not in known:
+                    raise ConfigError(
+                        f"{sample_id}: unknown judgement '{name}'.", where=str(path), mend=suggestion(name, known)
+                    )
 
 
 def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:

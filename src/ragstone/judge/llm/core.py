@@ -11,7 +11,7 @@ from ragstone.judge.llm.asking import Asker, Form
 from ragstone.judge.llm.keys import Keys
 from ragstone.judge.llm.neutral import Block, fenced
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
-from ragstone.judge.llm.windows import Piece, cut, parts_of, room_for_data
+from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.system.response import Context
 
@@ -73,10 +73,14 @@ class Core:
 
     def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
         """The contexts in as few parts as the window allows beside the texts in `fixed`."""
-        return self.parts(form, [(context_id(at), item.text) for at, item in enumerate(contexts)], fixed)
-
-    def parts(self, form: Form, pieces: Sequence[Piece], fixed: Sequence[str]) -> list[list[Piece]]:
         room = room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)
+        pieces = [(context_id(at), item.text) for at, item in enumerate(contexts)]
+        return self._counted(parts_of(pieces, room))
+
+    def line_parts(self, form: Form, contexts: Mapping[str, Sequence[str]], fixed: Sequence[str]) -> list[list[Piece]]:
+        """Contexts that are lists of lines, by id, in as few parts as the window allows; no line is cut."""
+        room = room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)
+        pieces = [piece for name, lines in contexts.items() for piece in lines_of(name, lines, room)]
         return self._counted(parts_of(pieces, room))
 
     def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:

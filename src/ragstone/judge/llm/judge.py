@@ -166,13 +166,14 @@ class LlmJudge:
         if not counts:
             return ContextRelevance(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
         form = Form(load_prompt("context_relevance"), forms.sentence_fields(counts))
-        numbered = [
-            (name, listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)])) for name in counts
-        ]
+        numbered = {
+            name: listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)]).split("\n")
+            for name in counts
+        }
 
         async def ask() -> Values:
             replies = []
-            for part in self._core.parts(form, numbered, [question]):
+            for part in self._core.line_parts(form, numbered, [question]):
                 blocks = [Block("question", question), *context_blocks(part)]
                 replies.append(await self._core.fill(only(form, part), blocks, call))
             return merging.needed(replies)

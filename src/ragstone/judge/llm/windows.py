@@ -59,6 +59,25 @@ def parts_of(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
     return parts
 
 
+def lines_of(name: str, lines: Sequence[str], room: int) -> list[Piece]:
+    """`lines` of one context as pieces of whole lines, each of at most `room` tokens.
+
+    Raises JudgementFailed if one line alone is longer.
+    """
+    pieces: list[list[str]] = [[]]
+    left = room - 20
+    for line in lines:
+        needed = tokens_at_most(line) + 1
+        if needed > room - 20:
+            raise JudgementFailed(f"context {name} has a sentence that is longer than the judge's window")
+        if needed > left:
+            pieces.append([])
+            left = room - 20
+        pieces[-1].append(line)
+        left -= needed
+    return [(name, "\n".join(piece)) for piece in pieces if piece]
+
+
 def cut(text: str, room: int) -> list[str]:
     """`text` in pieces of at most `room` tokens, cut at the best break there is; together they are the whole text."""
     pieces: list[str] = []

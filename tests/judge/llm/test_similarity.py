@@ -1,0 +1,122 @@
+"""Similarities: embeddings that are checked, and words in their place."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.judge.llm.similarity import LexicalSimilarity
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+
+
+def lexical(question: str, *others: str) -> tuple[float, ...]:
+    words = LexicalSimilarity(["When was the bridge opened?", "When was the mill opened?", "Who built the mill?"])
+    return asyncio.run(words.similarities(question, others, call=Call("q1")))
+
+
+def test_words_find_the_closer_question() -> None:
+    same, close, far = lexical(
+        "When was the bridge opened?", "When was the bridge opened?", "When did the bridge open?", "Who ate the cake?"
+    )
+    assert same == pytest.approx(1.0)
+    assert same > close > far
+
+
+@given(st.text(), st.text())
+def test_similarities_of_words_are_in_range_and_symmetric(one: str, other: str) -> None:
+    (forth,), (back,) = lexical(one, other), lexical(other, one)
+    assert 0.0 <= forth <= 1.0
+    assert forth == pytest.approx(back)
+
+
+def ask(world: Any, judge: Any = None, call: Call | None = None) -> Any:
+    judge = judge or world.judge()
+    return world.run(judge.reverse_questions("When?", "In 1931.", n=3, call=call or Call("q1")))
+
+
+def bad(data: object) -> Any:
+    return lambda seen: web.json_response({"data": data, "usage": {}}) if seen.path.endswith("/embeddings") else None
+
+
+def vectors(*rows: object) -> list[dict[str, object]]:
+    return [{"index": at, "embedding": row} for at, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        vectors([1.0], [1.0], [1.0]),
+        vectors([0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]),
+        vectors([1.0], [1.0, 2.0], [1.0], [1.0]),
+        vectors("not base64!", [1.0], [1.0], [1.0]),
+        vectors(None, [1.0], [1.0], [1.0]),
+        vectors([], [], [], []),
+        [{"index": 9, "embedding": [1.0]}] * 4,
+    ],
+)
+def test_embeddings_that_are_none_fail_the_judgement_and_give_no_number(world: Any, data: object) -> None:
+    world.fake.always = bad(data)
+    with pytest.raises(JudgementFailed):
+        ask(world, world.judge(max_attempts=2))
+
+
+def test_both_encodings_are_read_and_the_index_counts(world: Any) -> None:
+    """The fake's vectors depend on the length of a text and come in reverse order."""
+    plain = ask(world, world.judge("openai-compatible:llama", embeddings="bge"))
+    packed = ask(world, world.judge("openai:gpt-4o-mini"))
+    assert plain.questions == packed.questions
+    assert plain.similarities == pytest.approx(packed.similarities, abs=1e-6)
+    assert all(0.9 < value <= 1.0 for value in plain.similarities)
+
+
+def test_a_failed_request_fails_all_that_shared_it(world: Any, refuse: Any) -> None:
+    world.fake.always = lambda seen: refuse(500, "down")(seen) if seen.path.endswith("/embeddings") else None
+    judge = world.judge(max_attempts=2)
+
+    async def many() -> list[Any]:
+        calls = [judge.reverse_questions("When?", f"In {year}.", n=3, call=Call(str(year))) for year in range(5)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [type(each) for each in world.run(many())] == [JudgementFailed] * 5
+
+
+def test_tokens_of_a_shared_request_are_divided_and_its_call_is_booked_once(world: Any) -> None:
+    judge = world.judge()
+    ledgers = [Ledger() for _ in range(6)]
+
+    async def many() -> None:
+        await asyncio.gather(
+            *(
+                judge.reverse_questions("When?", f"In {at}.", n=3, call=Call(str(at), ledger=ledger))
+                for at, ledger in enumerate(ledgers)
+            )
+        )
+
+    world.run(many())
+    assert sum(ledger.calls for ledger in ledgers) == 6 + 1
+    assert sum(ledger.input_tokens for ledger in ledgers) == 6 * 1000 + 7 * 4 * 6
+
+
+def test_the_direct_baselines_give_a_grade_and_a_choice(world: Any) -> None:
+    from ragstone.system.response import Context
+
+    world.fake.fill = lambda schema, _data: (
+        {"grade": {"value": 7}} if "grade" in schema["properties"] else {"better": {"candidate": "a2"}}
+    )
+    judge = world.judge()
+    contexts = [Context("It opened in 1931.")]
+    score = world.run(judge.direct_score("faithfulness", "When?", "In 1931.", contexts, call=Call("q1")))
+    best = world.run(judge.direct_rank("answer_relevance", "When?", contexts, ["Maybe.", "In 1931."], call=Call("q1")))
+    assert (score, best) == (0.7, 1)
+
+    world.fake.fill = lambda _schema, _data: {"grade": {"value": 11}, "better": {"candidate": "a3"}}
+    with pytest.raises(JudgementFailed):
+        world.run(judge.direct_score("faithfulness", "Why?", "In 1931.", contexts, call=Call("q1")))
+    with pytest.raises(JudgementFailed):
+        world.run(judge.direct_rank("faithfulness", "Why?", contexts, ["A.", "B."], call=Call("q1")))

@@ -1,0 +1,145 @@
+"""Texts longer than the window are judged in parts: nothing is cut off, and the merge follows its rule."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.judge.judgements import Statement, Verdict
+from ragstone.judge.llm.windows import cut, parts_of, tokens_at_most
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.system.response import Context
+
+texts = st.text(alphabet=st.sampled_from("ab. \n文é"), max_size=400)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=texts, room=st.integers(10, 60))
+def test_the_pieces_of_a_text_are_the_whole_text_and_each_fits(text: str, room: int) -> None:
+    pieces = cut(text, room)
+    assert "".join(pieces) == text
+    assert all(tokens_at_most(piece) <= room for piece in pieces)
+
+
+@settings(max_examples=100, deadline=None)
+@given(contexts=st.lists(texts.filter(bool), min_size=1, max_size=6), room=st.integers(40, 120))
+def test_parts_hold_every_context_in_order_and_each_part_fits(contexts: list[str], room: int) -> None:
+    named = [(f"c{at}", text) for at, text in enumerate(contexts, start=1)]
+    parts = parts_of(named, room)
+    for name, text in named:
+        assert "".join(piece for part in parts for owner, piece in part if owner == name) == text
+    for part in parts:
+        assert sum(tokens_at_most(piece) + 20 for _, piece in part) <= room
+
+
+def test_a_cut_falls_between_paragraphs_or_sentences_where_it_can() -> None:
+    first = "The bridge opened. " * 3
+    assert cut(f"{first}\n\nThe mill closed. It was old.", 24)[0] == f"{first}\n\n"
+
+
+def long_contexts() -> list[Context]:
+    return [Context(f"Marker{n}. " + "Some filler words here. " * 250) for n in range(1, 6)]
+
+
+def by_marker(marked: dict[str, str]) -> Any:
+    """A model that finds statement s in the part with its marker, and says "unsupported" elsewhere."""
+
+    def fill(schema: Any, data: str) -> Any:
+        verdicts = schema["properties"]["verdicts"]["properties"]
+        given = {}
+        for name, verdict in verdicts.items():
+            allowed = verdict["properties"]["evidence"]["items"]["enum"]
+            rank, word = marked[name].split()
+            found = f"Marker{rank}." in data
+            given[name] = (
+                {"evidence": [f"c{rank}"], "verdict": word} if found else {"evidence": [], "verdict": "unsupported"}
+            )
+            assert not found or f"c{rank}" in allowed
+        return {"verdicts": given}
+
+    return fill
+
+
+def test_support_in_any_part_is_support_and_contradiction_counts_where_nothing_supports(world: Any) -> None:
+    marked = {"s1": "1 supported", "s2": "5 supported", "s3": "3 contradicted", "s4": "9 supported"}
+    world.fake.fill = by_marker(marked)
+    statements = [Statement(name, f"Statement {name}.") for name in marked]
+    judge = world.judge(context_window=8_192)
+
+    table = world.run(judge.support(long_contexts(), statements, call=Call("q1")))
+
+    assert len(world.fake.chats) > 1
+    assert [each.verdict for each in table.supports] == [
+        Verdict.SUPPORTED,
+        Verdict.SUPPORTED,
+        Verdict.CONTRADICTED,
+        Verdict.UNSUPPORTED,
+    ]
+    assert [each.supported_by for each in table.supports] == [("c1",), ("c5",), (), ()]
+    assert any("made in parts" in note for note in judge.notes)
+
+
+def test_context_use_in_parts_lists_the_reference_once_and_unites_what_is_found(world: Any) -> None:
+    def fill(schema: Any, data: str) -> Any:
+        here = [f"c{n}" for n in range(1, 6) if f"Marker{n}." in data]
+        properties = schema["properties"]
+        contexts = {
+            name: {"use": "useful" if name in here else "not_useful"} for name in properties["contexts"]["properties"]
+        }
+        reference = properties["reference_statements"]
+        if reference["type"] == "array":
+            return {"contexts": contexts, "reference_statements": [{"text": "It opened.", "found_in": here}]}
+        return {"contexts": contexts, "reference_statements": {"r1": {"found_in": here}}}
+
+    world.fake.fill = fill
+    judge = world.judge(context_window=8_192)
+    use = world.run(judge.context_use("When?", "It opened.", "It did.", long_contexts(), call=Call("q1")))
+
+    assert len(world.fake.chats) > 1
+    assert [each.context_id for each in use.contexts] == ["c1", "c2", "c3", "c4", "c5"]
+    assert all(each.useful for each in use.contexts)
+    assert use.attributions[0].supported_by == ("c1", "c2", "c3", "c4", "c5")
+    assert [item.text for item in use.reference_statements] == ["It opened."]
+
+
+def test_a_long_answer_is_broken_into_statements_in_parts(world: Any) -> None:
+    world.fake.fill = lambda _schema, data: {
+        "answer": {"kind": "answers", "statements": [f"Statement {tokens_at_most(data)}."]}
+    }
+    answer = "The bridge is long. " * 1_500
+    found = world.run(world.judge(context_window=8_192).statements("How?", answer, call=Call("q1")))
+    assert len(world.fake.chats) > 1
+    assert sum(seen.data.count("The bridge is long.") for seen in world.fake.chats) == 1_500
+    assert found.statements
+
+
+@pytest.mark.parametrize("kind", ["reverse", "match", "support"])
+def test_what_can_not_be_split_says_that_it_is_too_long(world: Any, kind: str) -> None:
+    judge = world.judge(context_window=8_192)
+    answer = "The bridge is long. " * 2_000
+    work = {
+        "reverse": lambda: judge.reverse_questions("How?", answer, n=3, call=Call("q1")),
+        "match": lambda: judge.reference_match("How?", answer, [Statement("s1", "It is.")], "It is.", call=Call("q1")),
+        "support": lambda: judge.support([Context("x")], [Statement("s1", answer)], call=Call("q1")),
+    }[kind]
+    with pytest.raises(JudgementFailed, match="window of 8,192 tokens"):
+        world.run(work())
+    assert world.fake.chats == []
+
+
+def test_sentences_of_long_contexts_are_numbered_through_all_parts(world: Any) -> None:
+    def fill(schema: Any, data: str) -> Any:
+        wanted = schema["properties"]["contexts"]["properties"]
+        rows = [json.loads(line) for line in data.splitlines() if line.startswith('{"id"')]
+        needed = [int(row["id"]) for row in rows if "Marker" in row["text"]]
+        return {"contexts": {name: {"needed": needed if len(wanted) == 1 else []} for name in wanted}}
+
+    world.fake.fill = fill
+    text = "Filler sentence number one. " * 400 + "Marker here. " + "Filler sentence again. " * 400
+    found = world.run(world.judge(context_window=8_192).context_relevance("Where?", [Context(text)], call=Call("q1")))
+    assert len(world.fake.chats) > 1
+    assert (found.contexts[0].relevant, found.contexts[0].total) == (1, 801)
