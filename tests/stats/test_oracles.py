@@ -1,12 +1,12 @@
-"""The same figures as the packages that others use: scikit-learn, krippendorff and ppi-python (group `oracles`)."""
+"""The same figures as the packages that others use: scikit-learn, krippendorff and ppi-python.
+
+They come with the dependency group `oracles`, which `make test` does without, so each test imports its own.
+"""
 
 from __future__ import annotations
 
-import krippendorff
 import numpy as np
-import ppi_py
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from ragstone.stats.agreement import Level, Weights, cohen_kappa, krippendorff_alpha
 from ragstone.stats.ppi import powered_mean
@@ -26,6 +26,8 @@ def ratings(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("weights", "theirs"), [("none", None), ("linear", "linear"), ("quadratic", "quadratic")])
 def test_kappa_agrees_with_scikit_learn(seed: int, weights: Weights, theirs: str | None) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     table = ratings(seed)
     both = ~np.isnan(table[0]) & ~np.isnan(table[1])
     first, second = table[0, both], table[1, both]
@@ -36,6 +38,8 @@ def test_kappa_agrees_with_scikit_learn(seed: int, weights: Weights, theirs: str
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_alpha_agrees_with_krippendorff(seed: int, level: Level) -> None:
+    import krippendorff
+
     table = ratings(seed)
     expected = krippendorff.alpha(table, level_of_measurement=level)
     assert krippendorff_alpha(table, level=level).estimate == pytest.approx(expected, abs=1e-9)
@@ -43,6 +47,8 @@ def test_alpha_agrees_with_krippendorff(seed: int, level: Level) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_powered_means_agree_with_ppi_python(seed: int) -> None:
+    import ppi_py
+
     rng = np.random.default_rng(seed)
     labels = (rng.random(900) < 0.7).astype(float)
     predictions = np.clip(0.6 * labels + rng.normal(0.2, 0.2, size=900), 0, 1)
