@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,12 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ragstone.judge.offline import evidence
+from ragstone.judge.offline import evidence, usefulness
 from ragstone.judge.offline.lexicon import language
+from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.statements import split_statements
+from ragstone.judge.offline.support import SupportModel
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.metaeval.measures import auroc, balanced_accuracy
 
@@ -39,9 +42,11 @@ ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")
 EVERYDAY_WORDS = 400
+COMMON_RANK = 1200
 LEAST_WEIGHT = 0.15
 RIDGE = 0.3
 FOLDS = 5
+PIECE = 8
 SHARES = {"begin/wow": 1.0, "begin/cmu": 0.5, "begin/tc": 0.5, "wice": 1.0}
 """How much each source counts in the fit, whatever its size."""
 
@@ -72,20 +77,26 @@ def read(path: Path) -> Iterator[dict]:
             yield json.loads(line)
 
 
-def everyday_words(texts: Sequence[str]) -> dict[str, float]:
-    """The commonest content keys and their weight: 1 - log(sentences with it) ÷ log(sentences), at least 0.15."""
-    counts: Counter[str] = Counter()
+def everyday_words(texts: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """The commonest content keys and their weight: 1 - log(sentences with it) ÷ log(sentences), at least 0.15.
+
+    `texts` are (source, evidence). Only keys that are common in dialogue pages and in cited web pages alike count:
+    what is common in one alone (a sport, a film) is that source's topic.
+    """
+    counts: dict[str, Counter[str]] = {"begin": Counter(), "wice": Counter()}
     total = 0
-    for text in texts:
+    for source, text in texts:
         for sentence in read_passage(text, ENGLISH).sentences:
-            counts.update(sentence.key_set)
+            counts[source.partition("/")[0]].update(sentence.key_set)
             total += 1
-    common = [
+    common = [{key for key, _ in counter.most_common(COMMON_RANK)} for counter in counts.values()]
+    both = counts["begin"] + counts["wice"]
+    kept = [
         (key, count)
-        for key, count in counts.most_common(EVERYDAY_WORDS * 2)
-        if not key.startswith(NUMBER) and len(key) > 1
+        for key, count in both.most_common()
+        if all(key in keys for keys in common) and not key.startswith(NUMBER) and len(key) > 1
     ][:EVERYDAY_WORDS]
-    return {key: round(max(LEAST_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(common)}
+    return {key: round(max(LEAST_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(kept)}
 
 
 def examples(data: Path, rarity: Rarity) -> list[Example]:
@@ -137,6 +148,48 @@ def out_of_fold(found: Sequence[Example]) -> tuple[Floats, Floats]:
     return logistic(whole), logistic(least)
 
 
+def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], float]]:
+    """Features and label of pieces of WiCE's pages: does a piece hold a sentence that people named as support?
+
+    One piece that does and two that don't for each claim, drawn with a fixed seed: the same page, so the same topic.
+    """
+    draw = random.Random(0)
+    model = SupportModel(load_weights(), rarity)
+    for row in read(data / "wice_claim.jsonl.gz"):
+        named = {index for group in row["supporting_sentences"] or [] for index in group}
+        if row["split"] != "dev" or not named:
+            continue
+        lines = row["evidence_sentences"]
+        pieces = [range(start, min(start + PIECE, len(lines))) for start in range(0, len(lines), PIECE)]
+        useful = [piece for piece in pieces if named & set(piece)]
+        useless = [piece for piece in pieces if not named & set(piece)]
+        statements = [one for one in split_statements(normalise(row["claim"]), ENGLISH) if one.keys]
+        picked = [(piece, 1.0) for piece in draw.sample(useful, min(1, len(useful)))]
+        picked += [(piece, 0.0) for piece in draw.sample(useless, min(2, len(useless)))]
+        for piece, label in picked:
+            passage = read_passage("\n".join(lines[index] for index in piece), ENGLISH)
+            ratings = [model.rate(one, [passage], ENGLISH)[0] for one in statements]
+            yield usefulness.features(statements, ratings, passage, rarity, ()), label
+
+
+def fit_use(data: Path, rarity: Rarity) -> dict:
+    """The model of a context's usefulness, as weights.json holds it."""
+    rows = [
+        Example("wice", np.array(features), np.array([features]), label) for features, label in windows(data, rarity)
+    ]
+    weights, bias = fit(rows)
+    labels = np.array([row.label for row in rows])
+    probabilities = logistic(np.array([row.whole @ weights + bias for row in rows]))
+    candidates = np.arange(0.1, 0.8, 0.02).round(2)
+    threshold = max(candidates, key=lambda at: balanced_accuracy((probabilities >= at).astype(float), labels))
+    print(f"use: {len(rows)} pieces, AUROC {auroc(probabilities, labels):.3f} on the pieces it was fitted to")
+    return {
+        "bias": round(bias, 3),
+        "weights": {name: round(float(weight), 3) for name, weight in zip(usefulness.FEATURES, weights, strict=True)},
+        "threshold": float(threshold),
+    }
+
+
 def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]) -> float:
     """The threshold with the best mean balanced accuracy over the sources."""
     names = np.array(sources)
@@ -151,7 +204,7 @@ def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]
 
 def main(data: Path) -> None:
     texts = list(training_texts(data))
-    everyday = everyday_words([text for _, _, text, _ in texts])
+    everyday = everyday_words([(source, text) for source, _, text, _ in texts])
     found = examples(data, Rarity((), everyday))
     labels = np.array([example.label for example in found])
     sources = [example.source for example in found]
@@ -168,6 +221,7 @@ def main(data: Path) -> None:
         "weights": {name: round(float(weight), 3) for name, weight in zip(evidence.FEATURES, weights, strict=True)},
         "threshold": threshold,
     }
+    document["use"] = fit_use(data, Rarity((), everyday))
     document["everyday"] = everyday
     lines = json.dumps(document, ensure_ascii=False, indent=1)
     WEIGHTS.write_text(lines + "\n", encoding="utf-8")

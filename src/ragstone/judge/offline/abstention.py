@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.passage import Sentence, read_sentence
@@ -39,11 +39,11 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
     "I don't know, but X is Y" and "The page does not say. X is Y." are answers: a clause after a turn, or a
     sentence without any cue, is a claim when it has content of its own.
     """
-    known = [cues for code in dict.fromkeys((language.code, "en")) if (cues := _cues(code))]
+    known = _known(language.code)
     refused = False
     for sentence in sentences:
         text = sentence.text[:_LOOK_AT]
-        if any(cues.refusal.search(text) for cues in known):
+        if _refusal(text, language.code):
             refused = True
             if any(_claims_after_turn(text, cues, known, language) for cues in known):
                 return False
@@ -54,8 +54,18 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
 
 def refuses(sentence: Sentence, language: Language) -> bool:
     """Whether one sentence says that something is not known or not given."""
-    known = [cues for code in dict.fromkeys((language.code, "en")) if (cues := _cues(code))]
-    return any(cues.refusal.search(sentence.text[:_LOOK_AT]) for cues in known)
+    return _refusal(sentence.text[:_LOOK_AT], language.code)
+
+
+@cache
+def _known(code: str) -> tuple[_Cues, ...]:
+    """The cues of a language, and those of English: systems refuse in English whatever they were asked in."""
+    return tuple(cues for name in dict.fromkeys((code, "en")) if (cues := _cues(name)))
+
+
+@lru_cache(maxsize=2048)
+def _refusal(text: str, code: str) -> bool:
+    return any(cues.refusal.search(text) for cues in _known(code))
 
 
 def _claims_after_turn(text: str, cues: _Cues, known: Sequence[_Cues], language: Language) -> bool:

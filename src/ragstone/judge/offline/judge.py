@@ -19,7 +19,7 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
-from ragstone.judge.offline import answering, relevance
+from ragstone.judge.offline import answering, relevance, usefulness
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import Said, overall, said
 from ragstone.judge.offline.lexicon import Language, guess_language
@@ -30,14 +30,16 @@ from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
-from ragstone.judge.offline.support import SupportModel
+from ragstone.judge.offline.support import Rating, SupportModel
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
 TOO_LITTLE = "too little text for the offline judge"
 """Why it abstains: a text without a single content word."""
 
-_PASSAGES_KEPT = 256
+_PASSAGES_KEPT = 64
+_LONG_TEXT = 100_000
+_ANSWERS_KEPT = 32
 _LANGUAGE_SAMPLE = 600
 
 
@@ -51,6 +53,7 @@ class OfflineJudge:
     def __init__(self, questions: Iterable[str] = (), references: Iterable[str] = ()) -> None:
         weights = load_weights()
         self._version = weights.version
+        self._use = weights.model("use", usefulness.FEATURES)
         self._answering = weights.model("answering", answering.FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
@@ -60,7 +63,9 @@ class OfflineJudge:
         )
         self._rarity = Rarity(texts, weights.everyday)
         self._support = SupportModel(weights, self._rarity)
-        self._read = lru_cache(maxsize=_PASSAGES_KEPT)(_read)
+        # The same texts come back in several judgements of one sample; nothing is kept for longer than that needs.
+        self._read_kept = lru_cache(maxsize=_PASSAGES_KEPT)(_read)
+        self._split = lru_cache(maxsize=_ANSWERS_KEPT)(_split)
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -74,9 +79,8 @@ class OfflineJudge:
         return None
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
-        text = normalise(answer)
-        language = guess_language(text)
-        found = split_statements(text, language)
+        language = _language((answer,))
+        found = self._split(answer, language.code)
         if len(found) > MOST_STATEMENTS:
             raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
         if abstains(found, language):
@@ -96,7 +100,7 @@ class OfflineJudge:
     ) -> SupportTable:
         texts = [context.text for context in contexts]
         sources = [context_id(rank) for rank in range(len(contexts))]
-        language = _language(texts)
+        language = _language(tuple(texts))
         passages = [self._read(text, language.code) for text in texts]
         ratings = [
             self._support.rate(read_sentence(statement.text, language), passages, language) for statement in statements
@@ -118,20 +122,22 @@ class OfflineJudge:
         call: Call,  # noqa: ARG002
     ) -> ContextUse:
         texts = [context.text for context in contexts]
-        language = _language(texts)
+        language = _language(tuple(texts))
         passages = [self._read(text, language.code) for text in texts]
         sources = [context_id(rank) for rank in range(len(contexts))]
         goal = reference or answer
-        found = _limited(split_statements(normalise(goal), language), "the reference" if reference else "the answer")
+        found = _limited(self._split(goal, language.code), "the reference" if reference else "the answer")
         ratings = [self._support.rate(sentence, passages, language) for sentence in found]
-        if ratings:
-            use = [max(one.chance for one in column) for column in zip(*ratings, strict=True)]
-        else:
-            asked = self._question(question, language)
-            use = [self._relevance.probability(relevance.features(asked, passage.sentences)) for passage in passages]
+        asked = self._question(question, language)
+        use = [
+            self._use.probability(usefulness.features(found, column, passage, self._rarity, asked.sentence.key_set))
+            if found
+            else self._relevance.probability(relevance.features(asked, passage.sentences))
+            for passage, column in zip(passages, _columns(ratings, len(passages)), strict=True)
+        ]
+        threshold = self._use.threshold if found else self._relevance.threshold
         useful = tuple(
-            ContextUsefulness(source, chance >= self._support.threshold, chance)
-            for source, chance in zip(sources, use, strict=True)
+            ContextUsefulness(source, chance >= threshold, chance) for source, chance in zip(sources, use, strict=True)
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
@@ -156,11 +162,11 @@ class OfflineJudge:
         n: int,  # noqa: ARG002
         call: Call,  # noqa: ARG002
     ) -> ReverseQuestions:
-        language = _language([answer])
+        language = _language((answer,))
         asked = self._question(question, language)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        sentences = split_statements(normalise(answer), language)
+        sentences = self._split(answer, language.code)
         similarity = self._answering.probability(answering.features(asked, sentences, language)) if sentences else 0.0
         return ReverseQuestions(questions=(), similarities=(similarity,))
 
@@ -173,8 +179,8 @@ class OfflineJudge:
         *,
         call: Call,  # noqa: ARG002
     ) -> ReferenceMatch:
-        language = _language([reference])
-        found = _limited(split_statements(normalise(reference), language), "the reference")
+        language = _language((reference,))
+        found = _limited(self._split(reference, language.code), "the reference")
         if not any(sentence.keys for sentence in found):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         references = _numbered("r", found)
@@ -198,7 +204,7 @@ class OfflineJudge:
         call: Call,  # noqa: ARG002
     ) -> ContextRelevance:
         texts = [context.text for context in contexts]
-        language = _language(texts)
+        language = _language(tuple(texts))
         asked = self._question(question, language)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
@@ -208,6 +214,9 @@ class OfflineJudge:
                 for rank, text in enumerate(texts)
             )
         )
+
+    def _read(self, text: str, code: str) -> Passage:
+        return _read(text, code) if len(text) > _LONG_TEXT else self._read_kept(text, code)
 
     def _question(self, question: str, language: Language) -> Question:
         return read_question(read_sentence(normalise(question), language), self._rarity)
@@ -242,7 +251,17 @@ def _read(text: str, code: str) -> Passage:
     return read_passage(text, language_of(code))
 
 
-def _language(texts: Sequence[str]) -> Language:
+def _columns(ratings: Sequence[Sequence[Rating]], width: int) -> list[list[Rating]]:
+    """The ratings of each passage, from the ratings of each statement."""
+    return [[row[rank] for row in ratings] for rank in range(width)]
+
+
+def _split(text: str, code: str) -> tuple[Sentence, ...]:
+    return tuple(split_statements(normalise(text), language_of(code)))
+
+
+@lru_cache(maxsize=64)
+def _language(texts: tuple[str, ...]) -> Language:
     return guess_language(normalise(" ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])))
 
 
@@ -250,7 +269,7 @@ def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ..
     return tuple(Statement(f"{prefix}{rank}", sentence.text) for rank, sentence in enumerate(sentences, start=1))
 
 
-def _limited(found: list[Sentence], what: str) -> list[Sentence]:
+def _limited(found: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:
     if len(found) > MOST_STATEMENTS:
         raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
     return found

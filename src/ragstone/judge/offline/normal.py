@@ -20,6 +20,7 @@ _INVISIBLE = dict.fromkeys(
         *(0x0640, 0x0670),
     ]
 )
+_DIGITS = {start + digit: str(digit) for start in (0x0660, 0x06F0, 0x0966, 0x09E6, 0x0E50) for digit in range(10)}
 _PUNCTUATION = str.maketrans(
     {
         "‘": "'", "’": "'", "‚": "'", "‛": "'", "ʼ": "'", "′": "'", "`": "'",
@@ -28,7 +29,8 @@ _PUNCTUATION = str.maketrans(
         "\u2028": "\n", "\u2029": "\n", "\x85": "\n",
     }
 )  # fmt: skip
-_TABLE = {**_INVISIBLE, **_PUNCTUATION}
+_TABLE: dict[int, str | None] = {**_INVISIBLE, **_PUNCTUATION, **_DIGITS}
+_REPLACED = re.compile("[" + "".join(re.escape(chr(code)) for code in sorted(_TABLE)) + "]")
 _ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
@@ -36,6 +38,10 @@ _LOOKALIKES = str.maketrans(
 )
 _MIXED_WORD = re.compile(r"\w*[A-Za-z]\w*[Ͱ-ӿ]\w*|\w*[Ͱ-ӿ]\w*[A-Za-z]\w*")
 _GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
+
+
+def _replacement(found: re.Match[str]) -> str:
+    return _TABLE[ord(found.group())] or ""
 
 
 def normalise(text: str) -> str:
@@ -46,7 +52,7 @@ def normalise(text: str) -> str:
     if text.isascii():
         return _ASCII_CONTROLS.sub(" ", text)
     text = text.encode("utf-8", "replace").decode("utf-8")
-    text = unicodedata.normalize("NFKC", text).translate(_TABLE)
+    text = _REPLACED.sub(_replacement, unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
         text = _MIXED_WORD.sub(lambda found: found.group().translate(_LOOKALIKES), text)
     return _ASCII_CONTROLS.sub(" ", text)

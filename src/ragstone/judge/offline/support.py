@@ -13,16 +13,21 @@ from ragstone.judge.offline.model import Weights
 from ragstone.judge.offline.passage import Passage, Sentence, join
 from ragstone.judge.offline.rarity import Rarity
 
+_WINDOW = evidence.FEATURES.index("held_by_window")
 _DOUBT = 0.3
 """What is left of a probability where the passage contradicts the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """The probability that one passage holds a statement, and whether it contradicts it."""
+    """The probability that one passage holds a statement, and whether it contradicts it.
+
+    `window` is the share of the statement, in [0, 1], that neighbouring sentences hold.
+    """
 
     chance: float
     contradicts: bool
+    window: float
 
 
 class SupportModel:
@@ -40,7 +45,11 @@ class SupportModel:
     def rate(self, statement: Sentence, passages: Sequence[Passage], language: Language) -> list[Rating]:
         """One rating a passage, in order."""
         return [
-            Rating(self._model.probability(one.features) * (_DOUBT if one.contradicts else 1.0), one.contradicts)
+            Rating(
+                chance=self._model.probability(one.features) * (_DOUBT if one.contradicts else 1.0),
+                contradicts=one.contradicts,
+                window=one.features[_WINDOW],
+            )
             for one in match(statement, passages, self._rarity, language)
         ]
 
