@@ -285,7 +285,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise ConfigError("not valid TOML: nested too deeply", where=str(path)) from None
+    except ValueError as error:  # syntax, encoding, or a number of thousands of digits
         raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
 
 

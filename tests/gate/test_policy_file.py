@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
@@ -152,6 +152,39 @@ def test_every_key_of_any_document_has_a_line(tables: dict[str, dict[str, float]
     assert found.keys() == {(t,) for t in tables} | {(t, k) for t, keys in tables.items() for k in keys}
     for path, line in found.items():
         assert path[-1] in written[line - 1]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 4000), st.integers(0, 12), st.text("[]{}=.,'\"\\\n #~019eE-+tnaif\ud7ff\x00", max_size=8)
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_mutation_of_a_policy_gives_a_policy_or_one_of_our_errors(
+    tmp_path: Path, cuts: list[tuple[int, int, str]]
+) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8").replace("#~ ", "")
+    for at, length, new in cuts:
+        text = text[:at] + new + text[at + length :]
+    path = tmp_path / "thresholds.toml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        policy = load_policy(path, calibration=False)
+    except ConfigError:
+        return
+    assert policy.alpha < 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = " + "[" * 5000, "[gate]\nmin_coverage = 1" + "0" * 400, "[gate]\nmin_coverage = 1" + "0" * 5000, "a." * 4000],
+)
+def test_a_policy_that_no_one_writes_is_refused_all_the_same(tmp_path: Path, text: str) -> None:
+    refused(tmp_path, text)
 
 
 def test_the_hash_follows_the_rules_and_not_the_layout(tmp_path: Path) -> None:

@@ -159,12 +159,14 @@ def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = (),
     return _with_calibration(policy, Path(path).parent) if calibration else policy
 
 
-def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
+def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True) -> Policy:
     """The policy that `mapping`, of the structure of thresholds.toml, describes.
 
-    Metric names are checked by `decide_gate`, when the scores are known. Raises ConfigError.
+    A calibration that it names is read (unless `calibration` is False), relative to the current directory. Metric names
+    are checked by `decide_gate`, when the scores are known. Raises ConfigError.
     """
-    return _with_calibration(Policy(read_policy_mapping(mapping)), Path())
+    policy = Policy(read_policy_mapping(mapping))
+    return _with_calibration(policy, Path()) if calibration else policy
 
 
 def _with_calibration(policy: Policy, folder: Path) -> Policy:
