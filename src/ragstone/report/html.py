@@ -54,6 +54,7 @@ def render_html(view: ReportView) -> str:
         width=plots.WIDTH,
         dollars=words.dollars,
         count=words.count,
+        compared_on=words.compared_on,
         look=words.where_to_look(view.attribution) if view.attribution else "",
         reason=words.sentence(view.reason),
     )

@@ -116,12 +116,13 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
                 "state": words.status_word(row.check.status, row.check.action),
                 "reason": escape.clip(words.sentence(row.check.reason), detail.text),
             }
-            for row in view.checks[: detail.rows]
+            for row in [row for row in view.checks if row.check.status is not Status.PASS][: detail.rows]
         ],
+        "passing": [f"{row.title} {row.found}" for row in view.checks if row.check.status is Status.PASS],
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
         "worst_left": len(view.worst) - len(worst),
-        "failures": [_failure(group, detail) for group in view.failures[: detail.groups]],
+        "failures": [_failure(group, len(view.sample_metrics), detail) for group in view.failures[: detail.groups]],
         "failures_left": max(0, len(view.failures) - detail.groups),
         "failed_samples": len({sample.id for group in view.failures for sample in group.samples}),
         "comparison": _comparison(view, detail),
@@ -227,12 +228,12 @@ def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
     }
 
 
-def _failure(group: FailureGroup, detail: Detail) -> dict[str, object]:
+def _failure(group: FailureGroup, metrics: int, detail: Detail) -> dict[str, object]:
     shown = group.samples[: detail.ids]
     return {
         "by": group.by,
         "reason": escape.clip(group.reason, detail.text),
-        "metrics": list(group.metrics),
+        "metrics": list(group.metrics) if len(group.metrics) < metrics else [],
         "count": words.count(len(group.samples), "sample"),
         "samples": [{"id": escape.clip(sample.id, 120), "url": sample.url} for sample in shown],
         "left": len(group.samples) - len(shown),
@@ -248,6 +249,7 @@ def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
         "comparable": found.comparable,
         "paired": found.paired,
         "total": found.total,
+        "on": words.compared_on(found.paired, found.total) if found.comparable else "",
         "notes": [escape.clip(words.sentence(note), detail.text) for note in found.notes[: detail.notes]],
         "commit": found.commit,
         "url": found.url,

@@ -208,7 +208,9 @@ def _about(view: ReportView) -> list[RenderableType]:
     if view.run.wall_s:
         facts.append(words.seconds(view.run.wall_s))
     if view.comparison is not None and view.comparison.label is not None:
-        facts.append(f"compared with {view.comparison.label}")
+        found = view.comparison
+        on = f" {words.compared_on(found.paired, found.total)}" if found.comparable else ""
+        facts.append(f"compared with {found.label}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
     if not view.passed and view.reproduce:
         lines.append(_text("Repeat with: " + " && ".join(view.reproduce), "dim", 2000))

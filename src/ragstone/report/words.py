@@ -138,3 +138,8 @@ def where_to_look(found: Attribution) -> str:
 def attribution(found: Attribution) -> str:
     """Where to look, and why."""
     return f"{where_to_look(found)} {sentence(found.reason)}".strip()
+
+
+def compared_on(paired: int, total: int) -> str:
+    """``on all 60 samples``, ``on 48 of 60 samples``."""
+    return f"on all {count(total, 'sample')}" if paired == total else f"on {paired:,} of {count(total, 'sample')}"

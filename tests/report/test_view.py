@@ -1,0 +1,252 @@
+"""What the view says of a verdict and its runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragstone.gate.verdict import (
+    Action,
+    Check,
+    CheckKind,
+    Comparability,
+    GateVerdict,
+    Interval,
+    Regression,
+    Status,
+)
+from ragstone.golden.sample import Origin
+from ragstone.report.parts import Links
+from ragstone.report.picture import Scale
+from ragstone.report.rows import metric_state
+from ragstone.report.samples import SAMPLE_ROWS
+from ragstone.report.view import build_view
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from tests.report.conftest import Text, record, run_scores, verdict, view_of
+
+
+def check(status: Status = Status.PASS, **changes: object) -> Check:
+    found = Check(
+        name="faithfulness floor",
+        kind=CheckKind.FLOOR,
+        status=status,
+        action=Action.BLOCK,
+        reason="",
+        metric="faithfulness",
+        estimate=0.9,
+        interval=Interval(0.88, 0.92, 0.95, "bootstrap"),
+        threshold=0.85,
+    )
+    return replace(found, **changes)  # type: ignore[arg-type]
+
+
+def scores(values: dict[str, dict[str, float]], label: str = "run") -> RunScores:
+    ids = {sample_id for found in values.values() for sample_id in found}
+    return RunScores(
+        label=label,
+        metrics={name: MetricScores(found) for name, found in values.items()},
+        samples={sample_id: SampleFacts() for sample_id in sorted(ids)},
+    )
+
+
+def test_a_row_has_its_floor_and_its_drop_together() -> None:
+    row = view_of().metrics[0]
+    assert (row.metric, row.score, row.floor, row.change, row.max_drop) == ("faithfulness", 0.91, 0.85, -0.09, 0.02)
+    assert row.status is Status.FAIL
+    assert row.state == "dropped"
+
+
+def test_slices_come_after_the_whole_run_and_what_is_not_gated_is_said() -> None:
+    rows = view_of().metrics
+    assert [row.slice for row in rows] == [None] * 5 + ["lang:de"]
+    assert rows[4].metric == "tone"
+    assert rows[4].state == "not gated"
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (check(), "pass"),
+        (check(Status.FAIL), "below floor"),
+        (check(Status.FAIL, kind=CheckKind.DROP), "dropped"),
+        (check(Status.FAIL, action=Action.WARN), "below floor (warns)"),
+        (check(Status.INCONCLUSIVE, n_more=1200), "floor unclear, ~1,200 more samples"),
+        (check(Status.INCONCLUSIVE, kind=CheckKind.DROP), "drop unclear"),
+        (check(Status.ERROR), "error"),
+        (None, "not gated"),
+    ],
+)
+def test_states_in_a_few_words(found: Check | None, state: str) -> None:
+    assert metric_state(found) == state
+
+
+def test_a_blocking_failure_decides_over_a_warning() -> None:
+    found = GateVerdict(
+        status=Status.FAIL,
+        reason="",
+        checks=(
+            check(Status.FAIL, action=Action.WARN),
+            check(Status.FAIL, kind=CheckKind.DROP, estimate=-0.1, threshold=-0.02),
+        ),
+    )
+    row = build_view(found, scores({"faithfulness": {"a": 0.9}})).metrics[0]
+    assert row.action is Action.BLOCK
+    assert row.state == "dropped"
+
+
+def test_the_worst_sample_says_what_was_wrong_with_it() -> None:
+    sample = view_of().worst[0]
+    assert sample.id == "port-default"
+    assert [(bad.text, bad.verdict) for bad in sample.unsupported] == [
+        ("The gateway listens on port 8080.", "contradicted")
+    ]
+    assert sample.missing == ("The gateway listens on port 8443.",)
+    assert (sample.contexts, sample.useful_contexts) == (2, 1)
+    assert sample.baseline_answer == "The gateway listens on port 8443."
+    assert sample.url == "https://github.com/acme/helpdesk/blob/3f2c1e9/golden/helpdesk.jsonl?plain=1#L1"
+
+
+def test_a_worst_sample_shows_every_metric_that_it_lost_on() -> None:
+    found = GateVerdict(
+        status=Status.FAIL,
+        reason="",
+        checks=(),
+        comparability=Comparability(True, paired=1, total=1, metrics=("faithfulness", "tone")),
+        regressions=(Regression("a", "faithfulness", 0.2, 0.9),),
+    )
+    now = scores({"faithfulness": {"a": 0.2}, "tone": {"a": 0.5}, "other": {"a": 0.0}})
+    then = scores({"faithfulness": {"a": 0.9}, "tone": {"a": 0.8}, "other": {"a": 1.0}})
+    changes = build_view(found, now, then).worst[0].changes
+    assert [(change.metric, change.current, change.baseline) for change in changes] == [
+        ("faithfulness", 0.2, 0.9),
+        ("tone", 0.5, 0.8),
+    ]
+
+
+def test_a_sample_without_a_record_is_named_all_the_same() -> None:
+    sample = view_of(details={}).worst[0]
+    assert sample.question == Text().question
+    assert not sample.detailed
+
+
+def test_failures_are_grouped_by_reason_and_named_the_systems_first() -> None:
+    groups = view_of().failures
+    assert [(group.by, [sample.id for sample in group.samples]) for group in groups] == [
+        ("system", ["q-059"]),
+        ("judge", ["q-058"]),
+    ]
+    assert groups[0].metrics == ()
+    assert len(groups[1].metrics) == 5
+
+
+def test_no_baseline_means_no_changes_and_no_differences() -> None:
+    view = view_of(Status.PASS, first_run=True)
+    assert {row.change for row in view.metrics} == {None}
+    assert view.differences == ()
+    assert view.comparison is not None
+    assert not view.comparison.comparable
+
+
+def test_a_baseline_that_is_not_comparable_is_not_compared_with() -> None:
+    found = replace(verdict(Text(), Status.PASS), comparability=Comparability(False, ("judge changed",), total=60))
+    view = build_view(found, run_scores(Text()), run_scores(Text(), label="main"))
+    assert view.differences == ()
+    assert all(cell.change is None for row in view.samples for cell in row.cells)
+
+
+def test_differences_count_what_got_worse_and_better() -> None:
+    found = GateVerdict(
+        status=Status.PASS,
+        reason="",
+        checks=(),
+        comparability=Comparability(True, paired=4, total=4, metrics=("m",)),
+    )
+    now = scores({"m": {"a": 0.0, "b": 0.5, "c": 0.5, "d": 1.0}})
+    then = scores({"m": {"a": 1.0, "b": 0.5, "c": 0.25, "d": 0.0}})
+    (differences,) = build_view(found, now, then).differences
+    assert (differences.worse, differences.same, differences.better) == (1, 1, 2)
+    assert sum(differences.counts) == 3
+    assert differences.counts[0] == differences.counts[-1] == 1
+
+
+def test_many_samples_are_cut_to_the_worst() -> None:
+    values = {f"s{number:05}": 1 - number / 10_000 for number in range(SAMPLE_ROWS + 500)}
+    view = build_view(GateVerdict(Status.PASS, "", ()), scores({"m": values}))
+    assert len(view.samples) == SAMPLE_ROWS
+    assert view.samples_total == SAMPLE_ROWS + 500
+    assert view.samples[0].id == f"s{SAMPLE_ROWS + 499:05}"
+
+
+def test_plain_scores_make_a_view_without_judge_cost_or_commands() -> None:
+    view = build_view(GateVerdict(Status.PASS, "fine", ()), scores({"m": {"a": 1.0}}))
+    assert (view.judge, view.cost, view.reproduce) == (None, None, ())
+    assert view.metrics[0].score == 1.0
+
+
+def test_commands_that_repeat_the_run_are_quoted() -> None:
+    text = Text(entrypoint="command:./rag --x 'y'; rm -rf /", file="a b.jsonl")
+    checkout, command = view_of(text=text).reproduce
+    assert checkout.startswith("git checkout 3f2c1e9")
+    assert """--entrypoint 'command:./rag --x '"'"'y'"'"'; rm -rf /'""" in command
+    assert "--golden 'a b.jsonl'" in command
+
+
+def test_details_of_samples_that_are_not_named_are_left_alone() -> None:
+    view = build_view(GateVerdict(Status.PASS, "", ()), run_scores(Text()), details={"q-001": record(Text(id="q-001"))})
+    assert view.worst == ()
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        (Origin("g.jsonl", 3), "https://h/g.jsonl#L3"),
+        (Origin("./a/b c.jsonl", 3), "https://h/a/b%20c.jsonl#L3"),
+        (Origin("a\\b.jsonl", 3), "https://h/a/b.jsonl#L3"),
+        (Origin("g.parquet"), "https://h/g.parquet"),
+        (Origin("{line}#?.jsonl", 7), "https://h/%7Bline%7D%23%3F.jsonl#L7"),
+        (Origin("/etc/passwd", 1), None),
+        (Origin("../x.jsonl", 1), None),
+        (Origin("a/../../x.jsonl", 1), None),
+        (Origin("C:\\x.jsonl", 1), None),
+    ],
+)
+def test_places_become_addresses_inside_the_repository(origin: Origin, url: str | None) -> None:
+    assert Links.from_pattern("https://h/{file}#L{line}").origin(origin) == url
+
+
+def drawn(low: float, estimate: float, high: float, half: float = 0.1) -> str:
+    found = check(estimate=estimate, interval=Interval(low, high, 0.95, ""), threshold=0.5)
+    return Scale(half).draw(found, 21)
+
+
+def test_an_interval_right_of_its_threshold_is_drawn_right_of_it() -> None:
+    assert drawn(0.52, 0.55, 0.58) == "··········│·├──●──┤··"
+
+
+def test_an_interval_left_of_its_threshold_is_drawn_left_of_it() -> None:
+    assert drawn(0.42, 0.45, 0.48) == "··├──●──┤·│··········"
+
+
+def test_an_interval_across_its_threshold_is_drawn_across_it() -> None:
+    assert drawn(0.47, 0.48, 0.55) == "·······├●─┼────┤·····"
+
+
+def test_an_interval_that_leaves_the_picture_points_out_of_it() -> None:
+    assert drawn(0.3, 0.45, 0.9) == "◂────●────┼─────────▸"
+
+
+def test_a_close_interval_is_never_drawn_on_its_threshold() -> None:
+    assert drawn(0.5001, 0.51, 0.52)[10:12] == "│●"
+    assert drawn(0.5, 0.51, 0.52)[10] == "│"
+
+
+def test_nothing_is_drawn_without_a_threshold_or_an_estimate() -> None:
+    assert Scale(0.1).draw(check(threshold=None)) == ""
+    assert Scale(0.1).draw(check(estimate=None, interval=None)) == ""
+
+
+def test_a_scale_fits_all_its_checks() -> None:
+    assert Scale.for_checks([check(), check(estimate=0.8, interval=None)]).half == pytest.approx(0.07)
+    assert Scale.for_checks([]).half == 0.02
+    assert Scale.for_checks([check(estimate=0.1, interval=None)]).half == 0.25
