@@ -140,7 +140,8 @@ def _check(one: Question, decision: Decision, policy: Policy) -> Check:
     found = decision.interval
     detectable = None
     if one.kind is CheckKind.DROP and decision.detectable is not None:
-        detectable = decision.detectable - one.bound
+        # A score can't fall by more than 1: so few samples show no drop at all.
+        detectable = drop if (drop := decision.detectable - one.bound) <= 1.0 else None
     return Check(
         name=one.name,
         kind=one.kind,

@@ -248,22 +248,20 @@ def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pair
 
 
 def _resolution_notes(checks: Sequence[Check]) -> Iterator[str]:
-    """Say so when the allowed drop is smaller than what so many samples can show."""
-    coarse = [
+    """The drops that so many samples can show, and a warning where the policy allows less than that."""
+    drops = [
         check
         for check in checks
-        if check.kind is CheckKind.DROP
-        and check.slice is None
-        and check.detectable_drop is not None
-        and check.threshold is not None
-        and check.detectable_drop > 2.0 * max(-check.threshold, 0.01)
+        if check.kind is CheckKind.DROP and check.slice is None and check.detectable_drop is not None
     ]
-    if coarse:
-        shown = ", ".join(f"{check.metric} {figure(check.detectable_drop or 0.0)}" for check in coarse)
-        yield (
-            f"The smallest drops that this many samples show in 4 of 5 runs: {shown}. The allowed drop is finer than "
-            "that; `ragstone plan` says how many samples it takes."
-        )
+    if not drops:
+        return
+    shown = ", ".join(f"{check.metric} {figure(check.detectable_drop or 0.0)}" for check in drops)
+    note = f"The smallest drops that this many samples show in 4 of 5 runs: {shown}."
+    # What is allowed comes on top of what noise hides; noise above that makes the allowance meaningless.
+    if any((check.detectable_drop or 0.0) > 2.0 * max(-(check.threshold or 0.0), 0.01) for check in drops):
+        note += " The allowed drop is finer than that; `ragstone plan` says how many samples it takes."
+    yield note
 
 
 def _offline_blocks_weakly(current: RunScores, rules: Sequence[Rule], policy: Policy) -> bool:
