@@ -266,8 +266,9 @@ def test_several_references_are_noted_and_the_first_is_used(tmp_path: Path) -> N
 
 
 def test_an_object_without_a_text_names_the_line_and_its_keys(tmp_path: Path) -> None:
-    with pytest.raises(GoldenSetError, match=r"a\.jsonl:1: column 'reference' \(reference\) holds an object"):
+    with pytest.raises(GoldenSetError, match=r"a\.jsonl:1: column 'reference' \(reference\) holds an object") as caught:
         load(tmp_path, {"question": "A?", "reference": {"x": 1}})
+    assert '[golden.columns]\n  reference = "…"' in str(caught.value)
 
 
 def test_numbers_and_truth_values_are_text_where_text_is_wanted(tmp_path: Path) -> None:

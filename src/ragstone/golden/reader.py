@@ -89,7 +89,9 @@ class SampleReader:
         try:
             return convert(value)
         except cells.CellError as error:
-            raise self.source.error(f"column '{path}' ({field}) {error}.", row.line) from None
+            raise self.source.error(
+                f"column '{path}' ({field}) {error}.", row.line, mend=_other_column(field, path)
+            ) from None
 
     def _value(self, row: Row, path: str) -> object | None:
         value = row.values.get(path)
@@ -127,6 +129,14 @@ def derived_id(question: str, reference: str | None, passages: tuple[str, ...]) 
     """An id from the content: ``q-`` and 12 hex digits, the same wherever the sample stands in its file."""
     body = json.dumps([question, reference, passages], ensure_ascii=False, separators=(",", ":"))
     return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
+
+
+def _other_column(field: str, path: str) -> str:
+    leave_out = "" if field == "question" else ', or leave it out with ""'
+    return (
+        f"Mend the value. If '{path}' is not the {field}, name the right column{leave_out}, in ragstone.toml:\n"
+        f'  [golden.columns]\n  {"answerable" if field == "unanswerable" else field} = "…"'
+    )
 
 
 def _optional_id(value: object) -> str | None:
