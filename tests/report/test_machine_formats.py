@@ -1,0 +1,97 @@
+"""JSON and JUnit, for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
+from ragstone.report.document import schema, schema_text, shipped_schema
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.view import build_view
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+
+def test_the_shipped_schema_is_the_models_schema() -> None:
+    assert shipped_schema() == schema()
+    assert json.loads(schema_text()) == schema()
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_every_verdict_fits_the_schema(make_view: Callable[..., ReportView], status: Status) -> None:
+    document = json.loads(render(make_view(status), "json"))
+    jsonschema.Draft202012Validator.check_schema(shipped_schema())
+    jsonschema.validate(document, shipped_schema())
+    assert document["schema_version"] == 1
+    assert document["status"] == status
+    assert document["exit_code"] == make_view(status).exit_code
+
+
+def test_the_schema_refuses_what_it_does_not_know(make_view: Callable[..., ReportView]) -> None:
+    document = json.loads(render(make_view(), "json"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**document, "surprise": 1}, shipped_schema())
+
+
+def one_check(status: Status, action: Action, *, blocks: bool = False) -> ReportView:
+    check = Check("x", CheckKind.FLOOR, status, action, "because", metric="m", estimate=0.5, threshold=0.6)
+    overall = status if action is Action.BLOCK else Status.PASS
+    scores = RunScores("run", {"m": MetricScores({"a": 0.5})}, {"a": SampleFacts()})
+    return build_view(GateVerdict(overall, "because", (check,), inconclusive_blocks=blocks), scores)
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "blocks", "outcome"),
+    [
+        (Status.PASS, Action.BLOCK, False, None),
+        (Status.FAIL, Action.BLOCK, False, "failure"),
+        (Status.FAIL, Action.WARN, False, "skipped"),
+        (Status.INCONCLUSIVE, Action.BLOCK, False, "skipped"),
+        (Status.INCONCLUSIVE, Action.BLOCK, True, "failure"),
+        (Status.INCONCLUSIVE, Action.WARN, True, "skipped"),
+        (Status.ERROR, Action.BLOCK, False, "error"),
+    ],
+)
+def test_a_check_is_a_test_case(status: Status, action: Action, blocks: bool, outcome: str | None) -> None:
+    root = ElementTree.fromstring(render(one_check(status, action, blocks=blocks), "junit").encode())
+    (case,) = root.iter("testcase")
+    assert [child.tag for child in case] == ([outcome] if outcome else [])
+    if outcome:
+        assert "because" in str(case[0].get("message"))
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_junit_keeps_to_the_common_schema(make_view: Callable[..., ReportView], status: Status) -> None:
+    root = ElementTree.fromstring(render(make_view(status), "junit").encode())
+    assert root.tag == "testsuites"
+    for suite in root:
+        assert suite.tag == "testsuite"
+        cases = suite.findall("testcase")
+        assert [child.tag for child in suite][: len(suite) - len(cases)] in ([], ["properties"])
+        assert suite.get("name")
+        for name, tag in (("tests", None), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            counted = len(cases) if tag is None else sum(case.find(tag) is not None for case in cases)
+            assert int(suite.get(name, "-1")) == counted
+        for case in cases:
+            assert case.get("name")
+            assert case.get("classname")
+            assert {child.tag for child in case} <= {"failure", "error", "skipped"}
+            assert len(case) <= 1
+    for name in ("tests", "failures", "errors"):
+        assert int(root.get(name, "-1")) == sum(int(suite.get(name, "0")) for suite in root)
+
+
+def test_junit_names_the_samples_that_got_worse_and_those_that_failed(make_view: Callable[..., ReportView]) -> None:
+    root = ElementTree.fromstring(render(make_view(), "junit").encode())
+    cases = {str(case.get("name")): case for case in root.iter("testcase")}
+    worst = cases["port-default"]
+    assert (worst.get("file"), worst.get("line")) == ("golden/helpdesk.jsonl", "1")
+    failure = worst.find("failure")
+    assert failure is not None
+    assert "contradicted: The gateway listens on port 8080." in str(failure.text)
+    assert cases["q-059 (no score)"].find("error") is not None
