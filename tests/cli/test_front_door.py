@@ -107,3 +107,19 @@ def test_stop_early_spares_samples_and_says_how_many(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "spared" in done.stdout
     assert len((project / "ragstone-run" / "samples.jsonl").read_text().splitlines()) < 250
+
+
+def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp_path: Path) -> None:
+    chatty = (
+        "import os\n"
+        "def answer(question):\n"
+        "    print('looking up', question, os.environ['INDEX_API_KEY'])\n"
+        "    return {'answer': 'Red.', 'contexts': ['Red.']}\n"
+    )
+    project = make_project(tmp_path / "repo", n=3, system=chatty)
+    secret = "key-of-the-index-4711"
+    done = ragstone(["run", "--system-env", "INDEX_API_KEY"], project, env={"INDEX_API_KEY": secret})
+    assert done.returncode == 0, done.stderr
+    log = (project / "ragstone-run" / "system.log").read_text()
+    assert "looking up What is the colour of house number 0?" in log
+    assert secret not in log

@@ -46,7 +46,8 @@ def command(**flags: object) -> None:
     from ragstone.usecases.check import check
 
     settings = settings_from(flags)
-    found = run_to_end(check(settings, surroundings(settings)))
+    with surroundings(settings) as around:
+        found = run_to_end(check(settings, around))
     unanswerable = sum(not sample.answerable for sample in found.golden)
     latency = f" in {found.response.latency_s:.2f} s" if found.response.latency_s is not None else ""
     lines = [

@@ -33,6 +33,7 @@ def command(github: bool, **flags: object) -> int:
         from ragstone.github.door import run_on_github
 
         return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
-    outcome = run_to_end(gate(settings, surroundings(settings)))
+    with surroundings(settings) as around:
+        outcome = run_to_end(gate(settings, around))
     show_report(outcome.view)
     return outcome.exit_code

@@ -45,8 +45,8 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     if recorded:
         found = recorded_noise(one, policy, again=other)
     else:
-        around = surroundings(settings)
-        found = run_to_end(measure_noise(one, policy, settings, around, again=other, limit=answers))
+        with surroundings(settings) as around:
+            found = run_to_end(measure_noise(one, policy, settings, around, again=other, limit=answers))
     if form == "json":
         from dataclasses import asdict
         from json import dumps

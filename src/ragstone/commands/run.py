@@ -19,7 +19,8 @@ def command(**flags: object) -> None:
     from ragstone.usecases.run import evaluate_run
 
     settings = settings_from(flags)
-    run = run_to_end(evaluate_run(settings, surroundings(settings)))
+    with surroundings(settings) as around:
+        run = run_to_end(evaluate_run(settings, around))
     counts = run.manifest.counts
     click.echo(
         f"{counts.scored} samples scored, {counts.partly_failed} with a failed score, "

@@ -8,7 +8,9 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Coroutine
+import tempfile
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -26,14 +28,17 @@ from ragstone.usecases.run import Surroundings
 Result = TypeVar("Result")
 
 
-def surroundings(settings: Settings) -> Surroundings:
+@contextlib.contextmanager
+def surroundings(settings: Settings) -> Iterator[Surroundings]:
     """Those of a person, or a CI job, at a terminal."""
-    return Surroundings(
-        environ=os.environ,
-        progress=progress_for(sys.stderr),
-        say=lambda line: click.echo(terminal(line), err=True),
-        redact=Redactor(known_secrets(os.environ, settings)),
-    )
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+        yield Surroundings(
+            environ=os.environ,
+            progress=progress_for(sys.stderr),
+            say=lambda line: click.echo(terminal(line), err=True),
+            redact=Redactor(known_secrets(os.environ, settings)),
+            system_log=Path(private) / "system.log",
+        )
 
 
 def show_report(view: ReportView) -> None:

@@ -30,12 +30,16 @@ from ragstone.run.record import SampleRecord
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 
+SYSTEM_LOG = "system.log"
+"""What the system under test printed, in the run directory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a use case needs of the world, handed in by a front door.
 
     `redact` takes the secrets that Ragstone was given out of a text; `say` shows one line to the person who waits.
+    `system_log` is a private place for what the system under test prints; it is kept in the run directory, redacted.
     """
 
     environ: Mapping[str, str]
@@ -43,6 +47,7 @@ class Surroundings:
     say: Callable[[str], None] = lambda _line: None
     redact: Callable[[str], str] = str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    system_log: Path | None = None
     system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
 
 
@@ -84,7 +89,7 @@ def make_system(settings: Settings, around: Surroundings) -> System:
             "no entrypoint is named.",
             mend="Give --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
         )
-    return build_system(settings.system, root=settings.root, environ=around.environ)
+    return build_system(settings.system, root=settings.root, environ=around.environ, log=around.system_log)
 
 
 async def evaluate_run(
@@ -141,7 +146,23 @@ async def evaluate_golden_set(
         await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
     finally:
         await system.close()
+        _keep_log(around, settings.path(settings.run.out))
     return RunDirectory.open(writer.path)
+
+
+def _keep_log(around: Surroundings, out: Path) -> None:
+    """Put what the system printed beside the records, if there is anything, and a run to put it beside."""
+    log = around.system_log
+    if log is None or not out.is_dir():
+        return
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        text = ""
+    if text:
+        (out / SYSTEM_LOG).write_text(around.redact(text), encoding="utf-8")
+    else:
+        (out / SYSTEM_LOG).unlink(missing_ok=True)
 
 
 def _begin(
