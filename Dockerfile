@@ -11,8 +11,11 @@ RUN python3 -m venv /opt/wheelwright \
  && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels . "uv>=0.9,<1"
 RUN python3 -m venv /opt/ragstone \
  && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels ragstone uv \
- && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip \
- && find /opt/ragstone -type d \( -name tests -o -name test \) -path '*/site-packages/*' -prune -exec rm -rf {} +
+ && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
+ # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported.
+ && find /opt/ragstone -path '*/site-packages/*' \( -type d \( -name tests -o -name test \) \
+      -o -path '*/scipy/*' -name __pycache__ -o -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' \) \
+      -prune -exec rm -rf {} +
 
 FROM ${PYTHON_IMAGE}
 ARG VERSION=0.1.0
@@ -24,11 +27,12 @@ LABEL org.opencontainers.image.title="Ragstone" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# git is for users' requirements. The checkout belongs to another user than root: GitHub sets HOME anew, so git is told
-# at system scope.
+# git is for users' requirements; what it does in Perl (send-email, svn) is not. The checkout belongs to another user
+# than root, and GitHub sets HOME anew, so git is told to trust it at system scope.
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates git >/dev/null \
- && rm -rf /var/lib/apt/lists/* /var/cache/debconf/* /var/log/* \
+ && dpkg --purge --force-depends perl liberror-perl $(dpkg-query --show --showformat '${Package} ' 'perl-modules-*' 'libperl5*') >/dev/null \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
  && git config --system --add safe.directory '*'
 COPY --from=build /opt/ragstone /opt/ragstone
 RUN ln -s /opt/ragstone/bin/uv /usr/local/bin/uv

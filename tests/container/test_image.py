@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_image_is_small(image: Image) -> None:
-    found = image.shell("du -sxm --exclude=/proc --exclude=/sys --exclude=/dev / | cut -f1")
+    found = image.shell("du -sxm --apparent-size --exclude=/proc --exclude=/sys --exclude=/dev / | cut -f1")
     megabytes = int(found.stdout.split()[0])
     print(f"{megabytes} MB unpacked on {image.base}")
     assert megabytes < 450
