@@ -10,7 +10,8 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 _HEADING = re.compile(r"^(#{1,3}) (.+)$")
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = re.compile(r"(?<![\w*/])(\*{1,2})(?=\S)([^*]+?)(?<=\S)\1(?![\w*])")
 _LEAD_IN = re.compile(r"^\*\*([^*.]+)\.\*\*(?=\s)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"“])")
@@ -52,7 +53,7 @@ def _sections(page: Path) -> Iterator[Passage]:
     title = name = page.stem
     lines: list[str] = []
     fenced = False
-    for line in page.read_text(encoding="utf-8").splitlines():
+    for line in _COMMENT.sub("", page.read_text(encoding="utf-8")).splitlines():
         fenced ^= line.lstrip().startswith("```")
         heading = None if fenced else _HEADING.match(line)
         if heading is None:
