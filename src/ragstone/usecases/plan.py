@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ragstone.errors import ConfigError
 from ragstone.gate.bounds import group_labels
 from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.figures import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action
@@ -142,19 +143,32 @@ def _spread(
     assumed = math.sqrt(2.0 * changed)
     if run is None:
         return Spread(metric, assumed * (sd or TYPICAL_SD), "assumed", 0)
-    scores = run.metrics.get(metric)
+    found: Spread | None = None
     if baseline is not None and pairing is not None:
-        ids = pairing.pairs(metric, run, baseline)
-        if len(ids) < 2 or scores is None:
-            return None
-        then = baseline.metrics[metric].values
-        values = np.array([scores.values[i] - then[i] for i in ids], dtype=np.float64)
-        return _measured(metric, values, ids, run, 1.0, f"{len(ids)} paired samples")
+        found = _from_pairs(metric, run, baseline, pairing)
+    if found is None or found.sd == 0.0:  # two runs that do not differ tell nothing
+        found = _from_scores(metric, run, assumed, f"{changed:.0%} taken to change") or found
+    if found is not None and found.sd == 0.0:
+        found = replace(found, sd=assumed * TYPICAL_SD, source="no score differs, so assumed")
+    return found
+
+
+def _from_pairs(metric: str, run: RunScores, baseline: RunScores, pairing: Pairing) -> Spread | None:
+    ids = pairing.pairs(metric, run, baseline)
+    if len(ids) < 2:
+        return None
+    now, then = run.metrics[metric].values, baseline.metrics[metric].values
+    values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
+    return _measured(metric, values, ids, run, 1.0, f"{len(ids)} paired samples")
+
+
+def _from_scores(metric: str, run: RunScores, factor: float, how: str) -> Spread | None:
+    scores = run.metrics.get(metric)
     if scores is None or len(scores.values) < 2:
         return None
     ids = tuple(sorted(scores.values))
     values = np.array([scores.values[i] for i in ids], dtype=np.float64)
-    return _measured(metric, values, ids, run, assumed, f"{len(ids)} scores, {changed:.0%} taken to change")
+    return _measured(metric, values, ids, run, factor, f"{len(ids)} scores, {how}")
 
 
 def _measured(
@@ -197,7 +211,7 @@ def plan_lines(found: Plan) -> Iterator[str]:
         f"over {checks}:"
     )
     for row in found.metrics:
-        needed = "no number of samples" if row.needed is None else f"{row.needed:,} samples"
+        needed = "no number of samples" if row.needed is None else counted(row.needed, "sample")
         strict = (
             "" if row.max_drop == 0.0 or row.needed_strict is None else f" ({row.needed_strict:,} with max_drop = 0)"
         )
