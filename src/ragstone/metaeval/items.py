@@ -11,14 +11,16 @@ class Task(StrEnum):
 
     faithfulness: does everything in the answer follow from the contexts? answer_relevancy: does the answer address
     the question? context_relevance: how much of the contexts is to the point? answerability: can the question be
-    answered from the contexts? correctness, completeness, overall: is the answer right by the reference, does it give
-    all of it, both together (precision, recall and F1 over statements).
+    answered from the contexts? context_use: does the context hold (part of) the reference? correctness, completeness,
+    overall: is the answer right by the reference, does it give all of it, both together (precision, recall and F1
+    over statements).
     """
 
     FAITHFULNESS = "faithfulness"
     ANSWER_RELEVANCY = "answer_relevancy"
     CONTEXT_RELEVANCE = "context_relevance"
     ANSWERABILITY = "answerability"
+    CONTEXT_USE = "context_use"
     CORRECTNESS = "correctness"
     COMPLETENESS = "completeness"
     OVERALL = "overall"

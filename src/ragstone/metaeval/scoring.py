@@ -9,6 +9,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
     ContextRelevance,
+    ContextUse,
     Judgements,
     ReferenceMatch,
     Support,
@@ -50,6 +51,7 @@ _METRIC = {
     Task.ANSWER_RELEVANCY: METRICS["answer_relevancy"],
     Task.CONTEXT_RELEVANCE: METRICS["context_relevance"],
     Task.ANSWERABILITY: METRICS["context_relevance"],
+    Task.CONTEXT_USE: METRICS["context_precision"],
     Task.CORRECTNESS: METRICS["answer_correctness"],
     Task.COMPLETENESS: METRICS["answer_correctness"],
     Task.OVERALL: METRICS["answer_correctness"],
@@ -81,9 +83,18 @@ def read_opinion(
     if task in _SIDES and isinstance(judgements.reference_match, ReferenceMatch):
         value = _against_reference(task, judgements.reference_match)
         return Opinion(value, value, value >= _GOOD[task])
+    if task is Task.CONTEXT_USE and isinstance(judgements.context_use, ContextUse):
+        return _usefulness(judgements.context_use)
     if task is Task.ANSWERABILITY and isinstance(judgements.context_relevance, ContextRelevance):
         return _answerability(judgements.context_relevance)
     return plain
+
+
+def _usefulness(found: ContextUse) -> Opinion:
+    best = max(
+        float(context.useful) if context.probability is None else context.probability for context in found.contexts
+    )
+    return Opinion(best, best, any(context.useful for context in found.contexts))
 
 
 def _answerability(found: ContextRelevance) -> Opinion:

@@ -1,0 +1,84 @@
+"""How far each metric can be trusted when the offline judge judges: grades from the meta-evaluation.
+
+The figures are in reliability.json, written by ``bench/judge_reliability.py`` from sets that the judge was not trained
+on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from ragstone.judge.offline.lexicon import load_data
+
+Letter = Literal["A", "B", "C", "D"]
+
+_WORDS: dict[Letter, str] = {"A": "good", "B": "fair", "C": "weak", "D": "poor"}
+_LEAST: dict[str, tuple[float, float, float]] = {
+    "auroc": (0.90, 0.80, 0.70),
+    "pairwise_accuracy": (0.90, 0.80, 0.70),
+    # People agree with each other at about 0.7 on the answers that this is measured on.
+    "pearson": (0.65, 0.55, 0.45),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One measure on one data set, with its 95 % interval and the number of items."""
+
+    dataset: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    items: int
+
+    @property
+    def letter(self) -> Letter:
+        """By the lower end of the interval, so that a small data set gives no good grade by luck."""
+        a, b, c = _LEAST[self.measure]
+        if self.low >= a:
+            return "A"
+        if self.low >= b:
+            return "B"
+        return "C" if self.low >= c else "D"
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How far a metric can be trusted: the grade of the data set on which the judge does worst.
+
+    `evidence` has every data set, worst first; the other fields repeat the worst.
+    """
+
+    letter: Letter
+    word: str
+    measure: str
+    value: float
+    interval: tuple[float, float]
+    dataset: str
+    evidence: tuple[Evidence, ...]
+
+
+def grade(metric_name: str) -> Grade | None:
+    """The offline judge's grade for `metric_name`; None for a metric that no judge is asked for."""
+    return _grades().get(metric_name)
+
+
+@cache
+def _grades() -> dict[str, Grade]:
+    found = {}
+    for metric, rows in load_data("reliability.json")["metrics"].items():
+        evidence = sorted((Evidence(**row) for row in rows), key=lambda row: (row.letter, -row.low), reverse=True)
+        worst = evidence[0]
+        found[metric] = Grade(
+            letter=worst.letter,
+            word=_WORDS[worst.letter],
+            measure=worst.measure,
+            value=worst.value,
+            interval=(worst.low, worst.high),
+            dataset=worst.dataset,
+            evidence=tuple(evidence),
+        )
+    return found

@@ -1,0 +1,262 @@
+"""The parts of the offline judge, one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.judge.judgements import Statement, Verdict
+from ragstone.judge.offline import OfflineJudge, answering, evidence, relevance, usefulness
+from ragstone.judge.offline.lexicon import guess_language, language, languages, load_data
+from ragstone.judge.offline.model import load_weights
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.passage import read_sentence
+from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.reliability import grade
+from ragstone.judge.offline.sentences import split_sentences
+from ragstone.judge.offline.statements import split_statements
+from ragstone.judge.offline.tokens import plain_number
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.system.response import Context
+
+EN = language("en")
+PAGE = (
+    "The lighthouse on Grey Point was built in 1871 by the engineer Ada Brown. It is 34 metres tall. "
+    "No keeper has lived there since March 1984. Sales of tickets rose by 12% to 3.4 million dollars in 2022."
+)
+
+
+def verdict(statement: str, page: str = PAGE) -> Verdict:
+    table = asyncio.run(OfflineJudge().support([Context(page)], [Statement("s1", statement)], call=Call("a")))
+    return table.supports[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("The lighthouse was constructed in 1871.", Verdict.SUPPORTED),
+        ("Ada Brown built the lighthouse on Grey Point.", Verdict.SUPPORTED),
+        ("The lighthouse is 34 meters tall.", Verdict.SUPPORTED),
+        ("Ticket sales increased by 12 percent in 2022.", Verdict.SUPPORTED),
+        ("The lighthouse was built in 1872 by the engineer Ada Brown.", Verdict.CONTRADICTED),
+        ("The lighthouse was not built by Ada Brown.", Verdict.CONTRADICTED),
+        ("Sales of tickets fell by 12% in 2022.", Verdict.CONTRADICTED),
+        ("The lighthouse is painted in red and white stripes.", Verdict.UNSUPPORTED),
+        ("Penguins breed on southern islands.", Verdict.UNSUPPORTED),
+    ],
+)
+def test_verdicts_on_a_page(statement: str, expected: Verdict) -> None:
+    assert verdict(statement) is expected
+
+
+@pytest.mark.parametrize(
+    ("page", "right", "wrong"),
+    [
+        ("Der Leuchtturm wurde 1871 von Ada Braun gebaut.", "Ada Braun baute den Leuchtturm.", "Pinguine essen Fisch."),
+        ("Le phare a été construit en 1871 par Ada Brun.", "Le phare a été construit en 1871.", "Les chats dorment."),
+        ("El faro fue construido en 1871 por Ada Pardo.", "El faro fue construido por Ada Pardo.", "El pan es blanco."),
+        ("灯塔由艾达·布朗于1871年建造，高三十四米。", "灯塔于1871年建造。", "企鹅在南方岛屿上繁殖。"),
+        ("灯台は1871年にアダによって建設された。", "灯台は1871年に建設された。", "ペンギンは魚を食べる。"),
+        ("ประภาคารสร้างขึ้นในปี 1871 โดยวิศวกร", "ประภาคารสร้างขึ้นในปี 1871", "แมวนอนหลับอยู่บนเตียง"),
+        ("بنيت المنارة عام 1871 على يد المهندسة آدا.", "بنيت المنارة عام 1871.", "القطط تنام كل يوم."),
+        ("המגדלור נבנה בשנת 1871 על ידי עדה.", "המגדלור נבנה בשנת 1871.", "חתולים ישנים כל היום."),
+        ("Маяк был построен в 1871 году инженером Браун.", "Маяк построен в 1871 году.", "Пингвины едят рыбу."),
+    ],
+)
+def test_other_languages_and_scripts_are_told_apart(page: str, right: str, wrong: str) -> None:
+    judge = OfflineJudge()
+    statements = [Statement("s1", right), Statement("s2", wrong)]
+    table = asyncio.run(judge.support([Context(page)], statements, call=Call("a")))
+    yes, no = (support.probability or 0.0 for support in table.supports)
+    assert table.supports[0].verdict is Verdict.SUPPORTED
+    assert table.supports[1].verdict is not Verdict.SUPPORTED
+    assert yes > no
+
+
+def test_invisible_and_lookalike_characters_do_not_hide_a_word() -> None:
+    assert normalise("light\u200bhouse") == "lighthouse"
+    assert normalise("lighth\u043euse") == "lighthouse"  # a Cyrillic o
+    assert normalise("\u202emixed\u202c") == "mixed"
+    assert normalise("ﬁne “quotes” – ok") == 'fine "quotes" - ok'
+    assert normalise("١٨٧١") == "1871"
+    assert normalise("\ud800") == "?"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1,200", "1200"),
+        ("1.200,50", "1200.5"),
+        ("1,200.50", "1200.5"),
+        ("3,5", "3.5"),
+        ("007", "7"),
+        ("3.11.7", "3.11.7"),
+        ("2.0", "2"),
+    ],
+)
+def test_numbers_are_compared_by_value(text: str, value: str) -> None:
+    assert plain_number(text) == value
+
+
+def test_numbers_in_words_digits_and_magnitudes_are_the_same() -> None:
+    def keys(text: str) -> frozenset[str]:
+        return read_sentence(text, EN).key_set
+
+    assert keys("twelve boats") == keys("12 boats")
+    assert "#3400000" in keys("$3.4 million")
+    assert "#3400000" in keys("3,400,000 dollars")
+    assert keys("the 19th boat") == keys("19 boats")
+
+
+def test_irregular_forms_and_synonyms_share_a_key() -> None:
+    def keys(text: str) -> frozenset[str]:
+        return read_sentence(text, EN).key_set
+
+    assert keys("wrote") == keys("written") == keys("writing")
+    assert keys("constructed") == keys("built")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Where is the lighthouse and who built it?", "en"),
+        ("Wo steht der Leuchtturm und wer hat ihn gebaut?", "de"),
+        ("Où se trouve le phare et qui l'a construit ?", "fr"),
+        ("¿Dónde está el faro y quién lo construyó?", "es"),
+        ("Dove si trova il faro e chi lo ha costruito?", "it"),
+        ("Onde fica o farol e quem é que o construiu?", "pt"),
+        ("灯台はどこにありますか", "ja"),
+        ("灯塔在哪里", "zh"),
+        ("", "en"),
+        ("12345", "en"),
+    ],
+)
+def test_the_language_is_told_by_script_and_function_words(text: str, code: str) -> None:
+    assert guess_language(text).code == code
+
+
+def test_lists_tables_and_wrapped_lines_become_sentences() -> None:
+    text = "# Heading\n- First point\n- Second point\n\nA wrapped\nline ends. 2. Next?\n| a | b |\n|---|---|\n"
+    found = split_sentences(text, "en")
+    assert "First point" in found
+    assert "Second point" in found
+    assert "A wrapped line ends." in found
+    assert all(sentence.strip() for sentence in found)
+
+
+def test_statements_are_cut_at_coordinate_clauses_that_stand_alone() -> None:
+    one = "The lighthouse was built by the engineer Ada Brown, and the harbour was finished by her brother Tom Brown."
+    assert len(split_statements(one, EN)) == 2
+    assert len(split_statements("Bread, butter, and jam are served in the old kitchen.", EN)) == 1
+
+
+def test_a_question_put_back_claims_nothing_unless_it_is_all_there_is() -> None:
+    texts = [one.text for one in split_statements("It was built in 1871. Would you like to know more?", EN)]
+    assert texts == ["It was built in 1871."]
+    assert len(split_statements("Which lighthouse do you mean?", EN)) == 1
+
+
+def test_an_endless_line_is_cut() -> None:
+    found = split_sentences("word " * 5000, "en")
+    assert len(found) > 1
+    assert sum(len(sentence.split()) for sentence in found) == 5000
+
+
+@pytest.mark.parametrize("answer", ["Yes.", "It is.", "?!", "🙂", "The. A. And?"])
+def test_too_little_text_is_not_applicable_rather_than_guessed(answer: str) -> None:
+    with pytest.raises(JudgementFailed) as caught:
+        asyncio.run(OfflineJudge().statements("Is it?", answer, call=Call("a")))
+    assert caught.value.not_applicable
+
+
+def test_a_vague_or_unrelated_answer_is_less_relevant_than_a_right_one() -> None:
+    judge = OfflineJudge()
+    question = "When was the lighthouse on Grey Point built?"
+
+    def relevancy(answer: str) -> float:
+        found = asyncio.run(judge.reverse_questions(question, answer, n=3, call=Call("a")))
+        return found.similarities[0]
+
+    right = relevancy("It was built in 1871 by Ada Brown.")
+    assert right > relevancy("The lighthouse on Grey Point was built some time ago, and many things are interesting.")
+    assert right > relevancy("Penguins eat fish in the cold southern seas near Chile.")
+    assert relevancy("1871") > 0.5
+
+
+def test_everyday_words_and_words_of_every_sample_weigh_less() -> None:
+    rarity = Rarity([["ragstone", "cache"], ["ragstone", "gate"], ["ragstone"]], {"time": 0.3})
+    assert rarity.weight("time") == 0.3
+    assert rarity.weight("ragstone") < rarity.weight("cache") == 1.0
+    assert rarity.weight("#12") == 1.0
+
+
+def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
+    weights = load_weights()
+    models = {
+        "support": evidence.FEATURES,
+        "relevance": relevance.FEATURES,
+        "answering": answering.FEATURES,
+        "use": usefulness.FEATURES,
+    }
+    for name, features in models.items():
+        model = weights.model(name, features)
+        assert all(weight >= 0 and math.isfinite(weight) for weight in model.weights)
+        assert 0 < model.threshold < 1
+    assert len(json.dumps(load_data("weights.json"))) < 12_000
+    with pytest.raises(ValueError, match="disagree"):
+        weights.model("support", ("another",))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=len(evidence.FEATURES), max_size=len(evidence.FEATURES)), st.data())
+def test_more_of_a_feature_never_lowers_the_probability(features: list[float], data: st.DataObject) -> None:
+    model = load_weights().model("support", evidence.FEATURES)
+    place = data.draw(st.integers(0, len(features) - 1))
+    more = [*features]
+    more[place] = min(1.0, more[place] + data.draw(st.floats(0, 1)))
+    assert 0 < model.probability(features) <= model.probability(more) < 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200))
+def test_features_of_any_text_are_shares(text: str) -> None:
+    from ragstone.judge.offline.evidence import match
+    from ragstone.judge.offline.passage import read_passage
+
+    for code in ("en", "ja"):
+        statement = read_sentence(normalise(text), language(code))
+        (found,) = match(statement, [read_passage(PAGE + text, language(code))], Rarity(), language(code))
+        assert len(found.features) == len(evidence.FEATURES)
+        assert all(0 <= value <= 1 + 1e-9 for value in found.features)
+
+
+def test_a_text_holds_each_of_its_own_sentences() -> None:
+    for sentence in split_sentences(PAGE, "en"):
+        assert verdict(sentence) is Verdict.SUPPORTED
+
+
+def test_every_language_has_every_list() -> None:
+    for code, lists in languages().items():
+        assert lists.code == code
+        for name in ("function", "negations", "hedges", "vague", "personal", "pronouns", "coordinators"):
+            assert getattr(lists, name), (code, name)
+        assert len(lists.months) == 12
+
+
+@pytest.mark.parametrize("metric", ["faithfulness", "answer_relevancy", "context_recall", "context_precision"])
+def test_every_headline_metric_has_a_grade_from_evidence(metric: str) -> None:
+    found = grade(metric)
+    assert found is not None
+    assert found.letter in "ABCD"
+    assert found.interval[0] <= found.value <= found.interval[1]
+    assert found.dataset == found.evidence[0].dataset
+    assert found.letter == max(row.letter for row in found.evidence), "the worst data set decides"
+
+
+def test_a_metric_without_a_judge_has_no_grade() -> None:
+    assert grade("ndcg@10") is None

@@ -1,0 +1,55 @@
+"""What the offline judge must reach on sets that it never saw. Slow: it judges some six thousand cases."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ragstone.judge.offline import OfflineJudge
+from ragstone.metaeval.evaluate import TaskResult, run_judge, summarise
+from ragstone.metaeval.items import Pairwise
+from ragstone.metaeval.load import load_items
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+
+pytestmark = pytest.mark.heavy
+
+
+@cache
+def results(file: str) -> dict[str, TaskResult]:
+    path = DATA / file
+    if not path.is_file():
+        pytest.skip(f"the evaluation data are not there: {path}")
+    items = load_items(path)
+    cases = [item.first if isinstance(item, Pairwise) else item.case for item in items]
+    judge = OfflineJudge([case.question for case in cases], [case.reference for case in cases if case.reference])
+    return {result.task.value: result for result in summarise(asyncio.run(run_judge(judge, items)))}
+
+
+@pytest.mark.parametrize(
+    ("file", "task", "measure", "least"),
+    [
+        ("begin.jsonl.gz", "faithfulness", "auroc", 0.945),
+        ("wice_claim.jsonl.gz", "faithfulness", "auroc", 0.74),
+        ("wikieval.jsonl", "faithfulness", "pairwise_accuracy", 0.98),
+        ("wikieval.jsonl", "answer_relevancy", "pairwise_accuracy", 0.72),
+        ("wikieval.jsonl", "context_relevance", "pairwise_accuracy", 0.80),
+        ("clapnq_dev.jsonl.gz", "answerability", "auroc", 0.80),
+        ("ragchecker_meta_eval.jsonl.gz", "correctness", "pearson", 0.45),
+        ("ragchecker_meta_eval.jsonl.gz", "completeness", "pearson", 0.58),
+        ("ragchecker_meta_eval.jsonl.gz", "overall", "pearson", 0.56),
+    ],
+)
+def test_the_judge_agrees_with_people_as_well_as_required(file: str, task: str, measure: str, least: float) -> None:
+    result = results(file)[task]
+    assert result.measures[measure].value >= least
+    assert result.failed == 0
+    assert result.scored >= 0.98 * result.items, "a figure on a part of the set is not the figure"
+
+
+@pytest.mark.parametrize("file", ["begin.jsonl.gz", "wice_claim.jsonl.gz"])
+def test_its_probability_is_a_probability(file: str) -> None:
+    assert results(file)["faithfulness"].measures["calibration_error"].value <= 0.08
