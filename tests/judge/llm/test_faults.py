@@ -105,7 +105,7 @@ def check(day: BadDay, chats: int, failed: int, n: int) -> None:
 
 
 def test_a_small_run_on_a_bad_day(world: Any) -> None:
-    check(*run_through(world, 40, timeout_s=3.0, concurrency=8), 40)
+    check(*run_through(world, 25, timeout_s=3.0, concurrency=8), 25)
 
 
 @pytest.mark.heavy

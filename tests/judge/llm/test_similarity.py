@@ -99,7 +99,8 @@ def test_tokens_of_a_shared_request_are_divided_and_its_call_is_booked_once(worl
         )
 
     world.run(many())
-    assert sum(ledger.calls for ledger in ledgers) == 6 + 1
+    # One request, or two on a machine that is too busy to start all six within the 20 ms that are waited.
+    assert sum(ledger.calls for ledger in ledgers) == 6 + len(world.fake.embeddings)
     assert sum(ledger.input_tokens for ledger in ledgers) == 6 * 1000 + 7 * 4 * 6
 
 

@@ -16,11 +16,12 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.asking import Asker
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.judge import LlmJudge
+from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
 from ragstone.judge.llm.prompts import all_prompts
-from ragstone.judge.llm.provider import Provider
+from ragstone.judge.llm.provider import Embedder, Provider
 from ragstone.judge.llm.similarity import EmbeddingSimilarity, LexicalSimilarity, Similarity
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
-from ragstone.judge.llm.wire import Account, Address, parse_address
+from ragstone.judge.llm.wire import Account, Address, parse_address, tls_context
 from ragstone.judge.prices import Tariff, known_window, price_date, tariff
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.scheduler import Clock, Scheduler
@@ -35,6 +36,7 @@ _DEFAULT_PARAMETERS: Mapping[str, Mapping[str, int]] = {
     "openai-compatible": {"temperature": 0},
 }
 _DEFAULT_EMBEDDINGS = "text-embedding-3-small"
+_COMPATIBLE = "openai-compatible"
 _BATCH_SAMPLES = 2_000
 _BATCH_CALLS = 100_000
 
@@ -56,6 +58,7 @@ def assemble(
     Raises ConfigError for what is missing or can't be kept; nothing is sent yet.
     """
     account = make_account(settings, provider, model, environ)
+    tls_context(account.ca_bundle)
     price = tariff(provider, model, settings.prices)
     _check_budget(settings, provider, model, price)
     clock = clock or Clock()
@@ -69,11 +72,15 @@ def assemble(
         clock=clock,
     )
     budget = Budget(settings.max_cost_usd)
-    chat, embedding_closers, similarity = _ports(settings, account, golden_set, environ, budget, clock)
+    lazy = _provider(settings, account)
+    similarity, closers = _similarity(
+        settings, account, lazy, golden_set=golden_set, environ=environ, budget=budget, clock=clock
+    )
+    chat: Provider = lazy
     if settings.batch:
         from ragstone.judge.llm.batch import batched
 
-        chat = batched(chat, provider=provider, account=account, cache=cache, clock=clock)
+        chat = batched(lazy.made(), provider=provider, account=account, cache=cache, clock=clock)
     store = JudgementCache(cache, refresh=settings.refresh) if cache is not None else None
     identity = make_identity(settings, provider, model, account.address, similarity.label)
     core = Core(
@@ -83,9 +90,7 @@ def assemble(
         window=settings.context_window or known_window(provider, model) or DEFAULT_WINDOW,
     )
     concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
-    return LlmJudge(
-        identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=embedding_closers
-    )
+    return LlmJudge(identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=closers)
 
 
 def make_identity(
@@ -153,60 +158,66 @@ def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tar
         )
 
 
-def _ports(
+def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
+    parameters = _parameters(settings, account.service)
+
+    def make() -> Provider:
+        if account.service == "anthropic":
+            from ragstone.judge.llm.anthropic import AnthropicProvider
+
+            return AnthropicProvider(account, parameters=parameters)
+        from ragstone.judge.llm.openai import OpenAIProvider
+
+        return OpenAIProvider(account, parameters=parameters, compatible=account.service == _COMPATIBLE)
+
+    return LazyProvider(make)
+
+
+def _similarity(
     settings: JudgeSettings,
     account: Account,
+    chat: LazyProvider,
+    *,
     golden_set: GoldenSet,
     environ: Mapping[str, str],
     budget: Budget,
     clock: Clock,
-) -> tuple[Provider, list[Closer], Similarity]:
-    """The chat provider, what has to be closed before it, and the similarity."""
-    lexical = LexicalSimilarity(sample.question for sample in golden_set)
-    if account.service == "anthropic":
-        from ragstone.judge.llm.anthropic import AnthropicProvider
-
-        provider = AnthropicProvider(account, parameters=_parameters(settings, account.service))
-        if settings.embeddings is None:
-            return provider, [], lexical
-        similarity, closers = _openai_embeddings(settings, environ, budget, clock)
-        return provider, closers, similarity
-    from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
-
-    compatible = account.service == "openai-compatible"
-    chat = OpenAIProvider(account, parameters=_parameters(settings, account.service), compatible=compatible)
-    model = settings.embeddings or (None if compatible else _DEFAULT_EMBEDDINGS)
-    if model is None:
-        return chat, [], lexical
-    embedder = OpenAIEmbedder(account, client=chat.client, model=model, compatible=compatible)
-    scheduler = _embedding_scheduler(settings, clock)
-    price = tariff(account.service, model, settings.prices)
-    embedding = EmbeddingSimilarity(embedder, scheduler=scheduler, budget=budget, tariff=price)
-    return chat, [embedding.close], embedding
-
-
-def _openai_embeddings(
-    settings: JudgeSettings, environ: Mapping[str, str], budget: Budget, clock: Clock
 ) -> tuple[Similarity, list[Closer]]:
-    """Embeddings of OpenAI beside a judge that has none: ``openai:MODEL``, with the key in OPENAI_API_KEY."""
-    service, _, model = (settings.embeddings or "").partition(":")
-    if service != "openai" or not model:
-        raise ConfigError(
-            f"'{settings.embeddings}' names no embeddings that an Anthropic judge can use.",
-            where="judge.embeddings",
-            mend=f"Write 'openai:{_DEFAULT_EMBEDDINGS}' and set OPENAI_API_KEY, or leave it out.",
-        )
-    from ragstone.judge.llm.openai import OpenAIEmbedder, make_client
+    """What compares questions, and what has to be closed with it."""
+    model = settings.embeddings or (_DEFAULT_EMBEDDINGS if account.service == "openai" else None)
+    if model is None:
+        return LexicalSimilarity(sample.question for sample in golden_set), []
+    beside = account.service == "anthropic"
+    owner = account
+    if beside:
+        model = _embeddings_beside(model)
+        owner = make_account(settings.model_copy(update={"api_key": None, "base_url": None}), "openai", model, environ)
 
-    own = settings.model_copy(update={"api_key": None, "base_url": None})
-    account = make_account(own, "openai", model, environ)
-    client = make_client(account)
-    embedder = OpenAIEmbedder(account, client=client, model=model, compatible=False)
-    price = tariff("openai", model, settings.prices)
+    def make() -> Embedder:
+        from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
+
+        live = chat.made()
+        client = live.client if isinstance(live, OpenAIProvider) else None
+        return OpenAIEmbedder(owner, model=model, compatible=owner.service == _COMPATIBLE, client=client)
+
+    embedder = LazyEmbedder(make, label=f"{owner.service} {model}")
+    price = tariff(owner.service, model, settings.prices)
     similarity = EmbeddingSimilarity(
         embedder, scheduler=_embedding_scheduler(settings, clock), budget=budget, tariff=price
     )
-    return similarity, [similarity.close, client.close]
+    return similarity, [similarity.close, embedder.close]
+
+
+def _embeddings_beside(name: str) -> str:
+    """The model in ``openai:MODEL``: OpenAI's embeddings beside a judge that has none."""
+    service, _, model = name.partition(":")
+    if service != "openai" or not model:
+        raise ConfigError(
+            f"'{name}' names no embeddings that an Anthropic judge can use.",
+            where="judge.embeddings",
+            mend=f"Write 'openai:{_DEFAULT_EMBEDDINGS}' and set OPENAI_API_KEY, or leave it out.",
+        )
+    return model
 
 
 def _embedding_scheduler(settings: JudgeSettings, clock: Clock) -> Scheduler:

@@ -167,21 +167,20 @@ class OpenAIProvider:
 
 
 class OpenAIEmbedder:
-    """The embeddings endpoint; shares the client of the chat provider where it is the same service."""
+    """The embeddings endpoint; shares the `client` of the chat provider where it is the same service."""
 
-    def __init__(self, account: wire.Account, *, client: openai.AsyncOpenAI, model: str, compatible: bool) -> None:
+    def __init__(
+        self, account: wire.Account, *, model: str, compatible: bool, client: openai.AsyncOpenAI | None = None
+    ) -> None:
         self._account = account
-        self._client = client
+        self._owns_client = client is None
+        self._client = client or make_client(account)
         self._model = model
         self._compatible = compatible
 
     @property
     def label(self) -> str:
         return f"{self._account.service} {self._model}"
-
-    @property
-    def model(self) -> str:
-        return self._model
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply:
         body: dict[str, object] = {"model": self._model, "input": list(texts)}
@@ -203,6 +202,11 @@ class OpenAIEmbedder:
         usage = document.get("usage")
         tokens = wire.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
         return EmbedReply(vectors, tokens, wire.room_of(response.headers))
+
+    async def close(self) -> None:
+        """Close the client, unless it is the chat provider's."""
+        if self._owns_client:
+            await self._client.close()
 
 
 async def send(

@@ -123,12 +123,13 @@ class Embedder(Protocol):
     """Something that turns texts into vectors, all in one request."""
 
     @property
-    def label(self) -> str: ...
-
-    @property
-    def model(self) -> str: ...
+    def label(self) -> str:
+        """Service and model, for the judge's identity."""
+        ...
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply: ...
+
+    async def close(self) -> None: ...
 
 
 def refused_key(service: str, reason: str, variable: str) -> JudgeError:

@@ -8,9 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from ragstone.errors import JudgeError
 from ragstone.judge.budget import Budget
@@ -20,6 +18,9 @@ from ragstone.judge.llm.windows import tokens_at_most
 from ragstone.judge.prices import Tariff
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _BATCH_TEXTS = 256
 _BATCH_TOKENS = 100_000
@@ -95,6 +96,9 @@ class EmbeddingSimilarity:
         return self._embedder.label
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        # Here and not above: a run that finds all in the cache compares nothing, and starts sooner without numpy.
+        import numpy as np
+
         loop = asyncio.get_running_loop()
         texts = tuple(cleaned(text).strip() or "?" for text in (question, *others))
         waiting = _Waiting(texts, call, loop.create_future())
@@ -126,6 +130,8 @@ class EmbeddingSimilarity:
             task.add_done_callback(self._tasks.discard)
 
     async def _embed(self, batch: list[_Waiting]) -> None:
+        import numpy as np
+
         texts = [text for waiting in batch for text in waiting.texts]
         try:
             reply = await self._request(texts, batch)

@@ -1,0 +1,172 @@
+"""The LLM judge through the whole of `ragstone run`, against the fake provider beside this repository.
+
+    python bench/judge_engine.py --samples 500                        # 100 ms a call, 64 in flight
+    python bench/judge_engine.py --samples 500 --latency-ms 1000
+    python bench/judge_engine.py --samples 5000 --again               # and once more on the same cache
+    python bench/judge_engine.py --samples 500 --faults               # 429, 500, malformed, truncated, hanging
+
+Each line that it prints is one JSON object: wall time of the whole process, interpreter start included; that time
+divided by calls × latency ÷ concurrency; CPU of the process for each call, everything included; peak memory; what the
+server counted. The fake provider is `../shared/bench/fake_llm.py`, run by `--fake-python` (it wants httptools; uvloop
+and orjson make it faster). The workload is five contexts of 120 words, 60 words of answer and 40 of reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+FAKE = Path(__file__).resolve().parents[2] / "shared" / "bench" / "fake_llm.py"
+PORT = 8795
+FAULTS = {"p429": 0.05, "retry_after": 1, "p500": 0.02, "p_malformed": 0.02, "p_truncated": 0.02, "p_hang": 0.01}
+WORDS = [
+    *("stone", "river", "bridge", "mill", "north", "council", "record", "tower"),
+    *("harbour", "year", "market", "garden", "engine", "valley", "paper"),
+]
+
+
+def write_world(folder: Path, n: int) -> None:
+    """A golden set of `n` samples and recorded answers to them."""
+    chance = random.Random(7)
+
+    def text(words: int) -> str:
+        sentences = [" ".join(chance.choices(WORDS, k=12)).capitalize() + "." for _ in range(words // 12 or 1)]
+        return " ".join(sentences)
+
+    with (folder / "golden.jsonl").open("w") as golden, (folder / "answers.jsonl").open("w") as answers:
+        for at in range(n):
+            question = f"What did the {chance.choice(WORDS)} {at} do in {chance.randint(1500, 2024)}?"
+            golden.write(json.dumps({"id": f"q{at}", "question": question, "reference": text(40)}) + "\n")
+            contexts = [text(120) for _ in range(5)]
+            answers.write(json.dumps({"id": f"q{at}", "answer": text(60), "contexts": contexts}) + "\n")
+
+
+def server(path: str, body: dict[str, object] | None = None) -> dict[str, object]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", data=data)
+    with urllib.request.urlopen(request, timeout=10) as reply:
+        found: dict[str, object] = json.load(reply)
+    return found
+
+
+def start_server(python: str, latency_ms: float) -> subprocess.Popen[bytes]:
+    command = [python, str(FAKE), "--port", str(PORT), "--latency-ms", str(latency_ms)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    for _ in range(200):
+        try:
+            server("/stats")
+            return process
+        except OSError:
+            time.sleep(0.05)
+    process.kill()
+    raise SystemExit("the fake provider did not start; give --fake-python an interpreter with httptools")
+
+
+def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[float, resource.struct_rusage, int]:
+    """One `ragstone run` as a process of its own: wall seconds, its resources, its exit code."""
+    config = folder / "ragstone.toml"
+    lines = [
+        "[golden]",
+        'paths = "golden.jsonl"',
+        "[system]",
+        'entrypoint = "file:answers.jsonl"',
+        "[judge]",
+        'name = "openai:gpt-4o-mini"',
+        f'base_url = "http://127.0.0.1:{PORT}/v1"',
+        f"concurrency = {options.concurrency}",
+        f"timeout_s = {options.timeout_s}",
+        "[run]",
+        f'out = "{out}"',
+    ]
+    config.write_text("\n".join(lines) + "\n")
+    environ = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "VIRTUAL_ENV")}
+    environ |= {"OPENAI_API_KEY": "sk-bench", "NO_PROXY": "127.0.0.1"}
+    command = [sys.executable, "-m", "ragstone", "run"]
+    log = (folder / "log.txt").open("w")
+    began = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - began
+    log.close()
+    return wall, used, process.returncode
+
+
+def measure(folder: Path, out: str, options: argparse.Namespace, what: str) -> dict[str, object]:
+    server("/reset", {})
+    before = os.getloadavg()[0]
+    wall, used, code = run_ragstone(folder, out, options)
+    counted = server("/stats")
+    calls = int(str(counted["calls"]))
+    ideal = calls * options.latency_ms / 1000 / options.concurrency
+    cpu = used.ru_utime + used.ru_stime
+    if not (folder / out / "samples.jsonl").is_file():
+        raise SystemExit((folder / "log.txt").read_text())
+    rows = [json.loads(line) for line in (folder / out / "samples.jsonl").open()]
+    states: dict[str, int] = {}
+    for row in rows:
+        for score in row["scores"].values():
+            state = str(score.get("state") or score.get("kind") or next(iter(score)))
+            states[state] = states.get(state, 0) + 1
+    return {
+        "what": what,
+        "samples": options.samples,
+        "finished": len(rows),
+        "latency_ms": options.latency_ms,
+        "concurrency": options.concurrency,
+        "wall_s": round(wall, 2),
+        "ratio": round(wall / ideal, 2) if calls else None,
+        "chat": counted["chat"],
+        "embeddings": counted["embeddings"],
+        "cpu_s": round(cpu, 2),
+        "cpu_ms_per_call": round(1000 * cpu / calls, 2) if calls else None,
+        "peak_mb": round(used.ru_maxrss / 1024),
+        "cells": states,
+        "injected": {name: counted[f"inj_{name}"] for name in ("429", "500", "malformed", "truncated", "hang")},
+        "max_in_flight": counted["max_in_flight"],
+        "exit": code,
+        "load_before": round(before, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=100)
+    parser.add_argument("--latency-ms", type=float, default=100.0)
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--timeout-s", type=float, default=20.0)
+    parser.add_argument("--again", action="store_true", help="a second run on the same answers and cache")
+    parser.add_argument("--faults", action="store_true", help="5 %% 429, 2 %% 500, 2 %% malformed, 2 %% cut, 1 %% hang")
+    parser.add_argument("--fake-python", default=sys.executable, help="interpreter for the fake provider")
+    options = parser.parse_args()
+    fake = start_server(options.fake_python, options.latency_ms)
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_world(folder, options.samples)
+            if options.faults:
+                server("/config", dict(FAULTS))
+            print(json.dumps(measure(folder, "run", options, "faults" if options.faults else "run")), flush=True)
+            if options.again:
+                (folder / "again").mkdir()
+                (folder / "run" / "judgements.sqlite").rename(folder / "again" / "judgements.sqlite")
+                print(json.dumps(measure(folder, "again", options, "again")), flush=True)
+            log = (folder / "log.txt").read_text()
+            if "Error" in log or "error" in log.lower()[:200]:
+                print(log[-2000:], file=sys.stderr)
+    finally:
+        fake.terminate()
+        fake.wait()
+
+
+if __name__ == "__main__":
+    main()
