@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,12 +86,7 @@ def wrapped(text: str, width: int = 100) -> str:
 
 def context(view: ReportView, detail: Detail) -> dict[str, object]:
     """The view as plain data for a template: strings (raw), numbers, lists and mappings, nothing that can be called."""
-    rows = [row for row in view.metrics if row.slice is None or row.status not in (None, Status.PASS)]
-    rest = [row for row in view.metrics if row not in rows]
-    if len(rows) + len(rest) <= detail.rows:
-        rows = list(view.metrics)
-    rows = sorted(rows, key=lambda row: severity(row.status, row.action)) if len(rows) > detail.rows else rows
-    shown = rows[: detail.rows]
+    shown, left = _chosen(view.metrics, detail.rows)
     scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
     lead, more = words.first_sentence(words.sentence(view.reason))
@@ -105,8 +100,8 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "passed": view.passed,
         "attribution": _attribution(view, detail),
         "rows": [_row(row, scale) for row in shown],
-        "rows_left": len(view.metrics) - len(shown),
-        "rows_left_passing": sum(row.status is Status.PASS for row in view.metrics if row not in shown),
+        "rows_left": len(left),
+        "rows_left_passing": sum(row.status is Status.PASS for row in left),
         "checks": [
             {
                 "title": row.title,
@@ -143,6 +138,14 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "run_url": view.run_url,
         "artifact_url": view.artifact_url,
     }
+
+
+def _chosen(rows: Sequence[MetricRow], most: int) -> tuple[list[MetricRow], list[MetricRow]]:
+    """The rows that are shown, all or those that matter most, and the rest."""
+    if len(rows) <= most:
+        return list(rows), []
+    ranked = sorted(rows, key=lambda row: (severity(row.status, row.action), row.slice is not None))
+    return ranked[:most], ranked[most:]
 
 
 def _icon(status: Status | None, action: Action | None) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
+
+from ragstone.judge.offline.reliability import grade
 
 
 def offline_grades(metrics: Iterable[str]) -> dict[str, str]:
-    """The measured reliability grade of the offline judge for each of `metrics` that has one."""
-    try:
-        grade = import_module("ragstone.judge.offline.reliability").grade
-    except ImportError:
-        return {}
-    return {name: str(found) for name in metrics if (found := grade(name)) is not None}
+    """The measured grade of the offline judge for each of `metrics` that has one: ``B (fair)``."""
+    found = {name: grade(name) for name in metrics}
+    return {name: f"{one.letter} ({one.word})" for name, one in found.items() if one is not None}
