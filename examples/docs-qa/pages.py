@@ -100,7 +100,7 @@ def _split(paragraph: list[str]) -> Iterator[str]:
     # "**Golden set.** The questions that ..." is one sentence, about what stands in bold.
     text = _plain(_LEAD_IN.sub(r"\1:", " ".join(paragraph)))
     if text:
-        yield from _SENTENCE_END.split(text)
+        yield from _SENTENCE_END.split(f"{text[:-1]}." if text.endswith(":") else text)
 
 
 def _row(line: str) -> Iterator[str]:
