@@ -10,6 +10,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragstone.judge.direct import DirectJudge, Preference
 from ragstone.judge.llm.similarity import LexicalSimilarity
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 
@@ -105,19 +106,19 @@ def test_tokens_of_a_shared_request_are_divided_and_its_call_is_booked_once(worl
 
 
 def test_the_direct_baselines_give_a_grade_and_a_choice(world: Any) -> None:
-    from ragstone.system.response import Context
-
     world.fake.fill = lambda schema, _data: (
-        {"grade": {"value": 7}} if "grade" in schema["properties"] else {"better": {"candidate": "a2"}}
+        {"grade": {"value": 7}} if "grade" in schema["properties"] else {"better": {"which": "second"}}
     )
     judge = world.judge()
-    contexts = [Context("It opened in 1931.")]
+    assert isinstance(judge, DirectJudge)
+    contexts = ["It opened in 1931."]
     score = world.run(judge.direct_score("faithfulness", "When?", "In 1931.", contexts, call=Call("q1")))
-    best = world.run(judge.direct_rank("answer_relevance", "When?", contexts, ["Maybe.", "In 1931."], call=Call("q1")))
-    assert (score, best) == (0.7, 1)
+    pair = (("Maybe.", contexts), ("In 1931.", contexts))
+    best = world.run(judge.direct_preference("answer_relevancy", "When?", *pair, call=Call("q1")))
+    assert (score, best) == (0.7, Preference.SECOND)
 
-    world.fake.fill = lambda _schema, _data: {"grade": {"value": 11}, "better": {"candidate": "a3"}}
+    world.fake.fill = lambda _schema, _data: {"grade": {"value": 11}, "better": {"which": "both"}}
     with pytest.raises(JudgementFailed):
         world.run(judge.direct_score("faithfulness", "Why?", "In 1931.", contexts, call=Call("q1")))
     with pytest.raises(JudgementFailed):
-        world.run(judge.direct_rank("faithfulness", "Why?", contexts, ["A.", "B."], call=Call("q1")))
+        world.run(judge.direct_preference("faithfulness", "Why?", *pair, call=Call("q1")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.replies import Field, Path, closed
 
@@ -114,11 +115,14 @@ def grade_field() -> Field:
     return Field(("grade",), closed({"value": {"type": "integer", "enum": list(range(11))}}), check)
 
 
-def better_field(candidates: Sequence[str]) -> Field:
-    def check(value: object) -> object:
-        return {"candidate": _enum(_object(value)["candidate"], candidates)}
+def better_field() -> Field:
+    """Which of two is better."""
+    words = tuple(str(preference) for preference in Preference)
 
-    return Field(("better",), closed({"candidate": {"type": "string", "enum": list(candidates)}}), check)
+    def check(value: object) -> object:
+        return {"which": _enum(_object(value)["which"], words)}
+
+    return Field(("better",), closed({"which": {"type": "string", "enum": list(words)}}), check)
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal
 
 from ragstone.judge.cache import JudgementCache
+from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.judgements import (
     ContextRelevance,
     ContextUse,
@@ -29,8 +29,6 @@ from ragstone.judge.llm.sentences import sentences_of
 from ragstone.judge.llm.similarity import Similarity
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.system.response import Context
-
-Quality = Literal["faithfulness", "answer_relevance", "context_relevance"]
 
 _CHUNK = 50
 """Statements of an answer that one call judges at most: more make schemas that strict modes refuse."""
@@ -185,37 +183,33 @@ class LlmJudge:
         )
 
     async def direct_score(
-        self, dimension: Quality, question: str, answer: str, contexts: Sequence[Context], *, call: Call
+        self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
-        """One grade for one quality, in [0, 1]: the paper's baseline "GPT Score" (Es et al. 2023, section 5)."""
+        """One grade for one quality, in [0, 1]; see judge/direct.py."""
         form = Form(load_prompt("direct_score"), (forms.grade_field(),))
-        pieces = [(context_id(at), context.text) for at, context in enumerate(contexts)]
-        blocks = [Block("quality", dimension), Block("question", question), Block("answer", answer)]
-
-        async def ask() -> Values:
-            self._core.check_room(form, [question, answer, *(text for _, text in pieces)])
-            return await self._core.fill(form, [*blocks, *context_blocks(pieces)], call)
-
-        content = [dimension, question, answer, *(text for _, text in pieces)]
-        values = await self._core.cached(form, content, call, ask)
+        blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
+        blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
+        values = await self._direct(form, blocks, call)
         return float(value_of(values, "grade")["value"]) / 10.0
 
-    async def direct_rank(
-        self, dimension: Quality, question: str, contexts: Sequence[Context], candidates: Sequence[str], *, call: Call
-    ) -> int:
-        """The index of the better candidate: the paper's baseline "GPT Ranking" (Es et al. 2023, section 5)."""
-        names = tuple(f"a{at}" for at in range(1, len(candidates) + 1))
-        form = Form(load_prompt("direct_rank"), (forms.better_field(names),), names)
-        blocks = [Block("quality", dimension), Block("question", question)]
-        blocks += [Block(f"candidate {name}", text) for name, text in zip(names, candidates, strict=True)]
-        blocks += context_blocks([(context_id(at), context.text) for at, context in enumerate(contexts)])
+    async def direct_preference(
+        self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
+    ) -> Preference:
+        """Which of the two is better; see judge/direct.py."""
+        form = Form(load_prompt("direct_preference"), (forms.better_field(),))
+        blocks = [Block("quality", quality), Block("question", question)]
+        for name, (answer, contexts) in (("first", first), ("second", second)):
+            numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])
+            blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
+        values = await self._direct(form, blocks, call)
+        return Preference(value_of(values, "better")["which"])
 
+    async def _direct(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         async def ask() -> Values:
             self._core.check_room(form, [block.text for block in blocks])
             return await self._core.fill(form, blocks, call)
 
-        values = await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
-        return names.index(value_of(values, "better")["candidate"])
+        return await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
 
     async def close(self) -> None:
         """Close connections, and fold the cache into one file."""

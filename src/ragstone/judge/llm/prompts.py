@@ -19,7 +19,7 @@ NAMES = (
     "reference_match",
     "context_relevance",
     "direct_score",
-    "direct_rank",
+    "direct_preference",
 )
 
 
