@@ -39,6 +39,7 @@ def write_tables(document: dict[str, Any], path: Path) -> None:
         *_power(cells, families, sizes),
         *_coverage(cells, families, sizes),
         *_watching(cells, families, sizes),
+        *_asymmetric(cells, sizes),
     ]
     path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
 
@@ -109,6 +110,15 @@ def _watching(cells: Sequence[dict[str, Any]], families: Sequence[str], sizes: S
             )
         )
     return parts
+
+
+def _asymmetric(cells: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[str]:
+    rows = []
+    for name in ("rare gains", "rare losses"):
+        shares = [_one(cells, "asymmetric", "", n, 0.0, lambda cell, name=name: cell["fails"][name]) for n in sizes]
+        rows.append((name, *map(_share, shares)))
+    head = "## Beyond the assumption: differences of mean 0 that are not symmetric, false fails over four metrics"
+    return [head, _table(("differences", *(f"n = {n}" for n in sizes)), rows)]
 
 
 def _by_family(
