@@ -71,7 +71,7 @@ def decide_gate(
             comparability=None if pairing is None else pairing.comparability,
             attribution=attribution,
             regressions=worst_regressions(current, baseline, pairing, resolved.rules, checks),
-            notes=tuple(_notes(current, baseline, pairing, resolved, checks, policy)),
+            notes=tuple(_notes(current, baseline, pairing, resolved, checks)),
             inconclusive_blocks=policy.gate.inconclusive == "fail",
         ),
     )
@@ -213,7 +213,6 @@ def _notes(
     pairing: Pairing | None,
     resolved: Resolved,
     checks: Sequence[Check],
-    policy: Policy,
 ) -> Iterator[str]:
     drops = any(rule.max_drop is not None for rule in resolved.rules)
     if drops and baseline is None:
@@ -228,11 +227,6 @@ def _notes(
     yield from _resolution_notes(checks)
     if baseline is not None and pairing is not None:
         yield from _no_longer_applicable(current, baseline, pairing)
-    if _offline_blocks_weakly(current, resolved.rules, policy):
-        yield (
-            "The offline judge is weak on some of the metrics that block here; "
-            'action = "warn", or an LLM judge, would suit them better.'
-        )
 
 
 def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[str]:
@@ -262,10 +256,3 @@ def _resolution_notes(checks: Sequence[Check]) -> Iterator[str]:
     if any((check.detectable_drop or 0.0) > 2.0 * max(-(check.threshold or 0.0), 0.01) for check in drops):
         note += " The allowed drop is finer than that; `ragstone plan` says how many samples it takes."
     yield note
-
-
-def _offline_blocks_weakly(current: RunScores, rules: Sequence[Rule], policy: Policy) -> bool:
-    if current.manifest is None or current.manifest.judge.provider != "offline" or not policy.names_metrics:
-        return False
-    weak = {"answer_relevancy", "context_precision", "context_precision_no_reference"}
-    return any(rule.metric in weak and rule.action is Action.BLOCK for rule in rules)
