@@ -1,0 +1,40 @@
+"""docs/reports.md says what is so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragstone.report.markdown import LEVELS, context, filters
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.templates import read_template
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+TEMPLATES = re.findall(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_all_blocks_are_listed() -> None:
+    blocks = re.findall(r"{% block (\w+) %}", read_template("report.md.j2"))
+    listed = PAGE.partition("The blocks are")[2].partition(".")[0]
+    assert re.findall(r"`(\w+)`", listed) == blocks
+
+
+def test_all_that_a_template_may_use_is_listed(make_view: Callable[..., ReportView]) -> None:
+    known = set(context(make_view(), LEVELS[0]))
+    rows = PAGE.partition("What a template finds in `report`")[2].partition("\n## ")[0]
+    listed = {name for row in re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert listed == known | set(filters(LEVELS[0])) | {"join"}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_examples_can_be_rendered(make_view: Callable[..., ReportView], tmp_path: Path, template: str) -> None:
+    (tmp_path / "report.md.j2").write_text(template, encoding="utf-8")
+    assert render(make_view(), "md", template_dir=tmp_path) != render(make_view(), "md")
+
+
+def test_there_are_examples() -> None:
+    assert len(TEMPLATES) >= 2
