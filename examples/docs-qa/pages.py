@@ -107,7 +107,7 @@ def _row(line: str) -> Iterator[str]:
     cells = [_plain(cell) for cell in line.strip("|").split("|")]
     if set("".join(cells)) <= set("-: ") or len(cells) < 2:
         return
-    yield f"{cells[0]}: {'; '.join(cell for cell in cells[1:] if cell)}."
+    yield f"{cells[0]}: {'; '.join(cell for cell in cells[1:] if cell).rstrip('.')}."
 
 
 def _plain(text: str) -> str:
