@@ -27,11 +27,14 @@ LABEL org.opencontainers.image.title="Ragstone" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# git is for users' requirements; what it does in Perl (send-email, svn) is not. The checkout belongs to another user
+# git is for users' requirements; what it does in Perl (send-email, svn), and its servers, are not. The checkout belongs to another user
 # than root, and GitHub sets HOME anew, so git is told to trust it at system scope.
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates git >/dev/null \
  && dpkg --purge --force-depends perl liberror-perl $(dpkg-query --show --showformat '${Package} ' 'perl-modules-*' 'libperl5*') >/dev/null \
+ && for name in daemon http-backend http-fetch http-push imap-send shell; do rm -f /usr/lib/git-core/git-$name /usr/bin/git-$name; done \
+ && rm -f /usr/bin/scalar /usr/lib/git-core/scalar \
+ && ln -sf ../../bin/git /usr/lib/git-core/git \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
  && git config --system --add safe.directory '*'
 COPY --from=build /opt/ragstone /opt/ragstone

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,16 @@ class Image:
         self.name = buildah("from", "--pull-never", IMAGE).stdout.strip()
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
-        return buildah("run", "--isolation", "chroot", self.name, "--", "/bin/sh", "-c", line, check=False)
+        """Run a line of shell. What it prints goes through a file: buildah may end before it has copied a pipe."""
+        with tempfile.TemporaryDirectory() as folder:
+            into = f"({line}) >/printed/out 2>/printed/err"
+            done = buildah(
+                *("run", "--isolation", "chroot", "--volume", f"{folder}:/printed", self.name),
+                *("--", "/bin/sh", "-c", into),
+                check=False,
+            )
+            printed = [(Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err")]
+        return subprocess.CompletedProcess(done.args, done.returncode, *printed)
 
     def inspect(self) -> str:
         return buildah("inspect", "--type", "image", IMAGE).stdout
@@ -132,7 +142,8 @@ class Runner:
             self.folder / "workflow": "/github/workflow",
             commands: "/github/file_commands",
             self.folder / "runner_temp": "/github/runner_temp",
-            self.socket_path: "/var/run/docker.sock",
+            # Through the image's link this is /var/run/docker.sock; buildah would follow the link out of the image.
+            self.socket_path: "/run/docker.sock",
         }
         arguments = ["run", "--isolation", "chroot", "--workingdir", "/github/workspace"]
         for name, value in variables.items():

@@ -91,6 +91,7 @@ def attempt(who):
         ],
         "docker": docker(),
         "ragstone": importable(),
+        "private_folders": glob.glob("/tmp/ragstone-private-*"),
         "private": [
             name
             for top in glob.glob("/tmp/ragstone-*")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +224,32 @@ def test_secrets_are_taken_out_of_comment_summary_and_artifact(github: FakeGitHu
     assert key not in "\n".join(line for line in found.log.splitlines() if not line.startswith("::add-mask::"))
     for path in (checkout.root / "ragstone-run").iterdir():
         assert key.encode() not in path.read_bytes(), path.name
+
+
+CHATTY = """
+import sys
+
+def answer(question):
+    print("::set-output name=verdict::pass")
+    print("text ##[error]forged", file=sys.stderr)
+    return {"answer": "Bananas were purple in 1834.", "contexts": ["The Moon is far away."]}
+"""
+
+
+def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not_act(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    checkout.write("rag.py", CHATTY)
+    environ = {**os.environ, **checkout.environ(github, "pull_request"), "RAGSTONE_COMMENT_ID": "cli"}
+    command = [sys.executable, "-m", "ragstone", "gate", "--github", "--golden", "golden.jsonl"]
+    command += ["--entrypoint", "python:rag:answer", "--metrics", "faithfulness", "--python", sys.executable]
+    done = subprocess.run(command, cwd=checkout.root, env=environ, capture_output=True, text=True, check=False)
+    found = checkout.outcome(done.returncode, done.stdout + done.stderr)
+    assert found.code == 1, found.log
+    assert found.outputs["verdict"] == "fail"
+    assert github.bodies()[0].startswith(marker("comment", "cli"))
+    assert "forged" in found.log
+    assert not any("forged" in line or "set-output" in line for line in found.annotations)
 
 
 # -- the ladder of rights ----------------------------------------------------------------------------------------------

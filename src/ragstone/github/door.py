@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -37,6 +38,8 @@ from ragstone.report.progress import LineProgress
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
+from ragstone.system.build import build_system
+from ragstone.system.response import System
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome, gate, read_policy
 from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.run import Surroundings, read_golden_set
@@ -193,6 +196,8 @@ async def _evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome
     if job.container is not None:
         settings = job.container.staged(settings)
         settings, around = job.container.prepare(settings, around, log, write)
+    else:
+        around = replace(around, system_factory=partial(_logging_to, log))
     try:
         outcome = await gate(
             settings,
@@ -239,6 +244,11 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     job.baseline = found
     write(f"Baseline: run {found.run_id} of '{found.branch}', commit {found.sha[:12]}, {found.created_at}.\n")
     return run
+
+
+def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
+    """The user's system, with what it prints kept for later: on our own error stream it could act as a command."""
+    return build_system(settings.system, root=settings.root, environ=environ, log=log)
 
 
 def _show_log(log: Path, write: Callable[[str], None]) -> None:
