@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from ragstone.cli import main
+
 COLOURS = ("red", "green", "blue", "white", "grey")
 
 
-def ragstone(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ragstone", *arguments], cwd=cwd, capture_output=True, text=True, timeout=120
-    )
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def ragstone(*arguments: str, cwd: Path) -> Ended:
+    """The command line in this process: the same `main` that the installed script calls."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            return Ended(int(end.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
