@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ragstone.judge.budget import Budget
 from ragstone.judge.llm.prompts import Prompt
-from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
 from ragstone.judge.llm.replies import Field, Path, read_reply, schema_of
 from ragstone.judge.llm.windows import tokens_at_most
 from ragstone.judge.prices import Tariff
@@ -66,13 +66,25 @@ class Form:
 
 
 class Asker:
-    """Sends forms to the provider, within the scheduler's and the budget's limits, and books what they cost."""
+    """Sends forms to the provider, within the scheduler's and the budget's limits, and books what they cost.
 
-    def __init__(self, provider: Provider, *, scheduler: Scheduler, budget: Budget, tariff: Tariff | None) -> None:
+    `batched`: calls are expected to be billed at the batch rate.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        scheduler: Scheduler,
+        budget: Budget,
+        tariff: Tariff | None,
+        batched: bool = False,
+    ) -> None:
         self._provider = provider
         self._scheduler = scheduler
         self._budget = budget
         self._tariff = tariff
+        self._batched = batched
         self._output_tokens = 0
         self._replies = 0
 
@@ -120,7 +132,8 @@ class Asker:
         tariff = self._tariff
         reserved = 0.0
         if tariff is not None:
-            reserved = self._budget.reserve((expected * tariff.input + output * tariff.output) / 1_000_000)
+            likely = Usage(input_tokens=expected, output_tokens=output)
+            reserved = self._budget.reserve(tariff.cost_usd(likely, batched=self._batched))
         spent = 0.0
         try:
             reply = await self._scheduler.run(lambda: self._provider.chat(request), tokens=expected)

@@ -85,7 +85,7 @@ def assemble(
     identity = make_identity(settings, provider, model, account.address, similarity.label)
     core = Core(
         identity=identity,
-        asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price),
+        asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price, batched=settings.batch),
         cache=store,
         window=settings.context_window or known_window(provider, model) or DEFAULT_WINDOW,
     )

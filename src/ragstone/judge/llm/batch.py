@@ -24,7 +24,8 @@ from ragstone.judge.scheduler import Clock
 
 _T = TypeVar("_T")
 
-_IDLE_S = 3.0
+# Long enough for a slow system to answer the next question: a batch of a few calls is a batch wasted.
+_IDLE_S = 45.0
 _POLL_S = 30.0
 _MAX_REQUESTS = 10_000
 _MAX_BYTES = 90_000_000

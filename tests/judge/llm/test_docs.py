@@ -1,0 +1,37 @@
+"""What docs/llm-judges.md shows can be used as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ragstone.config import JudgeSettings, load_settings
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import PROVIDERS, build_judge
+
+PAGE = (Path(__file__).parents[3] / "docs" / "llm-judges.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_config_on_the_page_builds_a_judge(block: str, tmp_path: Path, world: object) -> None:
+    (tmp_path / "ragstone.toml").write_text(block, encoding="utf-8")
+    settings = load_settings(directory=tmp_path, environ={"RAGSTONE_JUDGE_API_KEY": "k-123"})
+    judge = build_judge(settings.judge, golden_set=GoldenSet(()), cache=None, environ={})
+    assert judge.identity.provider in PROVIDERS
+    world.run(judge.close())  # type: ignore[attr-defined]
+
+
+def test_the_page_names_the_defaults_that_the_code_has() -> None:
+    defaults = JudgeSettings()
+    for setting in ("concurrency", "max_attempts", "timeout_s", "breaker_failures"):
+        assert re.search(rf"`judge\.{setting}`[^.]*\({getattr(defaults, setting):g}\)", PAGE), setting
+    for provider in PROVIDERS[1:]:
+        assert f"`{provider}:" in PAGE
+
+
+def test_every_setting_that_the_page_names_exists() -> None:
+    for name in re.findall(r"`judge\.(\w+)", PAGE):
+        assert name in JudgeSettings.model_fields, name
