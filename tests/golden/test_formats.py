@@ -9,6 +9,7 @@ import pyarrow as arrow
 import pytest
 from pyarrow import parquet
 
+from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 
@@ -60,6 +61,19 @@ def test_a_json_document_in_a_file_named_jsonl(tmp_path: Path) -> None:
 def test_every_json_shape_is_read_with_its_lines(tmp_path: Path, document: object, lines: tuple[int, int]) -> None:
     golden = load(tmp_path, "a.json", json.dumps(document, indent=1))
     assert places(golden) == [("A?", lines[0]), ("B?", lines[1])]
+
+
+def test_columns_of_any_name_are_read_where_the_question_is_named(tmp_path: Path) -> None:
+    lists = '{"fragen": ["A?", "B?"], "antworten": ["a", "b"]}'
+    with pytest.raises(GoldenSetError) as caught:
+        load(tmp_path, "a.json", lists)
+    assert '[golden.columns]\n  question = "fragen"' in str(caught.value)
+    golden = load(tmp_path, "a.json", lists, question="fragen", reference="antworten")
+    assert [(sample.question, sample.reference) for sample in golden] == [("A?", "a"), ("B?", "b")]
+    nested = load(tmp_path, "b.json", f'{{"data": {lists}}}', question="data.fragen", reference="data.antworten")
+    assert [(sample.question, sample.reference) for sample in nested] == [("A?", "a"), ("B?", "b")]
+    keyed = load(tmp_path, "c.json", '{"x": {"frage": "A?"}, "y": {"frage": "B?"}}', question="frage")
+    assert [(sample.id, sample.question) for sample in keyed] == [("x", "A?"), ("y", "B?")]
 
 
 def test_the_key_of_an_object_of_samples_is_its_id(tmp_path: Path) -> None:

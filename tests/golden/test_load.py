@@ -195,6 +195,7 @@ def test_names_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
         "*.jsonl": "no file matches",
         "folder": "is a folder",
         "a\0b": "null character",
+        "x" * 5000: "can't be looked up",
     }.items():
         with pytest.raises(GoldenSetError, match=says):
             load_golden_set(name, root=tmp_path)

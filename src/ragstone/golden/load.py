@@ -92,8 +92,11 @@ def find_files(paths: Sequence[str | Path] | str | Path, root: Path) -> tuple[So
         )
     found: dict[str, SourceFile] = {}
     for pattern in given:
-        for path in _expand(str(pattern), root):
-            found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root)))
+        try:
+            for path in _expand(str(pattern), root):
+                found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root)))
+        except OSError as error:
+            raise GoldenSetError(f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]) from None
     return tuple(found.values())
 
 

@@ -34,34 +34,35 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         raise source.error(
             f"holds {_kind(document)}, not samples.", 1, mend='A list of objects like {"question": "…"} is expected.'
         )
-    tables = list(_tables(source, document, "", 0))
+    named = wanted.get("question", "")
+    tables = list(_tables(source, document, named, "", 0))
     chosen = [table for table in tables if any(path.startswith(f"{table.path}.") for path in wanted.values())]
     if len(chosen) == 1:
         return chosen[0]
-    asking = [table for table in tables if _asks(table)]
+    asking = [table for table in tables if _asks(table, named)]
     if len(asking) == 1:
         return asking[0]
     if len(asking) > 1:
         return _best_named(source, asking)
     if len(tables) == 1:
         return tables[0]
-    if _asks(single := Table("", (Row(document, line_of(document, next(iter(document), ""))),))):
+    if _asks(single := Table("", (Row(document, line_of(document, next(iter(document), ""))),)), named):
         return single
     raise _no_table(source, document, tables)
 
 
-def _tables(source: SourceFile, document: dict[str, Any], prefix: str, level: int) -> Iterator[Table]:
-    columns = _columns(document)
+def _tables(source: SourceFile, document: dict[str, Any], named: str, prefix: str, level: int) -> Iterator[Table]:
+    columns = _columns(document, named.removeprefix(prefix))
     if columns is not None:
-        yield Table(prefix.rstrip("."), tuple(_from_columns(source, columns, document)))
+        yield Table(prefix.rstrip("."), tuple(_from_columns(source, columns, document, named.removeprefix(prefix))))
         return
     for key, value in document.items():
         path = f"{prefix}{key}"
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             yield Table(path, tuple(_from_list(source, value)))
         elif isinstance(value, dict) and level < _SEARCHED_LEVELS:
-            yield from _tables(source, value, f"{path}.", level + 1)
-    if level == 0 and (keyed := _from_keys(document)):
+            yield from _tables(source, value, named, f"{path}.", level + 1)
+    if level == 0 and (keyed := _from_keys(document, named)):
         yield Table("", keyed)
 
 
@@ -77,11 +78,11 @@ def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:
         yield Row(item, line)
 
 
-def _columns(document: dict[str, Any]) -> dict[str, Any] | None:
+def _columns(document: dict[str, Any], named: str) -> dict[str, Any] | None:
     """The columns of an object of lists (or of objects by row number, as pandas writes it), if this is one."""
     for kind in (list, dict):
         columns = {key: value for key, value in document.items() if isinstance(value, kind)}
-        questions: list[Any] = [value for key, value in columns.items() if normal(key) in _QUESTIONS]
+        questions: list[Any] = [value for key, value in columns.items() if _is_question(key, named)]
         if not questions or not questions[0]:
             continue
         values = questions[0] if kind is list else list(questions[0].values())
@@ -91,8 +92,8 @@ def _columns(document: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[str, Any]) -> Iterator[Row]:
-    name, asked = next((key, value) for key, value in columns.items() if normal(key) in _QUESTIONS)
+def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[str, Any], named: str) -> Iterator[Row]:
+    name, asked = next((key, value) for key, value in columns.items() if _is_question(key, named))
     keys = list(asked) if isinstance(asked, dict) else range(len(asked))
     for column, values in columns.items():
         if len(values) != len(asked):
@@ -107,16 +108,22 @@ def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[st
         yield Row({column: values[key] for column, values in columns.items()}, line_of(asked, key))
 
 
-def _from_keys(document: dict[str, Any]) -> tuple[Row, ...]:
+def _is_question(key: str, named: str) -> bool:
+    """Whether a column holds the question: the one that the user named, else one with a known name."""
+    return key == named or normal(key) in _QUESTIONS
+
+
+def _from_keys(document: dict[str, Any], named: str) -> tuple[Row, ...]:
     """Rows of an object of objects; the key is the id of a row that has none of its own."""
     if not document or not all(isinstance(value, dict) for value in document.values()):
         return ()
     rows = tuple(Row({"id": key, **value}, line_of(document, key)) for key, value in document.items())
-    return rows if _asks(Table("", rows)) else ()
+    return rows if _asks(Table("", rows), named) else ()
 
 
-def _asks(table: Table) -> bool:
-    return any(normal(key) in _QUESTIONS for row in table.rows[:50] for key in row.values)
+def _asks(table: Table, named: str) -> bool:
+    inside = named.removeprefix(f"{table.path}.").partition(".")[0]
+    return any(_is_question(key, inside) for row in table.rows[:50] for key in row.values)
 
 
 def _best_named(source: SourceFile, tables: list[Table]) -> Table:
@@ -128,7 +135,7 @@ def _best_named(source: SourceFile, tables: list[Table]) -> Table:
     if len(named) == 1:
         return named[0]
     names = ", ".join(f"'{table.path or '(the whole file)'}'" for table in outer)
-    column = next(key for key in outer[0].rows[0].values if normal(key) in _QUESTIONS) if outer[0].rows else "question"
+    column = next((key for key in outer[0].rows[0].values if normal(key) in _QUESTIONS), "question")
     raise source.error(
         f"more than one list could hold the samples: {names}.",
         mend=f'Choose one in ragstone.toml:\n  [golden.columns]\n  question = "{outer[0].path}.{column}"',
@@ -142,7 +149,8 @@ def _no_table(source: SourceFile, document: dict[str, Any], tables: list[Table])
         lines.append(f"'{table.path}' (a list of objects with {', '.join(map(repr, list(keys)[:12]))})")
     if not lines:
         lines = [repr(key) for key in list(document)[:20]]
-    guess = f"{tables[0].path}.{_guess(tables[0])}" if tables else "examples.question"
+    lists = [key for key, value in document.items() if isinstance(value, list) and value and isinstance(value[0], str)]
+    guess = f"{tables[0].path}.{_guess(tables[0])}" if tables else next(iter(lists), "examples.question")
     return source.error(
         f"no list of samples with a question was found. Found: {'; '.join(lines) or 'an empty object'}.",
         mend=f'Say which column holds the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
