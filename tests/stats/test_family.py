@@ -229,6 +229,8 @@ def test_a_hundred_thousand_samples_are_decided() -> None:
         (drop(np.array([-1.5])), "within"),
         (Hypothesis("drop", np.zeros(3), np.arange(2), 0.0, PAIRED), "units"),
         (drop(np.zeros(3), weight=0.0), "weight"),
+        (drop(np.zeros(3), groups=np.array([0, 1, -1])), "negative"),
+        (Hypothesis("drop", np.zeros(2), np.array([0, -1]), 0.0, PAIRED), "negative"),
     ],
 )
 def test_what_can_not_be_decided_is_refused(hypothesis: Hypothesis, words: str) -> None:

@@ -126,6 +126,8 @@ def _checked(hypothesis: Hypothesis) -> Hypothesis:
     values = checked(hypothesis.values, hypothesis.bounds, hypothesis.groups)
     if np.shape(hypothesis.units) != values.shape:
         raise ValueError(f"{hypothesis.name}: {np.shape(hypothesis.units)} units for {values.shape} values")
+    if np.min(hypothesis.units) < 0 or (hypothesis.groups is not None and np.min(hypothesis.groups) < 0):
+        raise ValueError(f"{hypothesis.name}: units and groups must not be negative")
     if not hypothesis.weight > 0.0:
         raise ValueError(f"{hypothesis.name}: a weight must be above 0, got {hypothesis.weight}")
     return replace(hypothesis, values=values)
