@@ -109,19 +109,19 @@ def test_intervals_of_heaped_scores_cover_the_truth() -> None:
     rng = np.random.default_rng(11)
     truth = 0.8 + 0.2 / 3
     inside = 0
-    for _ in range(300):
+    for _ in range(150):
         heaped = np.where(rng.random(30) < 0.8, 1.0, rng.integers(0, 3, size=30) / 3)
         found = mean_interval(heaped)
         inside += found.low <= truth <= found.high
-    assert inside >= 0.94 * 300
+    assert inside >= 0.94 * 150
 
 
 def test_intervals_of_rare_large_losses_cover_the_truth() -> None:
     # Here a t interval covers about four times in five.
     rng = np.random.default_rng(12)
     inside = 0
-    for _ in range(300):
+    for _ in range(150):
         lost = np.where(rng.random(40) < 0.08, -0.6, rng.normal(0.0, 0.01, size=40))
         found = mean_interval(np.clip(lost, -1.0, 1.0), bounds=PAIRED)
         inside += found.low <= -0.048 <= found.high
-    assert inside >= 0.94 * 300
+    assert inside >= 0.94 * 150
