@@ -209,6 +209,16 @@ def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_redirect_is_not_followed_with_the_key(world: Any, name: str, status: int) -> None:
+    headers = {"Location": "https://elsewhere.test/v1?x=1"}
+    world.fake.always = lambda _seen: web.Response(status=status, headers=headers)
+    with pytest.raises(JudgeError, match=r"redirects to https://elsewhere\.test/v1;"):
+        ask(world, name=name)
+    assert len(world.fake.seen) == 1
+
+
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("status", "attempts"), [(429, 3), (503, 3), (529, 3), (500, 3), (502, 3), (408, 3)])
 def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
     world: Any, refuse: Any, name: str, status: int, attempts: int

@@ -137,6 +137,13 @@ def status_error(
         return no_quota(account.service, reason)
     if status in (401, 403):
         return refused_key(account.service, reason, account.key_variable)
+    if 300 <= status < 400:
+        place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
+        return JudgeError(
+            f"the address {account.address.endpoint} redirects to {place}; a key is not sent on.",
+            where="judge.base_url",
+            mend="Set judge.base_url to the address that answers itself.",
+        )
     if status == 404:
         return unknown_model(account.service, account.model, reason)
     if status in (429, 503, 529):
