@@ -18,6 +18,8 @@ HIGH = [1.0, 0.9, 0.95, 1.0] * 15
 LOW = [0.5, 0.3, 0.6, 0.4] * 15
 POLICY = policy_from_mapping({"metrics": {name: {"min": 0.7, "max_drop": 0.02} for name in NAMES}})
 
+POLICY_OF_ONE = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+
 
 def verdict(run: MakeRun, worse: set[str], *, baseline: bool = True) -> GateVerdict:
     before = run(dict.fromkeys(NAMES, HIGH)) if baseline else None
@@ -66,6 +68,20 @@ def test_the_worst_regressed_samples_come_first(run: MakeRun) -> None:
     assert (first.sample_id, first.current, first.baseline) == ("s57", 0.0, 1.0)
     assert (second.sample_id, second.current) == ("s58", 0.25)
     assert all(one.sample_id != "s59" for one in found.regressions)
+
+
+def test_a_sample_that_lost_in_several_metrics_comes_before_one_that_lost_in_one(run: MakeRun) -> None:
+    rules = policy_from_mapping({"metrics": {name: {"max_drop": 0.0} for name in NAMES}})
+    before = run(dict.fromkeys(NAMES, [1.0] * 30))
+    now = run({name: [0.4, 0.5, 0.0 if name == "faithfulness" else 1.0] + [0.8] * 27 for name in NAMES})
+    found = decide_gate(now, before, rules).regressions
+    assert list(dict.fromkeys(one.sample_id for one in found))[:3] == ["s0", "s1", "s2"]
+    assert [one.metric for one in found[:4]] == sorted(NAMES)
+
+
+def test_no_more_samples_are_listed_than_a_reader_takes_in(run: MakeRun) -> None:
+    before, now = run({"faithfulness": [1.0] * 99}), run({"faithfulness": [0.5] * 99})
+    assert len(decide_gate(now, before, POLICY_OF_ONE).regressions) == 20
 
 
 def test_without_a_baseline_the_samples_farthest_below_a_missed_floor_are_listed(run: MakeRun) -> None:

@@ -45,7 +45,10 @@ def coverage_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> It
 
 
 def _within(by_id: Mapping[str, object], samples: Collection[str] | None) -> list[str]:
-    return list(by_id) if samples is None else [sample_id for sample_id in samples if sample_id in by_id]
+    if samples is None:
+        return list(by_id)
+    fewer, more = (by_id, samples) if len(by_id) < len(samples) else (samples, by_id)
+    return [sample_id for sample_id in fewer if sample_id in more]
 
 
 def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> Check:

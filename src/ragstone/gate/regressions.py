@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Check, Regression, Status
 from ragstone.run.scores import RunScores
 
-MOST_REGRESSIONS = 20
+MOST_SAMPLES = 20
+
+Losses = Mapping[str, Mapping[str, float]]
+"""By metric and sample id, how much a sample lost; only what it lost, so above 0."""
 
 
 def worst_regressions(
@@ -20,44 +23,57 @@ def worst_regressions(
     rules: Sequence[Rule],
     checks: Sequence[Check],
     *,
-    limit: int = MOST_REGRESSIONS,
+    limit: int = MOST_SAMPLES,
 ) -> tuple[Regression, ...]:
-    """At most `limit` samples, worst first: those of failed checks before the rest, then by how much they lost.
+    """What the worst samples lost, at most `limit` samples, worst first, and of each the largest loss first.
 
-    With a comparable baseline: every pair that got worse. Without one: samples below the floor of a failed check.
+    With a comparable baseline a loss is what a pair fell; without one, what a sample lacks to the floor of a failed
+    check. Samples are ranked by what they lost in the metrics of failed checks, then by what they lost at all.
     """
     failed = {check.metric for check in checks if check.status is Status.FAIL and check.metric}
-    if baseline is not None and pairing is not None and pairing.comparability.comparable:
-        found = _lost(current, baseline, pairing, {rule.metric for rule in rules}, limit)
+    compared = baseline is not None and pairing is not None and pairing.comparability.comparable
+    if compared and baseline is not None and pairing is not None:
+        losses = _fallen(current, baseline, pairing, {rule.metric for rule in rules})
     else:
         floors = {rule.metric: rule.min for rule in rules if rule.min is not None and rule.metric in failed}
-        found = _below_floor(current, floors)
-    ranked = heapq.nsmallest(
-        limit, found, key=lambda one: (one[1].metric not in failed, -one[0], one[1].sample_id, one[1].metric)
+        losses = _short(current, floors)
+        baseline = None
+    in_failed = _by_sample(losses[metric] for metric in losses if metric in failed)
+    in_all = _by_sample(losses.values())
+    worst = heapq.nsmallest(limit, in_all, key=lambda i: (-in_failed.get(i, 0.0), -in_all[i], i))
+    return tuple(
+        Regression(i, metric, current.metrics[metric].values[i], _before(baseline, metric, i))
+        for i in worst
+        for metric in sorted(losses, key=lambda name: (-losses[name].get(i, 0.0), name))
+        if i in losses[metric]
     )
-    return tuple(regression for _, regression in ranked)
 
 
-def _lost(
-    current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Collection[str], limit: int
-) -> list[tuple[float, Regression]]:
-    found = []
-    for metric in sorted(metrics):
+def _fallen(current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Collection[str]) -> Losses:
+    losses = {}
+    for metric in metrics:
         ids = pairing.pairs(metric, current, baseline)
         if not ids:
             continue
         now, then = current.metrics[metric].values, baseline.metrics[metric].values
-        losses = ((then[i] - now[i], i) for i in ids)
-        for loss, i in heapq.nsmallest(limit, losses, key=lambda one: (-one[0], one[1])):
-            if loss > 0.0:
-                found.append((loss, Regression(i, metric, now[i], then[i])))
-    return found
+        losses[metric] = {i: loss for i in ids if (loss := then[i] - now[i]) > 0.0}
+    return losses
 
 
-def _below_floor(current: RunScores, floors: Mapping[str, float]) -> list[tuple[float, Regression]]:
-    return [
-        (floor - value, Regression(sample_id, metric, value, None))
+def _short(current: RunScores, floors: Mapping[str, float]) -> Losses:
+    return {
+        metric: {i: floor - value for i, value in current.metrics[metric].values.items() if value < floor}
         for metric, floor in floors.items()
-        for sample_id, value in current.metrics[metric].values.items()
-        if value < floor
-    ]
+    }
+
+
+def _by_sample(losses: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for lost in losses:
+        for sample_id, loss in lost.items():
+            totals[sample_id] = totals.get(sample_id, 0.0) + loss
+    return totals
+
+
+def _before(baseline: RunScores | None, metric: str, sample_id: str) -> float | None:
+    return None if baseline is None else baseline.metrics[metric].values[sample_id]
