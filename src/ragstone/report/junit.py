@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from ragstone.gate.verdict import Action, Check, Status
@@ -23,19 +25,20 @@ def render_junit(view: ReportView) -> str:
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
     _describe(checks, view)
-    for check in view.all_checks:
-        checks.add_testcase(_check_case(check, view))
+    checks.add_testcases([_check_case(check, view) for check in view.all_checks])
     document.add_testsuite(checks)
     cases = [_worst_case(sample, view) for sample in view.worst]
     cases += [case for group in view.failures for case in _failed_cases(group)]
     if cases:
         samples = TestSuite("samples")
-        for case in cases:
-            samples.add_testcase(case)
+        samples.add_testcases(cases)
         document.add_testsuite(samples)
     document.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = document.tostring()  # type: ignore[no-untyped-call]
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{body.decode("utf-8")}\n'
+    # The library writes with lxml where that is installed; read back, the text is the same everywhere.
+    root = ElementTree.fromstring(body)  # noqa: S314 - our own
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
 def _line(text: str, length: int = 300) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ragstone.gate.verdict import Check, CheckKind
 from ragstone.report.parts import Differences
 
-WIDTH = 260.0
+WIDTH = 240.0
 """Width of a forest plot, in SVG units."""
 
 _PAD = 20.0

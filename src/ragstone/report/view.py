@@ -36,11 +36,11 @@ def build_view(
     one are shown without answer and statements. `links` makes places clickable. Pure; strings stay as they are.
     """
     links = links or Links()
-    judge = _judge(current)
+    names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
+    judge = _judge(current, names)
     grades = dict(judge.grades) if judge else {}
     comparable = verdict.comparability is not None and verdict.comparability.comparable
     compared = baseline if comparable else None
-    names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
     return ReportView(
         title=title,
@@ -88,7 +88,7 @@ def _run(current: RunScores) -> RunFacts:
     )
 
 
-def _judge(current: RunScores) -> JudgeFacts | None:
+def _judge(current: RunScores, metrics: tuple[str, ...]) -> JudgeFacts | None:
     if current.manifest is None:
         return None
     judge = current.manifest.judge
@@ -96,7 +96,7 @@ def _judge(current: RunScores) -> JudgeFacts | None:
     return JudgeFacts(
         label=judge.label(),
         offline=offline,
-        grades=tuple(offline_grades(current.metrics).items()) if offline else (),
+        grades=tuple(offline_grades(metrics).items()) if offline else (),
     )
 
 
