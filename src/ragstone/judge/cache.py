@@ -165,7 +165,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(f"file:{urllib.parse.quote(str(path.resolve()))}?mode=ro", uri=True, timeout=10.0)
+    # Without a log beside it nobody is writing; then SQLite need not lock, and can read where it may not write.
+    how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    db = sqlite3.connect(f"file:{urllib.parse.quote(str(path.resolve()))}?{how}", uri=True, timeout=10.0)
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")

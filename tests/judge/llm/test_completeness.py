@@ -128,6 +128,18 @@ def test_a_truncated_reply_keeps_what_is_surely_whole_and_gets_more_room(world: 
     assert table.supports[2].verdict is Verdict.UNSUPPORTED
 
 
+def test_a_model_that_needs_more_room_gets_it_from_then_on(world: Any) -> None:
+    def reasons_first(seen: Any) -> Any:
+        return truncated(world, seen, "") if seen.body["max_completion_tokens"] < 8_000 else None
+
+    world.fake.always = reasons_first
+    judge = world.judge()
+    for answer in ("One.", "Two.", "Three."):
+        world.run(judge.statements("When?", answer, call=Call(answer)))
+    assert len(world.fake.chats) == 4
+    assert any("more room" in note for note in judge.notes)
+
+
 def truncated(world: Any, seen: Any, text: str) -> Any:
     from aiohttp import web
 

@@ -143,3 +143,9 @@ def test_sentences_of_long_contexts_are_numbered_through_all_parts(world: Any) -
     found = world.run(world.judge(context_window=8_192).context_relevance("Where?", [Context(text)], call=Call("q1")))
     assert len(world.fake.chats) > 1
     assert (found.contexts[0].relevant, found.contexts[0].total) == (1, 801)
+
+
+def test_a_window_that_nobody_states_is_said(world: Any) -> None:
+    assert any("set judge.context_window" in note for note in world.judge("openai-compatible:llama").notes)
+    assert world.judge("openai-compatible:llama", context_window=8_192).notes == ()
+    assert world.judge("openai:gpt-4o-mini").notes == ()

@@ -87,10 +87,12 @@ class Asker:
         self._batched = batched
         self._output_tokens = 0
         self._replies = 0
+        self._room = 1
 
     @property
     def notes(self) -> Sequence[str]:
-        return self._provider.notes
+        notes = tuple(self._provider.notes)
+        return (*notes, "the model needs more room for its replies than the form does") if self._room > 1 else notes
 
     @property
     def scheduler(self) -> Scheduler:
@@ -104,7 +106,7 @@ class Asker:
         values: dict[Path, object] = {}
         pending = form.fields
         hint = ""
-        room = 1
+        room = self._room
         stop = Stop.COMPLETE
         for _ in range(2):
             asked = replace(form, fields=pending)
@@ -120,8 +122,10 @@ class Asker:
             values |= read_reply(reply.text, stop, pending)
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
+                # A model that reasons before it writes would be cut off the first time, call after call.
+                self._room = room
                 return values
-            room = _MORE_ROOM if stop is Stop.TRUNCATED else 1
+            room = _MORE_ROOM if stop is Stop.TRUNCATED else room
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
         why = _WHY.get(stop, "the judge gave no valid reply")
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")

@@ -40,6 +40,11 @@ _COMPATIBLE = "openai-compatible"
 _BATCH_SAMPLES = 2_000
 _BATCH_CALLS = 100_000
 
+_UNKNOWN_WINDOW = (
+    f"the model's window is not known and taken to be {DEFAULT_WINDOW:,} tokens; a server with a smaller one may cut "
+    "texts off without saying so: set judge.context_window"
+)
+
 Closer = Callable[[], Awaitable[None]]
 
 
@@ -83,11 +88,13 @@ def assemble(
         chat = batched(lazy.made(), provider=provider, account=account, cache=cache, clock=clock)
     store = JudgementCache(cache, refresh=settings.refresh) if cache is not None else None
     identity = make_identity(settings, provider, model, account.address, similarity.label)
+    window = settings.context_window or known_window(provider, model)
     core = Core(
         identity=identity,
         asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price, batched=settings.batch),
         cache=store,
-        window=settings.context_window or known_window(provider, model) or DEFAULT_WINDOW,
+        window=window or DEFAULT_WINDOW,
+        notes=() if window else (_UNKNOWN_WINDOW,),
     )
     concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
     return LlmJudge(identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=closers)

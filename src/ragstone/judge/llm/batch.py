@@ -259,7 +259,7 @@ class BatchProvider:
 
 def request_id(request: ChatRequest) -> str:
     """The custom id of a request: a hash of all that it asks, so that a resumed run asks under the same id."""
-    content = [request.name, request.static, request.data, request.schema, request.max_output_tokens]
+    content = [request.name, request.static, request.data, request.schema]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
 

@@ -23,16 +23,25 @@ Values = Mapping[Path, object]
 class Core:
     """Fills in forms, with the cache before the model and texts split to the model's window."""
 
-    def __init__(self, *, identity: JudgeIdentity, asker: Asker, cache: JudgementCache | None, window: int) -> None:
+    def __init__(
+        self,
+        *,
+        identity: JudgeIdentity,
+        asker: Asker,
+        cache: JudgementCache | None,
+        window: int,
+        notes: Sequence[str] = (),
+    ) -> None:
         self.asker = asker
         self.cache = cache
         self.keys = Keys(identity)
         self.window = window
+        self._notes = tuple(notes)
         self._in_parts = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        notes = tuple(self.asker.notes)
+        notes = (*self._notes, *self.asker.notes)
         if self._in_parts:
             what = "1 judgement was" if self._in_parts == 1 else f"{self._in_parts} judgements were"
             notes += (f"{what} made in parts, because texts are longer than the judge's window",)
