@@ -56,9 +56,11 @@ class Index:
     passages: list[Passage]
     bm25: bm25s.BM25
     weights: dict[str, float]
+    rarest: float
 
     def weight(self, word: str) -> float:
-        return self.weights.get(word, max(self.weights.values()))
+        """How much a word tells; one that the documentation never uses tells most: the question is about that."""
+        return self.weights.get(word, 2 * self.rarest)
 
     def search(self, question: str, k: int) -> list[tuple[Passage, float]]:
         """The `k` best passages with their scores, best first."""
@@ -81,7 +83,7 @@ def index() -> Index:
     bm25.index(texts, show_progress=False)
     holding = Counter(word for text in texts for word in set(text))
     weights = {word: math.log(1 + len(texts) / count) for word, count in holding.items()}
-    return Index(passages, bm25, weights)
+    return Index(passages, bm25, weights, max(weights.values()))
 
 
 def weight(found: set[str]) -> float:
