@@ -26,6 +26,7 @@ from ragstone.run.scores import RunScores
 from ragstone.system.build import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
+from ragstone.usecases.compare import read_side
 from ragstone.usecases.run import Surroundings, evaluate_golden_set
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ def compare(
 ) -> GateVerdict:
     """Decide: thresholds on `current`, and allowed drops against `baseline`.
 
-    Runs are given as Run, as a run directory, or as ``{metric: {sample_id: value}}`` with values in [0, 1]; the policy
-    as a file or as a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or
-    ``error``; its `checks` say why.
+    Runs are given as Run, as a run directory or a score file, or as ``{metric: {sample_id: value}}`` with values in
+    [0, 1]; the policy as a file or as a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``,
+    ``inconclusive`` or ``error``; its `checks` say why.
     """
     return decide_gate(
         _scores_of(current, "current"),
@@ -151,7 +152,7 @@ def _scores_of(source: Run | RunScores | Mapping[str, Mapping[str, float]] | str
         return source
     if isinstance(source, Mapping):
         return scores_from_mapping(source, label=label)
-    return RunDirectory.open(Path(source)).scores()
+    return read_side(Path(source)).scores
 
 
 def _policy_of(policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
@@ -159,4 +160,4 @@ def _policy_of(policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy
         return default_policy()
     if isinstance(policy, Policy):
         return policy
-    return policy_from_mapping(policy) if isinstance(policy, Mapping) else load_policy(Path(policy))
+    return policy_from_mapping(policy) if isinstance(policy, Mapping) else load_policy(policy, known_metrics=None)

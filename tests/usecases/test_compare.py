@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ragstone as ragstone_package
 from ragstone.cli import main
 from ragstone.run.directory import RunDirectory
 
@@ -73,6 +74,14 @@ def test_a_current_run_that_is_missing_or_broken_ends_with_2(ragstone: Ragstone,
     code, _, err = ragstone("compare", baseline, "nan.csv")
     assert code == 2
     assert "nan.csv:2" in err
+
+
+def test_the_python_api_reads_the_same_files(tmp_path: Path) -> None:
+    for name, values in (("a.csv", HIGH), ("b.csv", LOW)):
+        score_file(tmp_path / name, "politeness", values)
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
+    verdict = ragstone_package.compare(tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "policy.toml")
+    assert verdict.status == "fail"
 
 
 def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path: Path, write_run: WriteRun) -> None:
