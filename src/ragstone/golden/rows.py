@@ -46,16 +46,23 @@ class SourceFile:
 
     def read_bytes(self) -> bytes:
         """The whole file. Raises GoldenSetError if it can't be read or is too large."""
+        self.check_size()
         try:
-            size = self.path.stat().st_size
-            if size > MAX_DOCUMENT_BYTES:
-                raise self.error(
-                    f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
-                    mend="Write it as JSON Lines (one object a line), which is read line by line.",
-                )
             return self.path.read_bytes()
         except OSError as error:
             raise self.unreadable(error) from None
+
+    def check_size(self) -> None:
+        """Raise GoldenSetError if the file is too large to be held in memory as a whole."""
+        try:
+            size = self.path.stat().st_size
+        except OSError as error:
+            raise self.unreadable(error) from None
+        if size > MAX_DOCUMENT_BYTES:
+            raise self.error(
+                f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
+                mend="Write it as JSON Lines (one object a line), which is read line by line.",
+            )
 
     def unreadable(self, error: OSError) -> GoldenSetError:
         """What to raise where the operating system refused."""

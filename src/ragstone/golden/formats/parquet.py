@@ -18,6 +18,7 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
         raise source.error(
             "reading Parquet needs pyarrow, which is not installed.", mend='Run: pip install "ragstone[parquet]"'
         ) from None
+    source.check_size()
     try:
         with parquet.ParquetFile(source.path) as file:
             names = file.schema_arrow.names
