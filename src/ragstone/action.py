@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -22,6 +22,7 @@ from ragstone.github.door import run_on_github
 from ragstone.github.inputs import ActionInputs, read_inputs
 from ragstone.github.outputs import output_path, write_outputs
 from ragstone.github.remarks import Places, error_annotation
+from ragstone.report.redact import Redactor
 
 EXIT_CRASH = 70
 """A fault of Ragstone's own, told apart from a failed gate (sysexits.h: EX_SOFTWARE)."""
@@ -29,7 +30,12 @@ EXIT_CRASH = 70
 
 def main() -> None:
     """The container's entrypoint."""
-    sys.exit(run(os.environ, sys.stdout))
+    environ = dict(os.environ)
+    # HOME (/github/home) and a TMPDIR of the workflow's may belong to the user's code: our own files go elsewhere.
+    os.environ["HOME"] = "/root"
+    for name in ("TMPDIR", "TEMP", "TMP", "NETRC"):
+        os.environ.pop(name, None)
+    sys.exit(run(environ, sys.stdout))
 
 
 def run(environ: Mapping[str, str], out: TextIO) -> int:
@@ -49,7 +55,7 @@ def run(environ: Mapping[str, str], out: TextIO) -> int:
         return error.exit_code
     except Exception:
         with commands_stopped(out) as write:
-            write(traceback.format_exc())
+            write(Redactor(_given_secrets(environ))(traceback.format_exc()))
         fault = "Ragstone itself failed, so there is no verdict. Please report the traceback in the log."
         print_annotations([Annotation(Level.ERROR, fault, "Ragstone")], out)
         _no_verdict(environ)
@@ -65,13 +71,7 @@ def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace:
     if not directory.is_dir():
         raise ConfigError(f"no such folder: {inputs.working_directory}", where="input 'working-directory'")
     config = _inside(workspace, str(directory / inputs.config), "config") if inputs.config is not None else None
-    overrides = dict(inputs.overrides)
-    if config is not None and config.parent != directory:
-        # Paths in the file start from the file; paths in the workflow start from where the workflow says.
-        for key in ("golden.paths", "gate.thresholds"):
-            if key in overrides:
-                overrides[key] = _relative_to(config.parent, directory, overrides[key])
-    settings = load_settings(directory=directory, environ=environ, overrides=overrides, config=config)
+    settings = load_settings(directory=directory, environ=environ, overrides=inputs.overrides, config=config)
     for path in (*settings.golden.paths, *filter(None, [settings.gate.thresholds])):
         # As root we could read what the author of a pull request can't, and an error would show it to him.
         for found in sorted(settings.root.glob(path)) if not Path(path).is_absolute() else [Path(path)]:
@@ -84,12 +84,6 @@ def _inside(workspace: Path, path: str, name: str) -> Path:
     if not found.is_relative_to(workspace.resolve()):
         raise ConfigError(f"'{path}' lies outside of the workspace.", where=f"input '{name}'")
     return found
-
-
-def _relative_to(root: Path, directory: Path, value: object) -> object:
-    if isinstance(value, tuple):
-        return tuple(_relative_to(root, directory, item) for item in value)
-    return os.path.relpath(directory / str(value), root)
 
 
 def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path, private: Path) -> Container | None:
@@ -106,6 +100,11 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
             )
         return None
     return Container(confinement, private, environ, inputs)
+
+
+def _given_secrets(environ: Mapping[str, str]) -> Iterator[str]:
+    for name in ("INPUT_JUDGE-API-KEY", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN"):
+        yield environ.get(name, "")
 
 
 def _no_verdict(environ: Mapping[str, str]) -> None:

@@ -289,6 +289,21 @@ def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
     assert not (checkout.root / "ragstone-run").exists()
 
 
+def test_a_fork_gets_the_metrics_that_need_no_judge(github: FakeGitHub, checkout: Checkout) -> None:
+    hosted(checkout)
+    text = (checkout.root / "ragstone.toml").read_text(encoding="utf-8")
+    checkout.write("ragstone.toml", text.replace('["faithfulness"]', '["faithfulness", "exact_match"]'))
+    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.exact_match]\nmin = 0.9\n')
+    found = checkout.gate(github, "pull_request", pull_request(fork=True))
+    assert found.code == 0, found.log
+    assert found.outputs["exact-match"] == "1"
+    assert found.outputs["faithfulness"] == ""
+    assert "Not judged: no key on pull requests from forks" in found.summary
+    # What was not judged has not passed.
+    assert found.outputs["verdict"] == "inconclusive"
+    assert '"inconclusive"' in (checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8")
+
+
 def test_a_fork_may_be_judged_offline_where_the_config_says_so(github: FakeGitHub, checkout: Checkout) -> None:
     hosted(checkout, without_key="offline")
     checkout.answer_badly()

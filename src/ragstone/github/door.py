@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
-from ragstone.gate.policy import Policy
-from ragstone.github.baseline import TrustedBaseline, find_baseline
 from ragstone.github.client import GitHubApi, Patience
 from ragstone.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
 from ragstone.github.container import Container
+from ragstone.github.evaluate import evaluate
 from ragstone.github.event import Event, load_event
 from ragstone.github.forks import fork_report
 from ragstone.github.inputs import ActionInputs, read_variables
-from ragstone.github.keyless import judge_needs_key, without_key
-from ragstone.github.plan import BaselineSource, Plan, Task, make_plan
+from ragstone.github.job import Job
+from ragstone.github.plan import BaselineSource, Task, make_plan
 from ragstone.github.publish import (
     Report,
     Told,
@@ -33,53 +31,11 @@ from ragstone.github.publish import (
     tell_summary,
 )
 from ragstone.github.remarks import Places, error_annotation, remarks_on
-from ragstone.report.parts import Links, ReportView
-from ragstone.report.progress import LineProgress
+from ragstone.report.parts import ReportView
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
-from ragstone.run.directory import RunDirectory
-from ragstone.system.build import build_system
-from ragstone.system.response import System
-from ragstone.usecases.gate import REPORT_FILES, GateOutcome, gate, read_policy
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome
 from ragstone.usecases.known_secrets import known_secrets
-from ragstone.usecases.run import Surroundings, read_golden_set
-
-TEMPLATES = "templates"
-_LOG_TAIL = 64 * 1024
-
-
-@dataclass(slots=True)
-class Job:
-    """All that one job knows. Filled in as it goes, so that an error finds what was done until then."""
-
-    settings: Settings
-    environ: Mapping[str, str]
-    inputs: ActionInputs
-    out: TextIO
-    container: Container | None
-    event: Event
-    plan: Plan
-    redact: Redactor
-    places: Places
-    api: GitHubApi | None
-    temporary: Path
-    notes: list[str] = field(default_factory=list)
-    baseline: TrustedBaseline | None = None
-    policy: Policy | None = None
-
-    @property
-    def template_dir(self) -> Path | None:
-        folder = self.settings.root / TEMPLATES
-        return folder if folder.is_dir() else None
-
-    def links(self) -> Links:
-        event = self.event
-        blob = f"{event.server_url}/{event.repository}/blob/{event.report_sha}"
-        return Links(
-            origin=lambda origin: self.places.link(origin, blob),
-            run=event.run_url,
-            baseline=self.baseline.url if self.baseline is not None else None,
-        )
 
 
 async def run_on_github(
@@ -152,7 +108,7 @@ async def _gate(job: Job) -> int:
     failure: RagstoneError | None = None
     with commands_stopped(job.out) as write:
         try:
-            outcome, view = await _evaluate(job, lambda text: write(job.redact(text)))
+            outcome, view = await evaluate(job, lambda text: write(job.redact(text)))
         except RagstoneError as error:
             failure = error
             write(f"error: {job.redact(str(error))}\n")
@@ -172,95 +128,6 @@ async def _gate(job: Job) -> int:
     if failure is not None:
         return failure.exit_code
     return outcome.exit_code if outcome is not None else (view.exit_code if view is not None else EXIT_PASS)
-
-
-async def _evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
-    """The verdict. What can be checked without running anybody's code is checked first."""
-    settings = job.settings
-    job.policy = read_policy(settings)
-    golden = read_golden_set(settings)
-    around = Surroundings(
-        environ=job.environ,
-        progress=LineProgress(job.out),
-        say=lambda line: write(line + "\n"),
-        redact=job.redact,
-    )
-    if job.plan.without_secrets and judge_needs_key(settings, job.environ):
-        narrowed = without_key(settings, golden, job.policy)
-        job.notes += narrowed.notes
-        if narrowed.view is not None:
-            return None, narrowed.view
-        settings = narrowed.settings
-    baseline = _baseline(job, write)
-    log = job.temporary / "system.log"
-    if job.container is not None:
-        settings = job.container.staged(settings)
-        settings, around = job.container.prepare(settings, around, log, write)
-    else:
-        around = replace(around, system_factory=partial(_logging_to, log))
-    try:
-        outcome = await gate(
-            settings,
-            around,
-            policy=job.policy,
-            baseline=baseline,
-            links=job.links(),
-            template_dir=job.template_dir,
-            notes=tuple(job.notes),
-        )
-    finally:
-        _show_log(log, write)
-    if outcome.run.manifest.golden.content_hash != golden.content_hash():
-        raise ConfigError(
-            "the golden set changed while the gate was running, so the verdict is not about the one in the repository.",
-            where=", ".join(settings.golden.paths),
-            mend="Neither `setup` nor your system may write to it.",
-        )
-    return outcome, outcome.view
-
-
-def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
-    """The baseline to compare with, or None and a note that says why there is none."""
-    if job.plan.baseline is not BaselineSource.ARTIFACT:
-        return None
-    if job.api is None:
-        job.notes.append("No baseline: there is no GitHub token to look for earlier runs with.")
-        return None
-    found = find_baseline(
-        job.api,
-        run_id=job.event.run_id,
-        workflow=job.event.workflow,
-        branch=job.plan.baseline_branch,
-        artifact_name=job.inputs.artifact_name,
-    )
-    if not isinstance(found, TrustedBaseline):
-        job.notes.append(found.reason)
-        return None
-    try:
-        run = found.materialise(job.temporary / "baseline")
-    except RagstoneError as error:
-        job.notes.append(f"The baseline of run {found.run_id} can't be used: {error.message}")
-        return None
-    job.baseline = found
-    write(f"Baseline: run {found.run_id} of '{found.branch}', commit {found.sha[:12]}, {found.created_at}.\n")
-    return run
-
-
-def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
-    """The user's system, with what it prints kept for later: on our own error stream it could act as a command."""
-    return build_system(settings.system, root=settings.root, environ=environ, log=log)
-
-
-def _show_log(log: Path, write: Callable[[str], None]) -> None:
-    try:
-        size = log.stat().st_size
-        with log.open("rb") as stream:
-            stream.seek(max(0, size - _LOG_TAIL))
-            text = stream.read().decode("utf-8", "replace")
-    except OSError:
-        return
-    if text.strip():
-        write(f"-- what the system under test printed{' (the end of it)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")
 
 
 def _place_run(job: Job, outcome: GateOutcome) -> tuple[str, dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragstone.config import JudgeSettings, Settings
 from ragstone.gate.policy import Policy
@@ -26,6 +26,8 @@ class Narrowed:
     settings: Settings
     notes: tuple[str, ...]
     view: ReportView | None = None
+    partial: bool = False
+    """Metrics were left out, so that the run can fail but not pass."""
 
 
 def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
@@ -51,8 +53,18 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
     if free:
         run = offline.run.model_copy(update={"metrics": free})
         note = f"{NOT_JUDGED} Only what needs no judge was scored: {', '.join(free)}."
-        return Narrowed(offline.model_copy(update={"run": run}), (note,))
+        wanted = select_metrics(settings.run.metrics)
+        return Narrowed(offline.model_copy(update={"run": run}), (note,), partial=len(free) < len(wanted))
     return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(golden, policy))
+
+
+def at_best_inconclusive(verdict: GateVerdict, policy: Policy) -> GateVerdict:
+    """The verdict of a run that left metrics out: what was not judged has not passed."""
+    if verdict.status is not Status.PASS:
+        return verdict
+    blocks = policy.gate.inconclusive == "fail"
+    reason = f"{NOT_JUDGED} Of the rest, {verdict.reason}"
+    return replace(verdict, status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
 
 
 def _nothing_judged(golden: GoldenSet, policy: Policy) -> ReportView:

@@ -1,0 +1,130 @@
+"""The evaluating half of a job: from checked settings, through the baseline and the user's system, to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, RagstoneError
+from ragstone.gate.policy import Policy
+from ragstone.github.baseline import TrustedBaseline, find_baseline
+from ragstone.github.job import Job
+from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, without_key
+from ragstone.github.plan import BaselineSource
+from ragstone.report.parts import ReportView
+from ragstone.report.progress import LineProgress
+from ragstone.run.directory import RunDirectory
+from ragstone.system.build import build_system
+from ragstone.system.response import System
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome, conclude, gate, read_policy
+from ragstone.usecases.run import Surroundings, read_golden_set
+
+_LOG_TAIL = 64 * 1024
+
+
+async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
+    """The verdict. What can be checked without running anybody's code is checked first."""
+    settings = job.settings
+    job.policy = _policy(settings)
+    golden = read_golden_set(settings)
+    around = Surroundings(
+        environ=job.environ,
+        progress=LineProgress(job.out),
+        say=lambda line: write(line + "\n"),
+        redact=job.redact,
+    )
+    incomplete = False
+    if job.plan.without_secrets and judge_needs_key(settings, job.environ):
+        narrowed = without_key(settings, golden, job.policy)
+        job.notes += narrowed.notes
+        if narrowed.view is not None:
+            return None, narrowed.view
+        settings, incomplete = narrowed.settings, narrowed.partial
+    baseline = _baseline(job, write)
+    log = job.temporary / "system.log"
+    if job.container is not None:
+        settings = job.container.staged(settings)
+        settings, around = job.container.prepare(settings, around, log, write)
+    else:
+        around = replace(around, system_factory=partial(_logging_to, log))
+    try:
+        outcome = await gate(
+            settings,
+            around,
+            policy=job.policy,
+            baseline=baseline,
+            links=job.links(),
+            template_dir=job.template_dir,
+            notes=tuple(job.notes),
+        )
+    finally:
+        _show_log(log, write)
+    if incomplete:
+        verdict = at_best_inconclusive(outcome.verdict, job.policy)
+        fail_on = settings.gate.fail_on
+        outcome = conclude(
+            outcome.run, verdict, baseline, fail_on, job.links(), job.template_dir, tuple(REPORT_FILES), around
+        )
+    if outcome.run.manifest.golden.content_hash != golden.content_hash():
+        raise ConfigError(
+            "the golden set changed while the gate was running, so the verdict is not about the one in the repository.",
+            where=", ".join(settings.golden.paths),
+            mend="Neither `setup` nor your system may write to it.",
+        )
+    return outcome, outcome.view
+
+
+def _policy(settings: Settings) -> Policy:
+    """The policy, with `fail-on` in it, so that a verdict made here ends as one made by the gate does."""
+    policy = read_policy(settings)
+    fail_on = settings.gate.fail_on
+    if fail_on in ("fail", "inconclusive"):
+        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
+    return policy
+
+
+def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
+    """The baseline to compare with, or None and a note that says why there is none."""
+    if job.plan.baseline is not BaselineSource.ARTIFACT:
+        return None
+    if job.api is None:
+        job.notes.append("No baseline: there is no GitHub token to look for earlier runs with.")
+        return None
+    found = find_baseline(
+        job.api,
+        run_id=job.event.run_id,
+        workflow=job.event.workflow,
+        branch=job.plan.baseline_branch,
+        artifact_name=job.inputs.artifact_name,
+    )
+    if not isinstance(found, TrustedBaseline):
+        job.notes.append(found.reason)
+        return None
+    try:
+        run = found.materialise(job.temporary / "baseline")
+    except RagstoneError as error:
+        job.notes.append(f"The baseline of run {found.run_id} can't be used: {error.message}")
+        return None
+    job.baseline = found
+    write(f"Baseline: run {found.run_id} of '{found.branch}', commit {found.sha[:12]}, {found.created_at}.\n")
+    return run
+
+
+def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
+    """The user's system, with what it prints kept for later: on our own error stream it could act as a command."""
+    return build_system(settings.system, root=settings.root, environ=environ, log=log)
+
+
+def _show_log(log: Path, write: Callable[[str], None]) -> None:
+    try:
+        size = log.stat().st_size
+        with log.open("rb") as stream:
+            stream.seek(max(0, size - _LOG_TAIL))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return
+    if text.strip():
+        write(f"-- what the system under test printed{' (the end of it)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")

@@ -1,0 +1,56 @@
+"""All that one job on GitHub knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from ragstone.config import Settings
+from ragstone.gate.policy import Policy
+from ragstone.github.baseline import TrustedBaseline
+from ragstone.github.client import GitHubApi
+from ragstone.github.container import Container
+from ragstone.github.event import Event
+from ragstone.github.inputs import ActionInputs
+from ragstone.github.plan import Plan
+from ragstone.github.remarks import Places
+from ragstone.report.parts import Links
+from ragstone.report.redact import Redactor
+
+TEMPLATES = "templates"
+
+
+@dataclass(slots=True)
+class Job:
+    """All that one job knows. Filled in as it goes, so that an error finds what was done until then."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    inputs: ActionInputs
+    out: TextIO
+    container: Container | None
+    event: Event
+    plan: Plan
+    redact: Redactor
+    places: Places
+    api: GitHubApi | None
+    temporary: Path
+    notes: list[str] = field(default_factory=list)
+    baseline: TrustedBaseline | None = None
+    policy: Policy | None = None
+
+    @property
+    def template_dir(self) -> Path | None:
+        folder = self.settings.root / TEMPLATES
+        return folder if folder.is_dir() else None
+
+    def links(self) -> Links:
+        event = self.event
+        blob = f"{event.server_url}/{event.repository}/blob/{event.report_sha}"
+        return Links(
+            origin=lambda origin: self.places.link(origin, blob),
+            run=event.run_url,
+            baseline=self.baseline.url if self.baseline is not None else None,
+        )
