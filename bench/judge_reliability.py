@@ -73,6 +73,25 @@ def pieces_of_pages(path: Path) -> tuple[Item, ...]:
     return tuple(items)
 
 
+def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
+    """Answer relevancy on hard pairs from CLAPNQ: people's answer against the sentence of the same passage that is
+    nearest to it in length and that nobody selected. On the topic, true, and no answer.
+    """
+    items: list[Item] = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        selected = {sentence for group in row["selected_sentences"] or [] for sentence in group}
+        others = [sentence for sentence in row["sentences"] or [] if sentence not in selected]
+        if not row["answerable"] or not row["answers"] or not others:
+            continue
+        answer = row["answers"][0]
+        other = min(others, key=lambda sentence: (abs(len(sentence) - len(answer)), sentence))
+        first, second = Case(row["question"], answer), Case(row["question"], other)
+        items.append(Pairwise(row["id"], Task.ANSWER_RELEVANCY, first, second, -1.0, row["title"]))
+    return tuple(items)
+
+
 def measure(items: Sequence[Item]) -> list[Outcome]:
     cases = [item.first if isinstance(item, Pairwise) else item.case for item in items]
     judge = OfflineJudge([case.question for case in cases], [case.reference for case in cases if case.reference])
@@ -127,6 +146,7 @@ def diagram(curves: dict[str, list[tuple[float, float, int]]]) -> str:
 def main(data: Path) -> None:
     sets = {name: load_items(data / file) for name, file in FILES.items()}
     sets["WiCE pieces of pages (test)"] = pieces_of_pages(data / "wice_claim.jsonl.gz")
+    sets["CLAPNQ answers and their neighbours"] = answers_and_neighbours(data / "clapnq_dev.jsonl.gz")
     metrics: dict[str, list[dict[str, object]]] = {}
     curves = {}
     for name, items in sets.items():

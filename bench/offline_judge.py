@@ -26,26 +26,7 @@ HEADLINE = frozenset(
 EVERYTHING = frozenset(JudgementKind)
 CONTEXTS = 5
 CONTEXT_WORDS = 120
-FUNCTION = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "in",
-    "a",
-    "is",
-    "was",
-    "for",
-    "on",
-    "with",
-    "by",
-    "that",
-    "it",
-    "as",
-    "are",
-    "at",
-    "from",
-]
+FUNCTION = ("the", "of", "and", "to", "in", "a", "is", "was", "for", "on", "with", "by", "that", "it", "as", "at")
 
 
 def words(draw: random.Random, count: int) -> list[str]:

@@ -77,6 +77,11 @@ def read(path: Path) -> Iterator[dict]:
             yield json.loads(line)
 
 
+def ranked(counter: Counter[str]) -> list[tuple[str, int]]:
+    """The commonest first, ties by key, so that the order in which words were met doesn't matter."""
+    return sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+
+
 def everyday_words(texts: Sequence[tuple[str, str]]) -> dict[str, float]:
     """The commonest content keys and their weight: 1 - log(sentences with it) ÷ log(sentences), at least 0.15.
 
@@ -89,11 +94,11 @@ def everyday_words(texts: Sequence[tuple[str, str]]) -> dict[str, float]:
         for sentence in read_passage(text, ENGLISH).sentences:
             counts[source.partition("/")[0]].update(sentence.key_set)
             total += 1
-    common = [{key for key, _ in counter.most_common(COMMON_RANK)} for counter in counts.values()]
+    common = [{key for key, _ in ranked(counter)[:COMMON_RANK]} for counter in counts.values()]
     both = counts["begin"] + counts["wice"]
     kept = [
         (key, count)
-        for key, count in both.most_common()
+        for key, count in ranked(both)
         if all(key in keys for keys in common) and not key.startswith(NUMBER) and len(key) > 1
     ][:EVERYDAY_WORDS]
     return {key: round(max(LEAST_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(kept)}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -123,6 +126,41 @@ def test_the_same_input_gives_the_same_judgements() -> None:
         for _ in range(2)
     ]
     assert rounds[0] == rounds[1]
+
+
+_SCRIPT = """
+import asyncio
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import JudgementKind
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.protocol import Call
+from ragstone.system.response import Context, Response
+
+line = "Boat {0} of the Grey Point harbour sails at {0} with Ada Brown, 3.5 tons of salt and no passengers."
+texts = [line.format(n) for n in range(2, 9)]
+sample = Sample("a", "Which boat sails with salt?", reference=texts[3] + " " + texts[1])
+answer = texts[2] + " The harbour was closed and the captain stayed at home."
+response = Response("a", answer, tuple(map(Context, texts)))
+judge = OfflineJudge(texts, texts)
+print(asyncio.run(collect_judgements(judge, sample, response, frozenset(JudgementKind), Call("a"))))
+"""
+
+
+def test_another_process_with_another_hash_seed_gives_the_same_judgements_to_the_last_digit() -> None:
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", _SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
+    assert "probability=0." in outputs.pop()
 
 
 _ANY_TEXT = st.text(max_size=120) | st.text(alphabet=st.characters(categories=("Cs", "Cc", "Cf", "Mn")), max_size=30)

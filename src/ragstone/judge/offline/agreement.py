@@ -34,14 +34,14 @@ def said(statement: Sentence, passage: Passage, rarity: Rarity, question: Collec
     """How much of `statement` is in `passage`; `question` are the question's keys."""
     weights = {
         key: weight * (QUESTION_DISCOUNT if key in question else 1.0)
-        for key, weight in rarity.weights(statement.key_set).items()
+        for key, weight in rarity.weights(statement.keys).items()
     }
     total = sum(weights.values())
     if not total:
         return Said(0.0, 0.0, True)
     held = {key for key in weights if find_key(key, passage.places)}
     numbers = all(key in held for key in weights if key.startswith(NUMBER))
-    return Said(total, min(1.0, sum(weights[key] for key in held) / total), numbers)
+    return Said(total, min(1.0, sum(weight for key, weight in weights.items() if key in held) / total), numbers)
 
 
 def overall(found: Sequence[Said]) -> float | None:

@@ -62,7 +62,7 @@ class _Asked:
 
 def match(statement: Sentence, passages: Sequence[Passage], rarity: Rarity, language: Language) -> list[Match]:
     """One Match a passage, in order. `passages` is not empty."""
-    weights = rarity.weights(statement.key_set)
+    weights = rarity.weights(statement.keys)
     asked = _Asked(
         weights=weights,
         total=sum(weights.values()),
@@ -100,7 +100,7 @@ def _match(statement: Sentence, asked: _Asked, passage: Passage) -> Match:
     opposed = _opposed(statement, closest, asked.opposites)
     near = by_sentence[best] >= _NEAR * total
     features = (
-        sum(weights[key] for key in held) / total,
+        sum(weight for key, weight in weights.items() if key in held) / total,
         window / total,
         by_sentence[best] / total,
         len(asked.pairs & passage.pairs) / len(asked.pairs) if asked.pairs else 1.0,
@@ -146,8 +146,8 @@ def _opposed(statement: Sentence, sentence: Sentence, opposites: Opposites) -> b
     """Whether the statement has a word whose opposite the sentence has, and no word of the same side."""
     for key in statement.key_set & opposites.keys():
         mine, theirs = opposites[key]
-        if sentence.key_set & theirs and not sentence.key_set & mine:
-            return not statement.key_set & theirs
+        if sentence.key_set & theirs and not sentence.key_set & mine and not statement.key_set & theirs:
+            return True
     return False
 
 
@@ -165,10 +165,12 @@ def _best_window(weights: Mapping[str, float], passage: Passage, by_sentence: Ma
         near = range(start, min(start + _WINDOW, len(sentences)))
         if sum(by_sentence.get(position, 0.0) for position in near) <= best:
             continue
-        together = weights.keys() & frozenset().union(*(sentences[position].key_set for position in near))
-        weight = sum(weights[key] for key in together)
+        together = frozenset[str]().union(*(sentences[position].key_set for position in near))
+        # In the statement's order: sums over a set would differ in the last digit from one process to the next.
+        found = [weight for key, weight in weights.items() if key in together]
+        weight = sum(found)
         if weight > best:
-            best, missing = weight, len(weights) - len(together)
+            best, missing = weight, len(weights) - len(found)
     return best, missing
 
 

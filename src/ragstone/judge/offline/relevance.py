@@ -41,7 +41,7 @@ class Question:
 def read_question(sentence: Sentence, rarity: Rarity) -> Question:
     """The question in `sentence`, with the kind of phrase that would answer it."""
     kind = next((name for name, cue in _kinds() if cue.search(sentence.text)), None)
-    return Question(sentence, rarity.weights(sentence.key_set), key_pairs(sentence.keys), kind)
+    return Question(sentence, rarity.weights(sentence.keys), key_pairs(sentence.keys), kind)
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:
