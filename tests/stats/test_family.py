@@ -59,14 +59,17 @@ def test_a_drop_has_the_exact_p_value_of_its_sign_flips() -> None:
     (found,) = decide([drop(values)])
     live = values[values != 0]
     flips = np.array(np.meshgrid(*[[1, -1]] * 6)).reshape(6, -1).T @ np.abs(live)
-    assert found.p_below == pytest.approx(float(np.mean(flips <= live.sum() + 1e-9)))
+    more, equal = np.mean(flips < live.sum() - 1e-9), np.mean(np.abs(flips - live.sum()) <= 1e-9)
+    assert found.p_below == pytest.approx(float(more + equal / 2))
 
 
-def test_four_changed_answers_can_not_show_a_drop_and_five_just_can() -> None:
+def test_three_changed_answers_can_not_show_a_drop_and_four_just_can() -> None:
+    three = np.array([-1.0] * 3 + [0.0] * 17)
     four = np.array([-1.0] * 4 + [0.0] * 16)
-    five = np.array([-1.0] * 5 + [0.0] * 15)
-    assert [one.below for one in decide([drop(four)])] == [False]
-    assert [one.below for one in decide([drop(five)])] == [True]
+    mixed = np.array([-1.0] * 4 + [1.0] + [0.0] * 15)
+    assert [one.below for one in decide([drop(three)])] == [False]
+    assert [one.below for one in decide([drop(four)])] == [True]
+    assert [one.below for one in decide([drop(mixed)])] == [False]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
@@ -104,7 +107,7 @@ def test_the_adjustment_steps_down_and_never_falls_below_the_marginal_p_value() 
     rng = np.random.default_rng(3)
     null = rng.random((5000, 5))
     p = np.array([0.2, 0.001, 0.04, 0.012, 0.9])
-    adjusted = step_down(p, null, np.ones(5))
+    adjusted = step_down(p, null, np.ones(5), np.zeros(5))
     order = np.argsort(p)
     assert np.all(np.diff(adjusted[order]) >= 0)
     assert np.all(adjusted >= p)
@@ -115,15 +118,23 @@ def test_a_heavier_hypothesis_gets_more_of_alpha() -> None:
     rng = np.random.default_rng(4)
     null = rng.random((20_000, 2))
     p = np.array([0.03, 0.5])
-    light = step_down(p, null, np.array([0.2, 1.0]))[0]
-    heavy = step_down(p, null, np.array([1.0, 0.2]))[0]
+    light = step_down(p, null, np.array([0.2, 1.0]), np.zeros(2))[0]
+    heavy = step_down(p, null, np.array([1.0, 0.2]), np.zeros(2))[0]
     assert heavy < 0.05 < light
+
+
+def test_ties_with_the_data_count_half() -> None:
+    null = np.array([[0.25], [0.5], [0.75], [1.0]])
+    assert step_down(np.array([0.25]), null, np.ones(1), np.array([0.25])) == pytest.approx([0.125])
+    assert step_down(np.array([0.25]), null, np.ones(1), np.zeros(1)) == pytest.approx([0.25])
 
 
 def test_weights_of_one_size_are_no_weights() -> None:
     null = np.random.default_rng(5).random((2000, 3))
     p = np.array([0.01, 0.2, 0.03])
-    assert step_down(p, null, np.full(3, 7.0)) == pytest.approx(step_down(p, null, np.ones(3)))
+    assert step_down(p, null, np.full(3, 7.0), np.zeros(3)) == pytest.approx(
+        step_down(p, null, np.ones(3), np.zeros(3))
+    )
 
 
 def test_the_same_input_gives_the_same_decision_whatever_the_order_of_hypotheses() -> None:
