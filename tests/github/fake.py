@@ -442,6 +442,7 @@ class _Server:
     def __init__(self, answer: Any) -> None:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # head and body go out apart; the body would wait for an acknowledgement
 
             def handle_any(self) -> None:
                 length = int(self.headers.get("content-length") or 0)

@@ -112,17 +112,27 @@ def end_strays(confinement: Confinement, *, patience_s: float = 5.0) -> int:
     Orphans come to us, since we asked for them, so nothing that was started can have got away.
     """
     ended: set[int] = set()
+    left: set[int] = set()
     deadline = time.monotonic() + patience_s
-    while (strays := _descendants_of(os.getpid(), confinement.run_as.uid)) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        strays = _descendants_of(os.getpid(), confinement.run_as.uid)
         for pid in strays:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        ended.update(strays)
-        for pid in strays:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+        ended |= strays
+        left = {pid for pid in left | strays if not _reaped(pid)}
+        if not strays and not left:
+            break
         time.sleep(0.01)
     return len(ended)
+
+
+def _reaped(pid: int) -> bool:
+    """Take the exit code of a process that came to us; False while it is still on its way."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def seal_command_files(environ: Mapping[str, str]) -> None:
