@@ -106,3 +106,15 @@ def test_a_file_that_can_not_be_written_is_named(runs: Path, tmp_path: Path) -> 
     found = ragstone("report", "bad", "--format", "md", "-o", str(tmp_path), cwd=runs)
     assert found.returncode == 2
     assert f"{tmp_path}: can't be written" in found.stderr
+
+
+def test_the_gate_takes_the_projects_own_template(runs: Path) -> None:
+    templates = runs / "templates"
+    templates.mkdir()
+    (templates / "report.md.j2").write_text("# Houses: {{ report.status }}", encoding="utf-8")
+    found = ragstone(
+        *("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good", "--out", "new"),
+        cwd=runs,
+    )
+    assert found.returncode == 1, found.stderr
+    assert (runs / "new" / "report.md").read_text(encoding="utf-8") == "# Houses: fail"

@@ -16,6 +16,7 @@ from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
+from ragstone.report.templates import own_templates
 from ragstone.report.view import build_view
 from ragstone.run.directory import CACHE, RunDirectory, write_manifest
 from ragstone.run.manifest import Manifest
@@ -120,7 +121,8 @@ async def gate(
     if early:
         verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
     verdict = replace(verdict, notes=(*notes, *verdict.notes))
-    return conclude(run, verdict, baseline, settings.gate.fail_on, links, template_dir, formats, around)
+    templates = template_dir or own_templates(settings.root)
+    return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around)
 
 
 def watch_run(

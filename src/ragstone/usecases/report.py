@@ -9,13 +9,10 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
-from ragstone.report.templates import REPORT
+from ragstone.report.templates import own_templates
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.compare import read_compare_policy
 from ragstone.usecases.gate import baseline_scores, open_baseline, view_of
-
-TEMPLATES = Path("templates")
-"""Where a project keeps templates of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +49,4 @@ def report(
         seed=seed,
     )
     view = view_of(run, verdict, before, links)
-    return Reported(render(view, form, template_dir=templates or own_templates()), view, verdict)
-
-
-def own_templates(folder: Path = TEMPLATES) -> Path | None:
-    """`folder` where it holds a report template, else None."""
-    return folder if (folder / REPORT).is_file() else None
+    return Reported(render(view, form, template_dir=templates or own_templates(Path())), view, verdict)

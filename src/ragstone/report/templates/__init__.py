@@ -14,9 +14,16 @@ from ragstone.report.escape import markdown_inline, one_line
 from ragstone.report.sandbox import SafeText, TemplateSandbox
 
 REPORT = "report.md.j2"
+FOLDER = "templates"
 OURS = f"ragstone/{REPORT}"
 
 _MAX_SIZE = 256 * 1024
+
+
+def own_templates(project: Path) -> Path | None:
+    """The folder of `project` with a report template of its own, or None."""
+    folder = project / FOLDER
+    return folder if (folder / REPORT).is_file() else None
 
 
 def read_template(name: str) -> str:
