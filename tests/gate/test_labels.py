@@ -108,3 +108,18 @@ def test_labels_of_another_run_or_metric_are_refused(run: MakeRun, tmp_path: Pat
         calibrate(one, read(tmp_path, "id,metric,label\ns0,other,1\n"))
     with pytest.raises(ConfigError, match="same sample ids"):
         calibrate(one, read(tmp_path, "id,metric,label\nelse,m,1\n"))
+
+
+def test_labels_of_one_group_count_as_one(run: MakeRun, tmp_path: Path) -> None:
+    values = [0.0, 1.0] * 20
+    text = "id,metric,label\n" + "".join(f"s{i},m,{1 if i < 20 else 0}\n" for i in range(40))
+    groups = {f"s{i}": f"document {i // 20}" for i in range(40)}
+    alone = calibrate(run({"m": values}), read(tmp_path, text)).metrics["m"]
+    grouped = calibrate(run({"m": values}, groups=groups), read(tmp_path, text)).metrics["m"]
+    assert alone.group_of_residuals() is None
+    labels = grouped.group_of_residuals()
+    assert labels is not None
+    assert len(set(labels)) == 2
+    assert grouped.bias.high is not None
+    assert alone.bias.high is not None
+    assert grouped.bias.high > alone.bias.high

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ragstone.gate.bounds import Question, group_labels
+from ragstone.gate.bounds import Question
 from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.figures import counted, figure, share
+from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
@@ -112,7 +113,9 @@ def corrected_floor(
     labelled = calibration.metrics[question.rule.metric]
     groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(question.samples)})
     judged = mean_interval(question.values, confidence=1.0 - 2.0 * alpha, groups=groups)
-    wrong = mean_interval(labelled.residuals(), confidence=1.0 - 2.0 * alpha, bounds=(-1.0, 1.0))
+    wrong = mean_interval(
+        labelled.residuals(), confidence=1.0 - 2.0 * alpha, bounds=(-1.0, 1.0), groups=labelled.group_of_residuals()
+    )
     raw = judged.estimate + wrong.estimate
     estimate = min(1.0, max(0.0, raw))
     low = max(0.0, raw - math.hypot(judged.estimate - judged.low, wrong.estimate - wrong.low))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ragstone.gate.columns import Columns
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.figures import change, counted, figure, round_up, share
+from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
@@ -115,21 +116,6 @@ def _weight(one: Question, slices: int) -> float:
     """Shares of the error rate: all slices together weigh as much as the whole set, so adding some costs little."""
     weight = FLOOR_WEIGHT if one.kind is CheckKind.FLOOR else 1.0
     return weight if one.rule.slice is None else weight / slices
-
-
-def group_labels(run: RunScores, units: Mapping[str, int]) -> NDArray[np.int64] | None:
-    """A label for every unit; samples without a group stand for themselves. None: there are no groups."""
-    names = {i: run.samples[i].group for i in units if i in run.samples}
-    named = sorted({name for name in names.values() if name is not None})
-    if not named:
-        return None
-    label_of = {name: len(units) + index for index, name in enumerate(named)}
-    labels = np.arange(len(units), dtype=np.int64)
-    for sample_id, index in units.items():
-        name = names.get(sample_id)
-        if name is not None:
-            labels[index] = label_of[name]
-    return labels
 
 
 def _check(one: Question, decision: Decision, policy: Policy) -> Check:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import ConfigError
+from ragstone.gate.grouping import group_labels
 from ragstone.gate.labels import Labels
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.scores import RunScores
@@ -55,15 +56,17 @@ class Disagreement(_Part):
 class MetricCalibration(_Part):
     """Judge and people on one metric.
 
-    `pairs` maps a sample id to the judge's score and the people's (mean) label. `agreement` is Krippendorff's alpha of
-    the two, `kappa` Cohen's on pass or fail, `equal` the share of samples on which both say pass or both fail.
-    `people` is the alpha among annotators, `people_kappa` Cohen's where there were two. `bias` is judge minus people.
-    `corrected` estimates the mean that people would have given over all samples of the run (PPI++), beside the mean of
-    the judge, `judge_mean`; `gain` is how many labels without a judge would be worth one with it.
+    `pairs` maps a sample id to the judge's score and the people's (mean) label, `groups` to its group. `agreement` is
+    Krippendorff's alpha of the two, `kappa` Cohen's on pass or fail, `equal` the share of samples on which both say
+    pass or both fail. `people` is the alpha among annotators, `people_kappa` Cohen's where there were two. `bias` is
+    judge minus people. `corrected` estimates the mean that people would have given over all samples of the run
+    (PPI++), beside the mean of the judge, `judge_mean`; `gain` is how many labels without a judge would be worth one
+    with it.
     """
 
     version: str | None
     pairs: dict[str, tuple[Score, Score]] = Field(min_length=1)
+    groups: dict[str, str] = Field(default_factory=dict)
     agreement: Estimate
     kappa: Estimate
     equal: float
@@ -82,6 +85,14 @@ class MetricCalibration(_Part):
     def residuals(self) -> NDArray[np.float64]:
         """People minus judge, in the order of the ids."""
         return np.array([label - score for _, (score, label) in sorted(self.pairs.items())], dtype=np.float64)
+
+    def group_of_residuals(self) -> NDArray[np.int64] | None:
+        """A label for each of `residuals`; None where no sample is in a group."""
+        if not self.groups:
+            return None
+        # A sample without a group stands for itself; the pairs keep the two kinds of names apart.
+        names = [("group", self.groups[i]) if i in self.groups else ("sample", i) for i in sorted(self.pairs)]
+        return np.unique([f"{kind} {name}" for kind, name in names], return_inverse=True)[1].astype(np.int64)
 
 
 class Calibration(_Part):
@@ -125,13 +136,15 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
     alpha = krippendorff_alpha(np.vstack([judge, human]), level="interval", confidence=confidence, seed=seed)
     marks = (judge >= PASS_MARK).astype(np.float64), (human >= PASS_MARK).astype(np.float64)
     kappa = cohen_kappa(*marks, confidence=confidence, seed=seed)
-    bias = mean_interval(judge - human, confidence=confidence, bounds=(-1.0, 1.0))
+    groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
+    bias = mean_interval(judge - human, confidence=confidence, bounds=(-1.0, 1.0), groups=groups)
     powered = powered_mean(human, judge, rest, confidence=confidence)
     farthest = sorted(ids, key=lambda i: (-abs(scores[i] - people[i]), i))[:MOST_ERRORS]
     table = _ratings(labels, metric)
     return MetricCalibration(
         version=run.metrics[metric].version,
         pairs={i: (scores[i], people[i]) for i in ids},
+        groups={i: name for i in ids if (name := run.samples[i].group) is not None},
         agreement=_estimate(alpha),
         kappa=_estimate(kappa),
         equal=kappa.equal,

@@ -12,8 +12,8 @@ from scipy.special import ndtri
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
-from ragstone.gate.bounds import group_labels
 from ragstone.gate.comparability import is_judged, pair_runs
+from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample

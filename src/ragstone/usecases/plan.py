@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError
-from ragstone.gate.bounds import group_labels
 from ragstone.gate.comparability import Pairing, pair_runs
 from ragstone.gate.figures import counted
+from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action
