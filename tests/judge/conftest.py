@@ -135,15 +135,15 @@ class FakeLlm:
         if isinstance(given, web.StreamResponse):
             return given
         if request.path.endswith("/embeddings"):
-            self._check(EmbeddingCreateParams, seen.body)
+            self.check(EmbeddingCreateParams, seen.body)
             return web.json_response(embeddings(seen.body))
         if request.path.endswith("/messages"):
-            self._check(MessageCreateParamsNonStreaming, seen.body)
+            self.check(MessageCreateParamsNonStreaming, seen.body)
             return web.json_response(self.message(seen, given))
-        self._check(CompletionCreateParamsNonStreaming, seen.body)
+        self.check(CompletionCreateParamsNonStreaming, seen.body)
         return web.json_response(self.completion(seen, given))
 
-    def _check(self, typed: Any, body: Mapping[str, Any]) -> None:
+    def check(self, typed: Any, body: Mapping[str, Any]) -> None:
         unknown = set(body) - set(get_type_hints(typed))
         if unknown:
             self.wrong.append(f"unknown: {sorted(unknown)}")

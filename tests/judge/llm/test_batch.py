@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from anthropic.types.messages.batch_create_params import BatchCreateParams
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
@@ -93,7 +94,9 @@ class Batches:
 
     async def create_messages(self, request: web.Request) -> web.Response:
         batch_id = f"msgbatch_{len(self.sent)}"
-        self.sent[batch_id] = (await request.json())["requests"]
+        body = await request.json()
+        self.fake.check(BatchCreateParams, body)
+        self.sent[batch_id] = body["requests"]
         return web.json_response({"id": batch_id, "type": "message_batch", "processing_status": "in_progress"})
 
     async def retrieve_messages(self, request: web.Request) -> web.Response:
