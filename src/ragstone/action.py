@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -16,14 +17,18 @@ from typing import TextIO
 from ragstone.config import Settings, load_settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.github.commands import Annotation, Level, commands_stopped, mask, print_annotations
-from ragstone.github.confinement import confine
+from ragstone.github.confinement import confine, wipe_environment
 from ragstone.github.container import Container
 from ragstone.github.door import run_on_github
 from ragstone.github.inputs import ActionInputs, read_inputs
+from ragstone.github.job import TEMPLATES
 from ragstone.github.outputs import output_path, write_outputs
 from ragstone.github.remarks import Places, error_annotation
 from ragstone.report.redact import Redactor
+from ragstone.report.templates import REPORT
+from ragstone.usecases.gate import THRESHOLDS_FILE
 
+_SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 EXIT_CRASH = 70
 """A fault of Ragstone's own, told apart from a failed gate (sysexits.h: EX_SOFTWARE)."""
 
@@ -31,6 +36,7 @@ EXIT_CRASH = 70
 def main() -> None:
     """The container's entrypoint."""
     environ = dict(os.environ)
+    wipe_environment(name for name in environ if _SECRET.search(name))
     # HOME (/github/home) and a TMPDIR of the workflow's may belong to the user's code: our own files go elsewhere.
     os.environ["HOME"] = "/root"
     for name in ("TMPDIR", "TEMP", "TMP", "NETRC"):
@@ -71,12 +77,33 @@ def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace:
     if not directory.is_dir():
         raise ConfigError(f"no such folder: {inputs.working_directory}", where="input 'working-directory'")
     config = _inside(workspace, str(directory / inputs.config), "config") if inputs.config is not None else None
-    settings = load_settings(directory=directory, environ=environ, overrides=inputs.overrides, config=config)
-    for path in (*settings.golden.paths, *filter(None, [settings.gate.thresholds])):
+    overrides = dict(inputs.overrides)
+    if inputs.baseline not in ("artifact", "none"):
+        overrides["gate.baseline"] = inputs.baseline
+    settings = load_settings(directory=directory, environ=environ, overrides=overrides, config=config)
+    for name, path in _files_read(settings):
         # As root we could read what the author of a pull request can't, and an error would show it to him.
-        for found in sorted(settings.root.glob(path)) if not Path(path).is_absolute() else [Path(path)]:
-            _inside(workspace, str(found), "golden-set")
+        for found in [Path(path)] if Path(path).is_absolute() else [settings.path(path), *settings.root.glob(path)]:
+            _inside(workspace, str(found), name)
     return settings
+
+
+def _files_read(settings: Settings) -> Iterator[tuple[str, str]]:
+    """What Ragstone itself opens, by the input that names it."""
+    yield from (("golden-set", path) for path in settings.golden.paths if path)
+    scheme, _, rest = (settings.system.entrypoint or "").partition(":")
+    if scheme == "file" and rest:
+        yield "entrypoint", rest
+    if settings.gate.thresholds:
+        yield "thresholds", settings.gate.thresholds
+    else:
+        yield "thresholds", THRESHOLDS_FILE
+    if settings.gate.baseline not in (None, "artifact", "none"):
+        yield "baseline", str(settings.gate.baseline)
+    kind, _, script = settings.judge.name.partition(":")
+    if kind == "scripted" and script:
+        yield "judge", script
+    yield "config", f"{TEMPLATES}/{REPORT}"
 
 
 def _inside(workspace: Path, path: str, name: str) -> Path:

@@ -115,7 +115,7 @@ def test_a_golden_set_that_setup_changes_gives_no_verdict(step: Runner) -> None:
     assert "golden set changed" in found.log
 
 
-@pytest.mark.parametrize("name", ["golden.jsonl", "thresholds.toml"])
+@pytest.mark.parametrize("name", ["golden.jsonl", "thresholds.toml", "outputs.jsonl"])
 def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str) -> None:
     (step.checkout.root / name).unlink()
     (step.checkout.root / name).symlink_to("/proc/self/environ")
@@ -133,3 +133,16 @@ def test_a_docker_socket_that_anybody_may_use_stops_the_job(step: Runner) -> Non
     found = step.run(golden_set="golden.jsonl", entrypoint="file:outputs.jsonl")
     assert found.code == 2
     assert "docker.sock" in found.log
+
+
+def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
+    found = step.run(
+        golden_set="golden.jsonl",
+        entrypoint="file:outputs.jsonl",
+        metrics="faithfulness",
+        setup="ln -sf /proc/self/environ golden.jsonl; ln -sf /proc/1/environ outputs.jsonl",
+    )
+    assert found.code != 0
+    shown = "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
+    for secret in SECRETS.values():
+        assert secret not in shown + found.summary + str(found.outputs)

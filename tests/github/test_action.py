@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone import action
+from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.github.inputs import read_inputs
 from tests.github.test_text_channels import acting, parse_outputs
@@ -76,16 +77,27 @@ def test_paths_of_the_workflow_start_from_the_working_directory(tmp_path: Path) 
     assert found.path(found.run.out).resolve() == workspace / "conf" / "run"
 
 
-@pytest.mark.parametrize("name", ["golden.jsonl", "thresholds.toml", "ragstone.toml"])
+@pytest.mark.parametrize(
+    "name", ["golden.jsonl", "thresholds.toml", "ragstone.toml", "outputs.jsonl", "old-run", "templates/report.md.j2"]
+)
 def test_files_that_lead_out_of_the_workspace_are_refused(tmp_path: Path, name: str) -> None:
     workspace = Path(environ(tmp_path)["GITHUB_WORKSPACE"])
     secret = tmp_path / "secret"
     secret.write_text("[run]\n", encoding="utf-8")
+    (workspace / name).parent.mkdir(exist_ok=True)
     (workspace / name).symlink_to(secret)
     with pytest.raises(ConfigError, match="outside of the workspace"):
         settings(
             tmp_path,
             golden_set="*.jsonl",
             thresholds="thresholds.toml",
+            entrypoint="file:outputs.jsonl",
+            baseline="old-run",
             **({"config": "ragstone.toml"} if name == "ragstone.toml" else {}),
         )
+
+
+def test_a_baseline_by_path_is_a_setting(tmp_path: Path) -> None:
+    found = settings(tmp_path, baseline="old-run")
+    assert isinstance(found, Settings)
+    assert found.gate.baseline == "old-run"

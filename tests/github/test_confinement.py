@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -68,6 +69,27 @@ def test_what_setup_actions_left_on_the_host_is_not_passed_on(tmp_path: Path) ->
     assert "PYTHONPATH" not in found
     assert found["MINE"] == "1"
     assert found["HOME"] == str(tmp_path / "home")
+
+
+WIPING = """
+import os, sys
+from ragstone.github.confinement import wipe_environment
+kept = dict(os.environ)
+wipe_environment(["INPUT_JUDGE-API-KEY", "EMPTY", "NOT_THERE"])
+block = open("/proc/self/environ", "rb").read().decode()
+assert "sk-secret-value" not in block, block
+assert "MINE=visible" in block
+assert "INPUT_JUDGE-API-KEY" not in os.environ
+assert kept["INPUT_JUDGE-API-KEY"] == "sk-secret-value"
+assert os.environ["MINE"] == "visible"
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_secrets_can_be_wiped_from_what_proc_shows() -> None:
+    environ = {"INPUT_JUDGE-API-KEY": "sk-secret-value", "MINE": "visible", "EMPTY": "", "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", WIPING], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @as_root

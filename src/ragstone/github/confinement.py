@@ -25,6 +25,8 @@ DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PR_SET_CHILD_SUBREAPER = 36
+_ENV_START = 47
+"""Field 50 of /proc/self/stat, counted from the one after the command's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,28 @@ def _reaped(pid: int) -> bool:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
         return True
+
+
+def wipe_environment(names: Iterable[str]) -> None:
+    """Blank the values of `names` in the block that ``/proc/self/environ`` shows, and forget them in os.environ.
+
+    Defence in depth: as root we follow a link that a pull request put in place of a file of its own.
+    """
+    wanted = {os.fsencode(name) for name in names}
+    for name in wanted:
+        os.environb.pop(name, None)
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        start, end = int(fields[_ENV_START]), int(fields[_ENV_START + 1])
+        block = ctypes.string_at(start, end - start)
+    except (OSError, ValueError, IndexError):
+        return
+    place = start
+    for entry in block.split(b"\0"):
+        name, _, value = entry.partition(b"=")
+        if name in wanted and value:
+            ctypes.memset(place + len(name) + 1, ord("x"), len(value))
+        place += len(entry) + 1
 
 
 def seal_command_files(environ: Mapping[str, str]) -> None:

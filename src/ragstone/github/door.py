@@ -85,7 +85,7 @@ async def run_on_github(
 def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
     """A baseline that was set in the config file or by flag goes before the default; a path stays in the settings."""
     configured = settings.gate.baseline
-    chosen = configured if configured is not None and inputs.baseline == "artifact" else inputs.baseline
+    chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
     path = None if chosen in tuple(BaselineSource) else chosen
     gate_settings = settings.gate.model_copy(update={"baseline": path})
     return replace(inputs, baseline=chosen), settings.model_copy(update={"gate": gate_settings})
