@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import re
 import signal
 import sys
@@ -38,7 +39,7 @@ def main() -> None:
     environ = dict(os.environ)
     wipe_environment(name for name in environ if _SECRET.search(name))
     # HOME (/github/home) and a TMPDIR of the workflow's may belong to the user's code: our own files go elsewhere.
-    os.environ["HOME"] = "/root"
+    os.environ["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
     for name in ("TMPDIR", "TEMP", "TMP", "NETRC"):
         os.environ.pop(name, None)
     sys.exit(run(environ, sys.stdout))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from ragstone.run.directory import RunDirectory
@@ -12,6 +15,7 @@ from tests.github.runs import files_of
 
 pytestmark = pytest.mark.container
 
+ROOT = Path(__file__).parents[2]
 RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
 
 
@@ -94,6 +98,20 @@ def test_requirements_go_into_an_environment_of_the_users_own_and_are_kept(step:
     step.checkout.write("requirements.txt", "iniconfig==2.0.0  # changed\n")
     step.run(**inputs)
     assert len(list((step.folder / "runner_temp").glob("ragstone-*/env-*/ragstone-complete"))) == 2
+
+
+def test_our_own_example_is_gated_as_our_workflow_does(step: Runner) -> None:
+    shutil.rmtree(step.checkout.root)
+    for name in ("docs", "examples/docs-qa"):
+        shutil.copytree(
+            ROOT / name,
+            step.checkout.root / name,
+            ignore=shutil.ignore_patterns(".venv", "__pycache__", "ragstone-run*"),
+        )
+    found = step.run("push", config="examples/docs-qa/ragstone.toml", requirements="examples/docs-qa/requirements.txt")
+    assert found.code == 0, found.log
+    assert found.outputs["verdict"] == "pass"
+    assert found.outputs["run-directory"] == "examples/docs-qa/ragstone-run"
 
 
 def test_a_setup_that_fails_shows_its_end_and_exits_with_4(step: Runner) -> None:

@@ -45,7 +45,8 @@ class Container:
             directory=settings.root,
             write=write,
         )
-        python = settings.system.python or found.python
+        # An environment that was asked for goes before the interpreter that the config names for other places.
+        python = found.python if found.made else settings.system.python or found.python
         settings = settings.model_copy(update={"system": settings.system.model_copy(update={"python": python})})
 
         def factory(asked: Settings, _: Mapping[str, str]) -> System:

@@ -39,6 +39,7 @@ class UserEnvironment:
 
     python: str
     environ: Mapping[str, str]
+    made: bool = False
 
 
 def container_environ(environ: Mapping[str, str], confinement: Confinement) -> dict[str, str]:
@@ -80,7 +81,7 @@ def prepare(
     if inputs.setup:
         shell = ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", inputs.setup]
         _run(shell, "setup", confinement, {**installing, **inside}, directory, write)
-    return UserEnvironment(str(python), {**base, **inside})
+    return UserEnvironment(str(python), {**base, **inside}, made=True)
 
 
 def _create(
