@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragstone.report.markdown import LEVELS, length, wrapped
 from ragstone.report.parts import BadStatement, FailedSample, FailureGroup, ReportView
 from ragstone.report.render import render
-from tests.report.conftest import view_of
+from tests.report.conftest import Text, view_of
 from tests.report.test_escape import parser
 
 
@@ -98,3 +98,22 @@ def test_length_counts_as_the_strictest_reader_does() -> None:
 def test_long_lines_are_folded_for_a_fence() -> None:
     assert max(map(len, wrapped("word " * 100).splitlines())) <= 100
     assert wrapped("a\nb\n\nc") == "a\nb\n\nc"
+
+
+@pytest.mark.parametrize("nasty", ["$", "#", "<", "@", "abcdef0", "`"])
+def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str) -> None:
+    view = huge(view_of(text=Text(question=nasty * 3000, answer=nasty * 9000)))
+    worst = tuple(
+        replace(
+            sample,
+            unsupported=(BadStatement(nasty * 2000, "unsupported"),) * 30,
+            missing=(nasty * 2000,) * 30,
+            tags=(nasty * 99,) * 9,
+        )
+        for sample in view.worst
+    )
+    notes = (nasty * 2000,) * 60
+    checks = tuple(replace(check, reason=nasty * 2000) for check in view.all_checks)
+    markdown = render(replace(view, worst=worst, notes=notes, all_checks=checks), "md")
+    assert markdown.startswith("## ❌ Ragstone: fail")
+    check_tables(markdown)

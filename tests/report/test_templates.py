@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
+from ragstone.report.templates import REPORT, render_template
 from tests.report.conftest import Text
 from tests.report.hostile import every_fragment
 from tests.report.test_escape import ACTIVE, parser, text_of
@@ -184,8 +186,16 @@ EXHAUSTING = (
 
 @pytest.mark.parametrize("source", EXHAUSTING, ids=range(len(EXHAUSTING)))
 def test_a_template_can_not_run_away(make_view: Callable[..., ReportView], tmp_path: Path, source: str) -> None:
+    folder = with_template(tmp_path, source)
     with pytest.raises(ConfigError):
-        render(make_view(), "md", template_dir=with_template(tmp_path, source))
+        render_template(REPORT, {"report": context(make_view(), LEVELS[0])}, filters(LEVELS[0]), folder)
+
+
+def test_a_template_that_runs_away_is_given_less_to_run_over(
+    make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    folder = with_template(tmp_path, "Done." + EXHAUSTING[0])
+    assert render(make_view(), "md", template_dir=folder) == "Done."
 
 
 def test_an_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSamp
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_title, severity
 from ragstone.report.sandbox import SafeText, plain
-from ragstone.report.templates import OURS, REPORT, render_template
+from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, render_template
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
 
@@ -46,6 +46,10 @@ LEVELS = (
 )
 
 
+_STEP_WHEN_EXHAUSTED = 3
+"""From the first level to the last in two steps, so that a template that runs away is stopped soon."""
+
+
 def length(text: str) -> int:
     """Length as the strictest counter has it: in UTF-16 units, where an emoji is two."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -60,11 +64,23 @@ def render_markdown(view: ReportView, *, limit: int, template_dir: Path | None) 
     own = template_dir is not None and (template_dir / REPORT).is_file()
     names = [REPORT, OURS] if own else [OURS]
     for name in names:
-        for detail in LEVELS:
-            text = render_template(name, {"report": context(view, detail)}, filters(detail), template_dir)
-            if length(text) <= limit:
+        level = 0
+        while level < len(LEVELS):
+            text = _rendered(view, LEVELS[level], name, template_dir, last=level == len(LEVELS) - 1)
+            if text is not None and length(text) <= limit:
                 return text
+            level += 1 if text is not None else _STEP_WHEN_EXHAUSTED
     raise ValueError(f"a limit of {limit} characters is too small for a verdict")
+
+
+def _rendered(view: ReportView, detail: Detail, name: str, folder: Path | None, *, last: bool) -> str | None:
+    """The report at one level; None when it was more work than is allowed, which long text can cause too."""
+    try:
+        return render_template(name, {"report": context(view, detail)}, filters(detail), folder)
+    except TemplateExhaustedError:
+        if last:
+            raise
+        return None
 
 
 def filters(detail: Detail) -> dict[str, Callable[..., SafeText | str]]:

@@ -11,13 +11,17 @@ from jinja2 import BaseLoader, Environment, TemplateError, TemplateNotFound, Tem
 
 from ragstone.errors import ConfigError
 from ragstone.report.escape import markdown_inline, one_line
-from ragstone.report.sandbox import SafeText, TemplateSandbox
+from ragstone.report.sandbox import ExhaustedError, SafeText, TemplateSandbox
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
 OURS = f"ragstone/{REPORT}"
 
 _MAX_SIZE = 256 * 1024
+
+
+class TemplateExhaustedError(ConfigError):
+    """A template did more work, or wrote more, than it is allowed."""
 
 
 def own_templates(project: Path) -> Path | None:
@@ -76,6 +80,9 @@ def render_template(
         raise _wrong(f"no template called '{error.name}'", name, None) from None
     except RecursionError:
         raise _wrong("the template calls itself without end", name, None) from None
+    except ExhaustedError as error:
+        file, line = _place(error, name)
+        raise _wrong(str(error), file, line, TemplateExhaustedError) from None
     except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError) as error:
         file, line = _place(error, name)
         raise _wrong(str(error), file, line) from None
@@ -89,8 +96,8 @@ def _place(error: Exception, name: str) -> tuple[str, int | None]:
     return found
 
 
-def _wrong(message: str, file: str, line: int | None) -> ConfigError:
-    return ConfigError(
+def _wrong(message: str, file: str, line: int | None, kind: type[ConfigError] = ConfigError) -> ConfigError:
+    return kind(
         f"the report template can't be used: {one_line(message)}.",
         where=file if line is None else f"{file}:{line}",
         mend=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
