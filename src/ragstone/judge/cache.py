@@ -115,14 +115,23 @@ class JudgementCache:
             warnings.warn(CacheWarning(f"{self._path} can't be opened ({error}); judging without it"), stacklevel=3)
             return None
         except sqlite3.DatabaseError as error:
-            aside = self._path.with_name(self._path.name + ".corrupt")
+            return self._set_aside(error)
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> sqlite3.Connection | None:
+        """Keep the damaged file under another name, and start a new one; without a cache if that fails too."""
+        aside = self._path.with_name(self._path.name + ".corrupt")
+        try:
             self._path.replace(aside)
             for suffix in ("-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-            warnings.warn(
-                CacheWarning(f"{self._path} is damaged ({error}); it was set aside as {aside.name}"), stacklevel=3
-            )
-            return _connect(self._path)
+            fresh = _connect(self._path)
+        except (OSError, sqlite3.Error) as failure:
+            text = f"{self._path} is damaged ({error}) and can't be set aside ({failure}); judging without it"
+            warnings.warn(CacheWarning(text), stacklevel=4)
+            return None
+        text = f"{self._path} is damaged ({error}); it was set aside as {aside.name}"
+        warnings.warn(CacheWarning(text), stacklevel=4)
+        return fresh
 
     def _give_up(self, error: Exception) -> None:
         if self._db is not None:

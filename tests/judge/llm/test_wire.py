@@ -191,6 +191,7 @@ ENDS = [
     (404, "The model `gpt-9` does not exist", None, "does not know the model", "judge.base_url"),
     (429, "You exceeded your current quota", "insufficient_quota", "out of quota", "--resume"),
     (402, "Payment required", None, "out of quota", "--resume"),
+    (400, "You have reached your specified API usage limits", None, "out of quota", "--resume"),
     (400, "Your credit balance is too low to access the API", None, "out of quota", "--resume"),
 ]
 
@@ -229,6 +230,20 @@ def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
     assert len(world.fake.seen) == attempts
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Rate limit reached for gpt-4o-mini. Add a payment method at https://platform.openai.com/account/billing.",
+        "You exceeded your current quota, please retry in 12 s.",
+        "Requests have exceeded the token rate limit of your current pricing tier. Please retry after 6 seconds.",
+    ],
+)
+def test_a_rate_limit_is_not_taken_for_an_empty_account(world: Any, refuse: Any, message: str) -> None:
+    world.fake.script.append(refuse(429, message, "rate_limit_exceeded", Retry_After="1"))
+    assert ask(world, name=OPENAI).statements
+    assert len(world.fake.seen) == 2
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_one_bad_moment_is_got_over(world: Any, refuse: Any, name: str) -> None:
     world.fake.script.extend([refuse(500, "oops"), refuse(429, "slow down", Retry_After="1")])
@@ -259,6 +274,9 @@ def test_a_request_that_is_too_long_or_filtered_fails_this_judgement_alone(world
     with pytest.raises(JudgementFailed, match="window"):
         ask(world, judge)
     world.fake.script.append(refuse(400, "The response was filtered", "content_filter"))
+    with pytest.raises(JudgementFailed, match="content filter"):
+        ask(world, judge)
+    world.fake.script.append(refuse(403, "Your input was flagged by the provider"))
     with pytest.raises(JudgementFailed, match="content filter"):
         ask(world, judge)
     assert ask(world, judge).statements

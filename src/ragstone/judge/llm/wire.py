@@ -24,7 +24,14 @@ from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected, Room, Sto
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_QUOTA = ("insufficient_quota", "billing", "credit balance", "exceeded your current quota", "out of credit")
+# Not "billing": the message of an ordinary rate limit links to the page of that name.
+_QUOTA = (
+    "insufficient_quota",
+    "billing_hard_limit",
+    "billing hard limit",
+    "credit balance",
+    "specified api usage limit",
+)
 _TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
@@ -32,7 +39,7 @@ _TOO_LONG = (
     "context window",
     "too many tok",
 )
-_FILTER = ("content_filter", "content management policy", "responsibleai")
+_FILTER = ("content_filter", "content management policy", "responsibleai", "input was flagged")
 _SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
 
 
@@ -135,6 +142,8 @@ def status_error(
     lowered = f"{code} {message}".lower()
     if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _QUOTA)):
         return no_quota(account.service, reason)
+    if status in (400, 403, 422) and any(word in lowered for word in _FILTER):
+        return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
     if status in (401, 403):
         return refused_key(account.service, reason, account.key_variable)
     if 300 <= status < 400:
@@ -150,8 +159,6 @@ def status_error(
         return Busy(reason, retry_after_s(headers), room)
     if status in (408, 409, 425) or status >= 500:
         return Broken(reason)
-    if any(word in lowered for word in _FILTER):
-        return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
     if status == 413 or any(word in lowered for word in _TOO_LONG):
         return Rejected(f"the request is longer than the judge's window ({reason})")
     return Rejected(f"the judge rejected the request ({reason})")
