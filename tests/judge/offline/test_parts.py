@@ -78,6 +78,14 @@ def test_other_languages_and_scripts_are_told_apart(page: str, right: str, wrong
     assert yes > no
 
 
+def test_an_opposite_counts_where_it_stands_beside_the_same_word() -> None:
+    page = "Sales rose by 12% in 2022, while costs decreased."
+    assert verdict("Sales increased by 12% in 2022.", page) is Verdict.SUPPORTED
+    assert verdict("Sales fell by 12% in 2022.", page) is Verdict.CONTRADICTED
+    assert verdict("Costs increased in 2022.", page) is Verdict.CONTRADICTED
+    assert verdict("Costs decreased in 2022.", page) is not Verdict.CONTRADICTED
+
+
 def test_invisible_and_lookalike_characters_do_not_hide_a_word() -> None:
     assert normalise("light\u200bhouse") == "lighthouse"
     assert normalise("lighth\u043euse") == "lighthouse"  # a Cyrillic o

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Passage, Sentence, key_pairs
@@ -143,12 +144,30 @@ def _negation_agrees(statement: Sentence, passage: Passage, by_sentence: Mapping
 
 
 def _opposed(statement: Sentence, sentence: Sentence, opposites: Opposites) -> bool:
-    """Whether the statement has a word whose opposite the sentence has, and no word of the same side."""
+    """Whether the sentence says the opposite of a word of the statement, and does not say that word as well.
+
+    Where it has both, as in "sales rose while costs fell", the word's neighbours in the statement decide.
+    """
     for key in statement.key_set & opposites.keys():
         mine, theirs = opposites[key]
-        if sentence.key_set & theirs and not sentence.key_set & mine and not statement.key_set & theirs:
+        if not sentence.key_set & theirs or statement.key_set & theirs:
+            continue
+        if not sentence.key_set & mine:
+            return True
+        near = _neighbours(sentence, theirs) - _neighbours(sentence, mine)
+        if any(not partner.startswith(NUMBER) for partner in near & _neighbours(statement, frozenset({key}))):
             return True
     return False
+
+
+def _neighbours(sentence: Sentence, keys: frozenset[str]) -> set[str]:
+    """The keys that stand next to one of `keys`."""
+    return {
+        other
+        for pair in pairwise(sentence.keys)
+        for one, other in (pair, pair[::-1])
+        if one in keys and other not in keys
+    }
 
 
 def _share(keys: Iterable[str], held: set[str]) -> float:

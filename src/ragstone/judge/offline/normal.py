@@ -36,12 +36,19 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
     "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
 )
-_MIXED_WORD = re.compile(r"\w*[A-Za-z]\w*[Ͱ-ӿ]\w*|\w*[Ͱ-ӿ]\w*[A-Za-z]\w*")
+_WORD = re.compile(r"\w+")
+_LATIN = re.compile(r"[A-Za-z]")
 _GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
 
 
 def _replacement(found: re.Match[str]) -> str:
     return _TABLE[ord(found.group())] or ""
+
+
+def _one_script(found: re.Match[str]) -> str:
+    word = found.group()
+    mixed = _LATIN.search(word) and _GREEK_OR_CYRILLIC.search(word)
+    return word.translate(_LOOKALIKES) if mixed else word
 
 
 def normalise(text: str) -> str:
@@ -54,5 +61,5 @@ def normalise(text: str) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8")
     text = _REPLACED.sub(_replacement, unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
-        text = _MIXED_WORD.sub(lambda found: found.group().translate(_LOOKALIKES), text)
+        text = _WORD.sub(_one_script, text)
     return _ASCII_CONTROLS.sub(" ", text)

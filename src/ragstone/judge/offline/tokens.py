@@ -31,7 +31,8 @@ _ORDINAL_OR_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]*)")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
-_MAX_WORDS_KNOWN = 200_000
+_MAX_WORDS_KNOWN = 100_000
+_LONGEST_KEPT = 40
 
 
 def words(text: str) -> list[str]:
@@ -53,9 +54,11 @@ class Keys(dict[str, str]):
         """For each key that has an opposite: the keys of its own side, and of the other."""
 
     def __missing__(self, word: str) -> str:
-        if len(self) >= _MAX_WORDS_KNOWN:
-            self.clear()
-        key = self[word] = self._key(word)
+        key = self._key(word)
+        if len(word) <= _LONGEST_KEPT:
+            if len(self) >= _MAX_WORDS_KNOWN:
+                self.clear()
+            self[word] = key
         return key
 
     def _key(self, word: str) -> str:
