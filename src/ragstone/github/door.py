@@ -106,16 +106,18 @@ async def _gate(job: Job) -> int:
     outcome: GateOutcome | None = None
     view: ReportView | None = None
     failure: RagstoneError | None = None
-    with commands_stopped(job.out) as write:
-        try:
-            outcome, view = await evaluate(job, lambda text: write(job.redact(text)))
-        except RagstoneError as error:
-            failure = error
-            write(f"error: {job.redact(str(error))}\n")
-        else:
-            write(job.redact(render(view, "text")))
-    if job.container is not None:
-        job.container.seal()
+    try:
+        with commands_stopped(job.out) as write:
+            try:
+                outcome, view = await evaluate(job, lambda text: write(job.redact(text)))
+            except RagstoneError as error:
+                failure = error
+                write(f"error: {job.redact(str(error))}\n")
+            else:
+                write(job.redact(render(view, "text")))
+    finally:
+        if job.container is not None:
+            job.container.seal()
     directory, files = "", dict[str, str]()
     if outcome is not None:
         try:
