@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.neutral import Block, cleaned, fenced, listed, neutral
-from ragstone.judge.llm.prompts import all_prompts
+from ragstone.judge.llm.prompts import all_prompts, load_prompt
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
 
@@ -116,3 +116,21 @@ def test_every_prompt_says_that_blocks_are_data_and_shows_worked_examples() -> N
         assert replies, prompt.name
         for reply in replies:
             json.loads(reply)
+
+
+@pytest.mark.parametrize("name", ["statements", "support", "context_use", "reverse_questions"])
+def test_the_headline_prompts_are_long_enough_for_prompt_caches(name: str) -> None:
+    """Providers cache from 1,024 tokens on; English has about four characters a token, JSON fewer."""
+    assert len(load_prompt(name).static) >= 4_700
+
+
+def test_worked_examples_follow_the_rules_that_replies_are_held_to() -> None:
+    """Each example's reply is valid for a form with just its ids."""
+    for prompt in all_prompts():
+        for reply in re.findall(r"^Reply: (.*)$", prompt.static, re.MULTILINE):
+            for group in json.loads(reply).values():
+                for value in group.values() if isinstance(group, dict) else group:
+                    if isinstance(value, dict) and "evidence" in value:
+                        assert (value["verdict"] == "unsupported") is (value["evidence"] == [])
+                    if isinstance(value, dict) and "text" in value:
+                        assert value["text"].endswith(".")
