@@ -127,7 +127,8 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
                 mend="Let the container start as root, or use `ragstone gate --github` in a plain `run:` step.",
             )
         return None
-    return Container(confinement, private, environ, inputs)
+    directory = _inside(workspace, inputs.working_directory, "working-directory")
+    return Container(confinement, private, directory, environ, inputs)
 
 
 def _given_secrets(environ: Mapping[str, str]) -> Iterator[str]:

@@ -17,10 +17,15 @@ from ragstone.usecases.run import Surroundings
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A job in the action's container. `private` is a folder that the user's code can't enter."""
+    """A job in the action's container.
+
+    `private` is a folder that the user's code can't enter; `directory` is the working directory of the workflow, in
+    which `setup` runs and where `requirements` are looked for.
+    """
 
     confinement: Confinement
     private: Path
+    directory: Path
     environ: Mapping[str, str]
     inputs: ActionInputs
 
@@ -42,7 +47,7 @@ class Container:
             confinement=self.confinement,
             environ=self.environ,
             system_env=settings.system.env,
-            directory=settings.root,
+            directory=self.directory,
             write=write,
         )
         # An environment that was asked for goes before the interpreter that the config names for other places.
