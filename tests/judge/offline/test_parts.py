@@ -169,6 +169,11 @@ def test_a_question_put_back_claims_nothing_unless_it_is_all_there_is() -> None:
     assert len(split_statements("Which lighthouse do you mean?", EN)) == 1
 
 
+def test_a_short_sentence_that_opens_with_a_pronoun_stays_with_the_one_before() -> None:
+    texts = [one.text for one in split_statements("Ada Brown built the lighthouse. It is tall. It opened in 1871.", EN)]
+    assert texts == ["Ada Brown built the lighthouse. It is tall.", "It opened in 1871."]
+
+
 def test_an_endless_line_is_cut() -> None:
     found = split_sentences("word " * 5000, "en")
     assert len(found) > 1

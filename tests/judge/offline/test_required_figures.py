@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.lexicon import load_data
 from ragstone.metaeval.evaluate import TaskResult, run_judge, summarise
 from ragstone.metaeval.items import Pairwise
 from ragstone.metaeval.load import load_items
@@ -53,3 +54,11 @@ def test_the_judge_agrees_with_people_as_well_as_required(file: str, task: str, 
 @pytest.mark.parametrize("file", ["begin.jsonl.gz", "wice_claim.jsonl.gz"])
 def test_its_probability_is_a_probability(file: str) -> None:
     assert results(file)["faithfulness"].measures["calibration_error"].value <= 0.08
+
+
+def test_the_shipped_weights_are_those_that_the_training_script_makes() -> None:
+    if not (DATA / "begin.jsonl.gz").is_file():
+        pytest.skip(f"the training data are not there: {DATA}")
+    from bench.train_offline_judge import train
+
+    assert train(DATA) == load_data("weights.json")

@@ -21,6 +21,7 @@ _LEAD_IN = re.compile(
 _CITATION = re.compile(r"\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]")
 _CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
 _CLAUSE_KEYS = 4
+_ALONE = 2
 _FINITE_VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could|may|might|must|shall|should|became|becomes|"
     r"ist|sind|war|waren|hat|haben|wird|wurde|wurden|est|sont|était|étaient|ont|fut|es|son|fue|fueron|era|eran|"
@@ -30,8 +31,10 @@ _FINITE_VERB = re.compile(
 
 
 def split_statements(text: str, language: Language) -> list[Sentence]:
-    """The statements of normalised `text`, in order. Questions put back to the asker claim nothing and are left out,
-    unless nothing else is there.
+    """The statements of normalised `text`, in order.
+
+    Questions put back to the asker claim nothing and are left out, unless nothing else is there. A sentence that opens
+    with a pronoun and has a single content word of its own is joined to the one before it.
     """
     found: list[Sentence] = []
     questions: list[Sentence] = []
@@ -40,8 +43,19 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
         if not bare:
             continue
         for clause in _split_clauses(bare, language):
-            (questions if clause.text.endswith(("?", "？", "؟")) else found).append(clause)
+            if clause.text.endswith(("?", "？", "؟")):
+                questions.append(clause)
+            elif found and _leans(clause, language):
+                found[-1] = read_sentence(f"{found[-1].text} {clause.text}", language)
+            else:
+                found.append(clause)
     return found or questions
+
+
+def _leans(clause: Sentence, language: Language) -> bool:
+    """Whether a statement says too little without the one before it: "It is tall."."""
+    opening = clause.surface[0].lower() if clause.surface else ""
+    return 0 < len(clause.keys) < _ALONE and opening in language.pronouns
 
 
 def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
