@@ -172,7 +172,7 @@ def conclude(
     around: Surroundings,
 ) -> GateOutcome:
     """Write the verdict into the run and its reports beside it."""
-    view = view_of(run, verdict, baseline, links)
+    view = around.redact.view(view_of(run, verdict, baseline, links))
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value})
     write_manifest(run.path, manifest)
     written = []

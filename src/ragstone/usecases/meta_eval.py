@@ -67,7 +67,7 @@ async def evaluate_with(
 
 def as_golden_set(items: Sequence[Item]) -> GoldenSet:
     """The questions and references of `items`, as a judge that is fitted on the golden set wants them."""
-    samples = {}
+    samples: dict[tuple[str, str | None], Sample] = {}
     for item in items:
         case = item.first if isinstance(item, Pairwise) else item.case
         key = (case.question, case.reference)

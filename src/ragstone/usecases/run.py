@@ -23,6 +23,7 @@ from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Score
+from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, RunDirectory, RunWriter
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
@@ -45,7 +46,7 @@ class Surroundings:
     environ: Mapping[str, str]
     progress: Progress = field(default_factory=Quiet)
     say: Callable[[str], None] = lambda _line: None
-    redact: Callable[[str], str] = str
+    redact: Redactor = field(default_factory=lambda: Redactor(()))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     system_log: Path | None = None
     system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
@@ -141,8 +142,11 @@ async def evaluate_golden_set(
     """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
     try:
         await system.start()  # before anything is written: a system that can't start leaves no trace
-        writer = _begin(golden, system, judge, settings, around, policy_hash)
-        watching = watcher(golden, writer.manifest) if watcher is not None else None
+        metrics = select_metrics(settings.run.metrics)
+        manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
+        watching = watcher(golden, manifest) if watcher is not None else None
+        begin = RunWriter.resume if settings.run.resume else RunWriter.create
+        writer = begin(settings.path(settings.run.out), manifest, redact=around.redact)
         await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
     finally:
         await system.close()
@@ -163,20 +167,6 @@ def _keep_log(around: Surroundings, out: Path) -> None:
         (out / SYSTEM_LOG).write_text(around.redact(text), encoding="utf-8")
     else:
         (out / SYSTEM_LOG).unlink(missing_ok=True)
-
-
-def _begin(
-    golden: GoldenSet,
-    system: System,
-    judge: Judge,
-    settings: Settings,
-    around: Surroundings,
-    policy_hash: str | None,
-) -> RunWriter:
-    metrics = select_metrics(settings.run.metrics)
-    manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
-    begin = RunWriter.resume if settings.run.resume else RunWriter.create
-    return begin(settings.path(settings.run.out), manifest, redact=around.redact)
 
 
 async def _evaluate_pending(
