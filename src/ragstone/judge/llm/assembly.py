@@ -15,6 +15,7 @@ from ragstone.judge.budget import Budget
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.asking import Asker
 from ragstone.judge.llm.core import Core
+from ragstone.judge.llm.forms import all_schemas
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
 from ragstone.judge.llm.prompts import all_prompts
@@ -103,8 +104,9 @@ def assemble(
 def make_identity(
     settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
 ) -> JudgeIdentity:
-    """Who judges, without anything secret. Its version is a hash over all prompts and with them their schemas."""
-    digest = hashlib.sha256("".join(prompt.digest for prompt in all_prompts()).encode()).hexdigest()
+    """Who judges, without anything secret. Its version is a hash over all prompts and schemas."""
+    asked = "".join(prompt.digest for prompt in all_prompts()) + all_schemas()
+    digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,
         model=model,

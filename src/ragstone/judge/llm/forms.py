@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -123,6 +124,26 @@ def better_field() -> Field:
         return {"which": _enum(_object(value)["which"], words)}
 
     return Field(("better",), closed({"which": {"type": "string", "enum": list(words)}}), check)
+
+
+def all_schemas() -> str:
+    """The schemas of all forms for one statement and one context, as text: what to hash for the judge's identity."""
+    one, ids = (Statement("s1", ""),), ("c1",)
+    fields = (
+        answer_field(""),
+        *support_fields(one, ids),
+        *context_fields(ids),
+        *attribution_fields("", None, ids),
+        *attribution_fields("", one, ids),
+        *mention_fields("", None),
+        *mention_fields("", one),
+        *answer_verdict_fields(one),
+        *question_fields(1),
+        *sentence_fields({"c1": 1}),
+        grade_field(),
+        better_field(),
+    )
+    return json.dumps([[field.path, field.schema] for field in fields])
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
