@@ -16,7 +16,7 @@ from ragstone.run.directory import RunDirectory
 from tests.github.fake import FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.payloads import HEAD_SHA
 from tests.github.runs import files_of
-from tests.github.worlds import Checkout, pull_request
+from tests.github.worlds import FACTS, Checkout, pull_request
 
 MARK = marker("comment", "default")
 OWN_RUN = 900
@@ -147,6 +147,18 @@ def test_the_comment_mode_decides_on_an_unchanged_pass(
 ) -> None:
     checkout.gate(github, RAGSTONE_COMMENT=mode)
     assert len(github.bodies()) == expected
+
+
+def test_a_pass_with_other_scores_is_a_change(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\n')
+    checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
+    assert checkout.gate(github, "push").code == 0
+    publish(github, checkout)
+    checkout.gate(github, RAGSTONE_COMMENT="changes")
+    assert github.bodies() == []
+    checkout.answer({name: fact for name, _, fact in FACTS})
+    assert checkout.gate(github, RAGSTONE_COMMENT="changes").code == 0
+    assert len(github.bodies()) == 1
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("always", 1), ("changes", 1), ("failures", 1), ("off", 0)])

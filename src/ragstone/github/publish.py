@@ -25,6 +25,9 @@ from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
+_NOTABLE = 0.005
+"""A change of a mean that shows at two digits."""
+
 _ROOM = 200
 """Characters of a body that are kept for marker and footer."""
 
@@ -50,6 +53,8 @@ class Report:
     def unchanged_pass(self) -> bool:
         """Passed, with nothing that a reader would want to know."""
         if self.view is None or self.view.status is not Status.PASS or self.view.worst or self.view.failures:
+            return False
+        if any(row.change is not None and abs(row.change) >= _NOTABLE for row in self.view.metrics):
             return False
         return all(check.status is Status.PASS for check in self.view.all_checks if check.action is Action.BLOCK)
 
