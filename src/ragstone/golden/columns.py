@@ -201,6 +201,15 @@ def _ancestors(path: str) -> tuple[str, ...]:
 
 
 def _no_question(source: SourceFile, profile: Profile) -> Exception:
+    empty = next(
+        (path[0] for path in profile.columns if len(path) == 1 and normal(path[0]) in FIELDS["question"].strong), None
+    )
+    if empty is not None:
+        rows = "its only row" if profile.rows == 1 else f"all {profile.rows:,} rows"
+        return source.error(
+            f"the column '{empty}' holds no text in {rows}, so there is no question to ask.",
+            mend="Write the questions there, or name another column under [golden.columns] in ragstone.toml.",
+        )
     names = [".".join(path) for path in profile.columns]
     shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
     lines = [f'question = "{_guess(profile, "question") or "NAME OF THE COLUMN"}"']
