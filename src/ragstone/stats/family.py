@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 
 DRAWS = 4096
 POWER = 0.8
-MID_P_FROM = 6
+MID_P_FROM = 8
 MOST_SAMPLES = 1_000_000
 """A need for more samples than this is reported as None: no golden set settles it."""
 
