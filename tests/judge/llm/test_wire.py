@@ -18,7 +18,7 @@ from aiohttp import web
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.assembly import make_account
-from ragstone.judge.llm.wire import parse_address, retry_after_s, room_of
+from ragstone.judge.llm.wire import encoded, parse_address, retry_after_s, room_of
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 
 OPENAI = "openai:gpt-4o-mini"
@@ -409,6 +409,12 @@ def test_the_key_is_in_no_log_error_record_cache_or_chain(
         said.write(cache.read_bytes().decode("latin-1"))
     assert key not in said.getvalue()
     assert key not in caplog.text
+
+
+@pytest.mark.parametrize("text", ["plain", 'quo"ted\n', "über 橋 😀", "lone \ud800 surrogate", "\x00\x1f"])
+def test_bodies_are_json_whatever_the_text(text: str) -> None:
+    read = json.loads(encoded({"a": [text], "b": 1.5, "c": None, "d": True}))
+    assert read == {"a": [text.replace("\ud800", "?")], "b": 1.5, "c": None, "d": True}
 
 
 class Proxy:

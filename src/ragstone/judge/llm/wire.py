@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.neutral import cleaned
@@ -125,7 +125,12 @@ def parsed(content: bytes) -> dict[str, Any]:
 
 
 def encoded(body: Mapping[str, object]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    """`body` as JSON; what is no Unicode text (a lone surrogate) becomes a question mark."""
+    try:
+        # Several times as fast as json.dumps on long texts, and this is done for every call.
+        return to_json(body)
+    except ValueError:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def count(value: object) -> int:
