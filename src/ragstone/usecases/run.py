@@ -113,9 +113,12 @@ async def evaluate_run(
         restore_judgements(judgements_from, cache)
     judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
     try:
-        return await evaluate_golden_set(
+        run = await evaluate_golden_set(
             golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher
         )
+        for note in getattr(judge, "notes", ()):  # what an LLM judge had to adapt to, or could not do
+            around.say(f"judge: {note}")
+        return run
     finally:
         await judge.close()
 
