@@ -25,8 +25,8 @@ def write_tables(document: dict[str, Any], path: Path) -> None:
     families = [name for name in document["families"] if any(cell["family"] == name for cell in cells)]
     parts = [
         "# Error rates of gates",
-        f"Made by `python bench/gate_error_rates.py --runs {document['runs']} --seed {document['seed']}`; the cells took "
-        f"{sum(cell.get('seconds', 0.0) for cell in cells) / 60:.0f} minutes in all. Shares of simulated runs; "
+        f"Made by `python bench/gate_error_rates.py --runs {document['runs']} --seed {document['seed']}`; the cells "
+        f"took {sum(cell.get('seconds', 0.0) for cell in cells) / 60:.0f} minutes in all. Shares of simulated runs; "
         f"alpha = {document['alpha']}.",
         *_families(document, families),
         "## The rag family: every gate",
