@@ -106,8 +106,8 @@ def evaluate(
 
 
 def compare(
-    current: Run | RunScores | Mapping[str, Mapping[str, float]] | str | Path,
-    baseline: Run | RunScores | Mapping[str, Mapping[str, float]] | str | Path | None = None,
+    current: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path,
+    baseline: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
 ) -> GateVerdict:
     """Decide: thresholds on `current`, and allowed drops against `baseline`.
@@ -145,7 +145,9 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
         return pool.submit(asyncio.run, work).result()
 
 
-def _scores_of(source: Run | RunScores | Mapping[str, Mapping[str, float]] | str | Path, label: str) -> RunScores:
+def _scores_of(
+    source: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path, label: str
+) -> RunScores:
     if isinstance(source, Run):
         return source.scores
     if isinstance(source, RunScores):

@@ -77,10 +77,21 @@ def test_compare_plain_mappings() -> None:
     assert verdict.exit_code == 1
 
 
-@pytest.mark.parametrize("value", [float("nan"), 1.5, -0.1, "high", None])
+@pytest.mark.parametrize("value", [float("nan"), 1.5, -0.1, "high"])
 def test_a_value_that_is_no_score_is_refused(value: object) -> None:
     with pytest.raises(ConfigError, match="q1"):
         ragstone.compare({"faithfulness": {"q0": 0.5, "q1": value}})  # type: ignore[dict-item]
+
+
+def test_none_counts_against_coverage_and_is_never_in_the_mean() -> None:
+    scores = {"faithfulness": {f"q{i}": 1.0 for i in range(9)} | {"q9": None}}
+    verdict = ragstone.compare(
+        scores, policy={"gate": {"min_coverage": 0.98}, "metrics": {"faithfulness": {"min": 0.9}}}
+    )
+    checks = {check.kind: check for check in verdict.checks}
+    assert checks["floor"].estimate == 1.0
+    assert checks["coverage"].estimate == pytest.approx(0.9)
+    assert (verdict.status, verdict.exit_code) == ("error", 5)
 
 
 def test_errors_are_ragstones_own(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
+from ragstone.metrics.score import Failed
 from ragstone.run.score_files import read_score_file, scores_from_mapping
 from ragstone.run.scores import RunScores
 
@@ -36,10 +37,32 @@ def test_tables_and_json_lines_say_the_same(tmp_path: Path, text: str) -> None:
     assert {i: facts.group for i, facts in scores.samples.items()} == {"a": "g", "b": None}
 
 
-def test_an_empty_value_is_not_applicable(tmp_path: Path) -> None:
-    scores = read(tmp_path, "id,metric,value\na,m,\nb,m,1\n")
-    assert scores.metrics["m"].not_applicable == {"a": "no value was given"}
-    assert "a" in scores.samples
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,metric,value\na,m,\nb,m,1\n",
+        "id,metric,value\na,m,  \nb,m,1\n",
+        '{"id": "a", "metric": "m", "value": null}\n{"id": "b", "metric": "m", "value": 1}\n',
+        '{"id": "a", "metric": "m", "value": ""}\n{"id": "b", "metric": "m", "value": 1}\n',
+    ],
+)
+def test_a_value_that_is_missing_is_a_failed_score_and_in_no_mean(tmp_path: Path, text: str) -> None:
+    scores = read(tmp_path, text)
+    assert scores.metrics["m"].failed == {"a": Failed("judge", "no value was given")}
+    assert scores.metrics["m"].values == {"b": 1.0}
+    assert scores.metrics["m"].not_applicable == {}
+    assert set(scores.samples) == {"a", "b"}
+
+
+def test_a_metric_without_any_value_is_still_there(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,metric,value\na,m,\n")
+    assert scores.metrics["m"].values == {}
+    assert set(scores.metrics["m"].failed) == {"a"}
+
+
+def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="second value"):
+        read(tmp_path, "id,metric,value\na,m,\na,m,1\n")
 
 
 @pytest.mark.parametrize(
@@ -104,11 +127,16 @@ def test_a_mapping_is_a_run_too() -> None:
     assert set(scores.samples) == {"a", "b"}
 
 
+def test_none_in_a_mapping_is_a_failed_score() -> None:
+    scores = scores_from_mapping({"m": {"a": None, "b": 1.0}})
+    assert scores.metrics["m"].failed == {"a": Failed("judge", "no value was given")}
+    assert scores.metrics["m"].values == {"b": 1.0}
+
+
 @pytest.mark.parametrize(
     "mapping",
     [
         {"m": {"a": math.nan}},
-        {"m": {"a": None}},
         {"m": {"a": 2}},
         {"m": [1, 2]},
         {"m": {"a": "x"}},

@@ -58,6 +58,16 @@ def test_score_files_of_another_evaluator_end_with_the_code_of_their_verdict(
     assert found == code, out + err
 
 
+def test_empty_values_count_against_coverage(ragstone: Ragstone, tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\n")
+    baseline = score_file(tmp_path / "a.csv", "politeness", HIGH)
+    current = tmp_path / "b.csv"
+    current.write_text((tmp_path / "a.csv").read_text() + "".join(f"lost{i},politeness,\n" for i in range(6)))
+    code, out, err = ragstone("compare", baseline, "b.csv", "--thresholds", "policy.toml")
+    assert code == 5, out + err
+    assert "60 of 66" in out
+
+
 def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragstone: Ragstone, tmp_path: Path) -> None:
     current = score_file(tmp_path / "b.csv", "m", HIGH)
     assert ragstone("compare", "none.csv", current)[0] == 6

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from ragstone.errors import ConfigError
+from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 MAX_LINE_CHARS = 1_000_000
@@ -20,8 +21,8 @@ _REQUIRED = ("id", "metric", "value")
 def read_score_file(path: str | Path) -> RunScores:
     """The scores in `path`, one `id, metric, value[, group]` a line: JSON Lines, or CSV or TSV with a header.
 
-    The first character tells which. Values are in [0, 1]; an empty or null value is a score that is not applicable.
-    Raises ConfigError with the line of the first thing that is wrong.
+    The first character tells which. Values are in [0, 1]; an empty or null value is a failed score: it counts against
+    coverage. Raises ConfigError with the line of the first thing that is wrong.
     """
     scores = _collect(read_rows(Path(path), required=_REQUIRED, expected=_EXPECTED), str(path))
     if not scores.samples:
@@ -52,11 +53,11 @@ class _Shape:
     expected: str
 
 
-def scores_from_mapping(scores: Mapping[str, Mapping[str, float]], *, label: str = "scores") -> RunScores:
+def scores_from_mapping(scores: Mapping[str, Mapping[str, float | None]], *, label: str = "scores") -> RunScores:
     """The run that ``{metric: {sample_id: value}}`` describes.
 
-    Values are in [0, 1]; a sample that a metric does not apply to is left out of it. `label` names the run in
-    messages. Raises ConfigError for anything else, None and NaN included.
+    Values are in [0, 1]; None is a failed score, which counts against coverage; where a metric does not apply to a
+    sample, the sample is left out. `label` names the run in messages. Raises ConfigError for anything else, NaN included.
     """
     if not isinstance(scores, Mapping):
         raise ConfigError(
@@ -69,11 +70,7 @@ def scores_from_mapping(scores: Mapping[str, Mapping[str, float]], *, label: str
         collected.declare(_text(metric, "metric", label))
         for sample_id, value in values.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            number = _number(value, where)
-            if number is None:
-                mend = "Leave the sample out where the metric does not apply."
-                raise ConfigError(f"a score is a number in [0, 1], found {value!r}.", where=where, mend=mend)
-            collected.add(str(sample_id), str(metric), number, None, where)
+            collected.add(str(sample_id), str(metric), _number(value, where), None, where)
     return collected.scores()
 
 
@@ -86,16 +83,16 @@ class _Collected:
     def __init__(self, label: str) -> None:
         self._label = label
         self._values: dict[str, dict[str, float]] = {}
-        self._not_applicable: dict[str, dict[str, str]] = {}
+        self._failed: dict[str, dict[str, Failed]] = {}
         self._groups: dict[str, str | None] = {}
 
     def declare(self, metric: str) -> None:
         self._values.setdefault(metric, {})
-        self._not_applicable.setdefault(metric, {})
+        self._failed.setdefault(metric, {})
 
     def add(self, sample_id: str, metric: str, value: float | None, group: str | None, where: str) -> None:
         self.declare(metric)
-        if sample_id in self._values[metric] or sample_id in self._not_applicable[metric]:
+        if sample_id in self._values[metric] or sample_id in self._failed[metric]:
             raise ConfigError(f"sample '{sample_id}' has a second value of '{metric}'.", where=where)
         known = self._groups.setdefault(sample_id, group)
         if group is not None and known is None:
@@ -103,7 +100,7 @@ class _Collected:
         elif group is not None and known != group:
             raise ConfigError(f"sample '{sample_id}' is in group '{group}' here, and in '{known}' before.", where=where)
         if value is None:
-            self._not_applicable[metric][sample_id] = "no value was given"
+            self._failed[metric][sample_id] = Failed("judge", "no value was given")
         else:
             self._values[metric][sample_id] = value
 
@@ -111,7 +108,7 @@ class _Collected:
         return RunScores(
             label=self._label,
             metrics={
-                metric: MetricScores(values, self._not_applicable[metric]) for metric, values in self._values.items()
+                metric: MetricScores(values, failed=self._failed[metric]) for metric, values in self._values.items()
             },
             samples={sample_id: SampleFacts(group=group) for sample_id, group in self._groups.items()},
         )
@@ -205,7 +202,10 @@ def _table_rows(
         yield f"{label}:{line}", dict(zip(header, cells, strict=True))
 
 
-_NO_VALUE = "Leave the value out (null, or an empty cell) where the metric does not apply."
+_NO_VALUE = (
+    "Leave the whole row out where the metric does not apply; give null, or an empty cell, where it could not be had: "
+    "that counts against coverage."
+)
 
 
 def _number(value: object, where: str) -> float | None:
