@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TextIO
 
 from ragstone.config import Settings, load_settings
-from ragstone.errors import ConfigError, RagstoneError
+from ragstone.errors import EXIT_BUG, ConfigError, RagstoneError
 from ragstone.github.commands import Annotation, Level, commands_stopped, mask, print_annotations
 from ragstone.github.confinement import confine, wipe_environment
 from ragstone.github.container import Container
@@ -30,8 +30,6 @@ from ragstone.report.templates import REPORT
 from ragstone.usecases.gate import THRESHOLDS_FILE
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-EXIT_CRASH = 70
-"""A fault of Ragstone's own, told apart from a failed gate (sysexits.h: EX_SOFTWARE)."""
 
 
 def main() -> None:
@@ -66,7 +64,7 @@ def run(environ: Mapping[str, str], out: TextIO) -> int:
         fault = "Ragstone itself failed, so there is no verdict. Please report the traceback in the log."
         print_annotations([Annotation(Level.ERROR, fault, "Ragstone")], out)
         _no_verdict(environ)
-        return EXIT_CRASH
+        return EXIT_BUG
 
 
 def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path) -> Settings:

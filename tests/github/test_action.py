@@ -9,7 +9,7 @@ import pytest
 
 from ragstone import action
 from ragstone.config import Settings
-from ragstone.errors import ConfigError
+from ragstone.errors import EXIT_BUG, ConfigError
 from ragstone.github.inputs import read_inputs
 from tests.github.test_text_channels import acting, parse_outputs
 
@@ -43,7 +43,7 @@ def test_a_fault_of_our_own_is_told_apart_from_a_failed_gate(tmp_path: Path, mon
 
     monkeypatch.setattr(action, "action_settings", broken)
     out = io.StringIO()
-    assert action.run(environ(tmp_path, judge_api_key="sk-very-secret-key"), out) == action.EXIT_CRASH
+    assert action.run(environ(tmp_path, judge_api_key="sk-very-secret-key"), out) == EXIT_BUG
     acted = acting(out.getvalue())
     assert not any(line.startswith("::error::boom") for line in acted)
     assert "sk-very-secret-key" not in out.getvalue()

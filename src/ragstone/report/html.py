@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -18,9 +19,8 @@ from ragstone.report.rows import check_title
 from ragstone.report.templates import read_template
 
 
-def render_html(view: ReportView) -> str:
-    """The page. Styles and script are inline, and its content security policy allows them by hash and nothing else."""
-    style, script = read_template("report.css"), read_template("report.js")
+@cache  # compiling the page takes longer than filling it
+def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(read_template),
         autoescape=True,
@@ -31,32 +31,42 @@ def render_html(view: ReportView) -> str:
     )
     environment.filters.update(score=words.score, change=words.change, percent=words.percent, seconds=words.seconds)
     environment.filters.update(sentence=words.sentence, url=url, cell=_cell)
-    return environment.get_template("report.html.j2").render(
-        view=view,
-        style=_Trusted(style),
-        script=_Trusted(script),
-        policy=(
-            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-            "base-uri 'none'; form-action 'none'"
-        ),
-        metrics=_metrics(view),
-        floor_axis=plots.axis_for(view.all_checks, CheckKind.FLOOR),
-        drop_axis=plots.axis_for(view.all_checks, CheckKind.DROP),
-        differences=[
-            {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
-            | {"plot": plots.histogram(found)}
-            for found in view.differences
-        ],
-        checks=[_check(check) for check in view.all_checks],
-        sample_titles=[words.metric_title(name) for name in view.sample_metrics],
-        headline=words.STATUS_TITLES[view.status],
-        grades=[(words.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
-        width=plots.WIDTH,
-        dollars=words.dollars,
-        count=words.count,
-        compared_on=words.compared_on,
-        look=words.where_to_look(view.attribution) if view.attribution else "",
-        reason=words.sentence(view.reason),
+    return environment
+
+
+def render_html(view: ReportView) -> str:
+    """The page. Styles and script are inline, and its content security policy allows them by hash and nothing else."""
+    style, script = read_template("report.css"), read_template("report.js")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            view=view,
+            style=_Trusted(style),
+            script=_Trusted(script),
+            policy=(
+                f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+                "base-uri 'none'; form-action 'none'"
+            ),
+            metrics=_metrics(view),
+            floor_axis=plots.axis_for(view.all_checks, CheckKind.FLOOR),
+            drop_axis=plots.axis_for(view.all_checks, CheckKind.DROP),
+            differences=[
+                {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
+                | {"plot": plots.histogram(found)}
+                for found in view.differences
+            ],
+            checks=[_check(check) for check in view.all_checks],
+            sample_titles=[words.metric_title(name) for name in view.sample_metrics],
+            headline=words.STATUS_TITLES[view.status],
+            grades=[(words.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
+            width=plots.WIDTH,
+            dollars=words.dollars,
+            count=words.count,
+            compared_on=words.compared_on,
+            look=words.where_to_look(view.attribution) if view.attribution else "",
+            reason=words.sentence(view.reason),
+        )
     )
 
 
