@@ -57,7 +57,7 @@ def scores_from_mapping(scores: Mapping[str, Mapping[str, float | None]], *, lab
     """The run that ``{metric: {sample_id: value}}`` describes.
 
     Values are in [0, 1]; None is a failed score, which counts against coverage; where a metric does not apply to a
-    sample, the sample is left out. `label` names the run in messages. Raises ConfigError for anything else, such as NaN.
+    sample, the sample is left out. `label` names the run in messages. Raises ConfigError for anything else.
     """
     if not isinstance(scores, Mapping):
         raise ConfigError(
