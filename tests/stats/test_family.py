@@ -179,6 +179,25 @@ def test_the_number_of_samples_it_asks_for_does_settle_it() -> None:
     assert settled >= 0.65 * 60
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_number_holds_near_the_bound_and_for_samples_that_belong_together(size: int) -> None:
+    rng = np.random.default_rng(5)
+    blocks = np.array([1.0] * 17 + [0.0] * 3)
+    settled = 0
+    (found,) = decide([grouped_floor(blocks, size, 0.78)])
+    assert found.n_more
+    for _ in range(60):
+        (again,) = decide([grouped_floor(rng.choice(blocks, 20 + found.n_more // size), size, 0.78)])
+        settled += again.above
+    assert 0.6 * 60 <= settled <= 0.95 * 60
+
+
+def grouped_floor(blocks: np.ndarray, size: int, bound: float) -> Hypothesis:
+    values = np.repeat(blocks, size)
+    groups = np.repeat(np.arange(len(blocks)), size) if size > 1 else None
+    return Hypothesis("mean", values, np.arange(len(values)), bound, (0.0, 1.0), groups)
+
+
 def test_an_estimate_at_its_bound_is_settled_by_no_number_of_samples() -> None:
     values = np.array([0.0, 1.0] * 20)
     (found,) = decide([floor(values, 0.5)])

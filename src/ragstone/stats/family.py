@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ragstone.stats.bounded_mean import Blocks, blocks_of, p_mean_at_least, p_mean_at_most
 from ragstone.stats.intervals import MeanInterval, checked, is_paired, mean_interval, reached
-from ragstone.stats.power import detectable_drop, samples_for_drop
+from ragstone.stats.power import detectable_drop
 from ragstone.stats.signflip import TAIL, flipped_sums, on_grid, upper_ranks
 
 Floats = NDArray[np.float64]
@@ -204,15 +205,32 @@ def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, leve
 
 
 def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alpha: float) -> int | None:
+    """How many more values like these settle the hypothesis on the side of `estimate`, with chance `POWER`.
+
+    The same p-values as in the decision, of the same blocks in larger number, with the estimate moved towards the
+    bound by as much bad luck as `POWER` has to bear.
+    """
     gap = abs(estimate - h.bound)
-    if gap == 0.0:
+    n = len(h.values)
+    blocks = _blocks(h)
+    far = reached(h.values, h.bounds)
+
+    def settled(total: int) -> bool:
+        luck = float(ndtri(POWER)) * deviation / math.sqrt(total)
+        if luck >= gap:
+            return False
+        more = replace(blocks, counts=blocks.counts * (total / n), n=total, n_blocks=round(blocks.n_blocks * total / n))
+        if estimate < h.bound:
+            return p_mean_at_least(more, h.bound - luck, h.bounds) <= level
+        return p_mean_at_most(more, h.bound + luck, far) <= alpha / 2.0
+
+    if gap == 0.0 or not settled(MOST_SAMPLES):
         return None
-    # Below is decided at the family's level, above by the lower limit of the two-sided interval.
-    needed = samples_for_drop(deviation, gap, POWER, level if estimate < h.bound else alpha / 2.0)
-    if estimate > h.bound:
-        # The limit allows for one more value at the far bound, which costs (mean - bound) / n.
-        needed += math.ceil((estimate - reached(h.values, h.bounds)[0]) / gap)
-    return max(1, needed - len(h.values)) if needed <= MOST_SAMPLES else None
+    too_few, enough = n, MOST_SAMPLES
+    while enough - too_few > max(1, too_few // 100):
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if settled(middle) else (middle, enough)
+    return max(1, enough - n)
 
 
 def _consistent(interval: MeanInterval, bound: float, below: bool) -> MeanInterval:
