@@ -102,6 +102,9 @@ def _files_read(settings: Settings) -> Iterator[tuple[str, str]]:
     kind, _, script = settings.judge.name.partition(":")
     if kind == "scripted" and script:
         yield "judge", script
+    kind, _, model = (settings.judge.embeddings or "").partition(":")
+    if kind == "local" and model:
+        yield "embeddings", model
     yield "config", f"{TEMPLATES}/{REPORT}"
 
 

@@ -93,7 +93,11 @@ class JudgeSettings(_Table):
     )
     base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server, or of a gateway")
     api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
-    embeddings: str | None = Field(default=None, description="embedding model; None: the provider's default")
+    embeddings: str | None = Field(
+        default=None,
+        description="embedding model for answer relevancy, or local:FOLDER (relative to the config file); None: the "
+        "judge's default",
+    )
     concurrency: int = Field(default=64, ge=1, le=1024, description="calls in flight at most")
     timeout_s: float = Field(default=120.0, gt=0, description="seconds for one call")
     max_attempts: int = Field(default=5, ge=1, le=20, description="how often a call is tried")
@@ -252,6 +256,8 @@ def load_settings(
                 value = _from_directory(value, directory, root)
             merged.setdefault(option.table, {})[option.name] = value
             origin[option.key] = source
+        if option.key == "judge.embeddings":
+            _place_model(merged, root if value is None else directory)
     try:
         return Settings.model_validate({**merged, "root": root})
     except ValidationError as error:
@@ -304,6 +310,14 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
         # A bare name that is not there is a command (python3), or a new directory beside the config file.
         return value
     return os.path.relpath(directory / value, root)
+
+
+def _place_model(merged: Mapping[str, dict[str, Any]], base: Path) -> None:
+    """Take the folder of local embeddings from `base`: a judge is built without knowing the root."""
+    judge = merged.get("judge", {})
+    scheme, separator, folder = str(judge.get("embeddings", "")).partition(":")
+    if scheme == "local" and separator and folder.strip():
+        judge["embeddings"] = f"local:{base / folder.strip()}"
 
 
 def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

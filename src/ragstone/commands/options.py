@@ -58,7 +58,7 @@ SYSTEM = (
 JUDGE = (
     click.option("--judge", metavar="NAME", help="offline, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL"),
     click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server."),
-    click.option("--embeddings", metavar="MODEL", help="Embedding model for answer relevancy."),
+    click.option("--embeddings", metavar="MODEL", help="Embedding model for answer relevancy, or local:FOLDER."),
     click.option("--max-cost-usd", type=float, metavar="USD", help="Stop, and save, before judging costs more."),
     click.option("--refresh", is_flag=True, default=None, help="Ignore cached judgements."),
     click.option("--batch", is_flag=True, default=None, help="Use the provider's batch API (cheaper, slower)."),

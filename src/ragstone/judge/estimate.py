@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.embeddings import local_path
 from ragstone.judge.factory import split_name
 from ragstone.judge.judgements import JudgementKind
 from ragstone.metrics.metric import Metric
@@ -67,8 +68,10 @@ def estimate_cost(
     a judge that is not known.
     """
     provider, model = split_name(judge_settings.name)
-    if provider in ("offline", "scripted"):
+    if provider == "scripted":
         return CostEstimate(0, 0, 0, 0.0)
+    if provider == "offline":
+        return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
     from ragstone.judge.prices import tariff
 
     calls = read = written = embedded = embedding_samples = 0
@@ -147,8 +150,30 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
     return (static + sent) // _PER_TOKEN + _FORM_TOKENS, received
 
 
+def _offline_cost(
+    settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Metric], *, repeats: int
+) -> CostEstimate:
+    """The offline judge pays for the embeddings of question and answer, where it asks an endpoint for them."""
+    if settings.embeddings is None or local_path(settings.embeddings) is not None:
+        return CostEstimate(0, 0, 0, 0.0)
+    from ragstone.judge.prices import tariff
+
+    asked = [
+        _texts(sample)
+        for sample in golden_set
+        if any(JudgementKind.REVERSE_QUESTIONS in metric.needs(sample) for metric in metrics)
+    ]
+    tokens = repeats * sum(texts.question + texts.answer for texts in asked) // _PER_TOKEN
+    service, _, model = settings.embeddings.partition(":")
+    price = tariff(service, model, settings.prices)
+    # Each sample may go alone: the offline judge has few of them in hand at once.
+    return CostEstimate(repeats * len(asked), tokens, 0, None if price is None else tokens * price.input / 1e6)
+
+
 def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] | None:
-    """Provider and model of the embeddings that the judge will use; None if it compares words."""
+    """Provider and model of the embeddings to pay for; None if the judge compares words or asks a local model."""
+    if local_path(settings.embeddings) is not None:
+        return None
     if provider == "openai":
         return "openai", settings.embeddings or "text-embedding-3-small"
     if settings.embeddings is None:

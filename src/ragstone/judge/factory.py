@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, suggestion
 from ragstone.golden.sample import GoldenSet
+from ragstone.judge.embeddings import local_path
 from ragstone.judge.protocol import Judge
+
+if TYPE_CHECKING:
+    from ragstone.judge.offline.topic import Topic
 
 PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "scripted")
 _EXAMPLES = {
@@ -26,16 +31,12 @@ def build_judge(
 
     `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none.
     `environ` is looked at for keys and base addresses only. Raises ConfigError for a name that is not known, a
-    missing key or base URL, and settings that the judge can't keep (a budget without a known price).
+    missing key or base URL, embeddings that the judge can't use, and settings that it can't keep (a budget without a
+    known price).
     """
     provider, model = split_name(settings.name)
     if provider == "offline":
-        from ragstone.judge.offline import OfflineJudge
-
-        return OfflineJudge(
-            questions=[sample.question for sample in golden_set],
-            references=[sample.reference for sample in golden_set if sample.reference],
-        )
+        return _offline(settings, golden_set, environ)
     if provider == "scripted":
         from ragstone.judge.scripted import read_script
 
@@ -43,6 +44,42 @@ def build_judge(
     from ragstone.judge.llm.assembly import assemble
 
     return assemble(settings, provider=provider, model=model, golden_set=golden_set, cache=cache, environ=environ)
+
+
+def _offline(settings: JudgeSettings, golden_set: GoldenSet, environ: Mapping[str, str]) -> Judge:
+    from ragstone.judge.offline import OfflineJudge
+
+    topic, endpoint = _topic(settings, environ)
+    return OfflineJudge(
+        questions=[sample.question for sample in golden_set],
+        references=[sample.reference for sample in golden_set if sample.reference],
+        topic=topic,
+        endpoint=endpoint,
+    )
+
+
+def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic | None, str | None]:
+    """What the offline judge compares question and answer by besides words, and the endpoint that it asks."""
+    if settings.embeddings is None:
+        return None, None
+    from ragstone.judge.offline.topic import Topic
+
+    local = local_path(settings.embeddings)
+    if local is not None:
+        from ragstone.judge.local.similarity import LocalSimilarity
+
+        return Topic(LocalSimilarity(local)), None
+    service, _, model = settings.embeddings.partition(":")
+    if service != "openai-compatible" or not model:
+        raise ConfigError(
+            f"'{settings.embeddings}' names no embeddings that the offline judge can use.",
+            where="judge.embeddings",
+            mend="Write 'local:FOLDER', or 'openai-compatible:MODEL' and set judge.base_url, or leave it out.",
+        )
+    from ragstone.judge.llm.assembly import endpoint_similarity
+
+    similarity, closers, endpoint = endpoint_similarity(settings, model, environ)
+    return Topic(similarity, closers), endpoint
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.budget import Budget
 from ragstone.judge.cache import JudgementCache
+from ragstone.judge.embeddings import local_path
 from ragstone.judge.llm.asking import Asker
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.forms import all_schemas
@@ -193,6 +194,11 @@ def _similarity(
     clock: Clock,
 ) -> tuple[Similarity, list[Closer]]:
     """What compares questions, and what has to be closed with it."""
+    local = local_path(settings.embeddings)
+    if local is not None:
+        from ragstone.judge.local.similarity import LocalSimilarity
+
+        return LocalSimilarity(local), []
     model = settings.embeddings or (_DEFAULT_EMBEDDINGS if account.service == "openai" else None)
     if model is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []
@@ -210,9 +216,39 @@ def _similarity(
         return OpenAIEmbedder(owner, model=model, compatible=owner.service == _COMPATIBLE, client=client)
 
     embedder = LazyEmbedder(make, label=f"{owner.service} {model}")
-    price = tariff(owner.service, model, settings.prices)
+    return _by_embeddings(settings, embedder, owner, model, budget=budget, clock=clock)
+
+
+def endpoint_similarity(
+    settings: JudgeSettings, model: str, environ: Mapping[str, str], *, clock: Clock | None = None
+) -> tuple[Similarity, list[Closer], str]:
+    """For a judge without an endpoint of its own: `model` of the OpenAI-compatible server at `settings.base_url`, what
+    has to be closed, and the endpoint to show. Raises ConfigError as `assemble` does.
+    """
+    account = make_account(settings, _COMPATIBLE, model, environ)
+    tls_context(account.ca_bundle)
+    _check_budget(settings, _COMPATIBLE, model, tariff(_COMPATIBLE, model, settings.prices))
+
+    def make() -> Embedder:
+        from ragstone.judge.llm.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(account, model=model, compatible=True)
+
+    embedder = LazyEmbedder(make, label=f"{_COMPATIBLE} {model}")
+    similarity, closers = _by_embeddings(
+        settings, embedder, account, model, budget=Budget(settings.max_cost_usd), clock=clock or Clock()
+    )
+    return similarity, closers, account.address.endpoint
+
+
+def _by_embeddings(
+    settings: JudgeSettings, embedder: Embedder, account: Account, model: str, *, budget: Budget, clock: Clock
+) -> tuple[Similarity, list[Closer]]:
     similarity = EmbeddingSimilarity(
-        embedder, scheduler=_embedding_scheduler(settings, clock), budget=budget, tariff=price
+        embedder,
+        scheduler=_embedding_scheduler(settings, clock),
+        budget=budget,
+        tariff=tariff(account.service, model, settings.prices),
     )
     return similarity, [similarity.close, embedder.close]
 
@@ -224,7 +260,7 @@ def _embeddings_beside(name: str) -> str:
         raise ConfigError(
             f"'{name}' names no embeddings that an Anthropic judge can use.",
             where="judge.embeddings",
-            mend=f"Write 'openai:{_DEFAULT_EMBEDDINGS}' and set OPENAI_API_KEY, or leave it out.",
+            mend=f"Write 'openai:{_DEFAULT_EMBEDDINGS}' and set OPENAI_API_KEY, or 'local:FOLDER', or leave it out.",
         )
     return model
 

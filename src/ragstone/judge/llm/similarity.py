@@ -96,9 +96,6 @@ class EmbeddingSimilarity:
         return self._embedder.label
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        # Here and not above: a run that finds all in the cache compares nothing, and starts sooner without numpy.
-        import numpy as np
-
         loop = asyncio.get_running_loop()
         texts = tuple(cleaned(text).strip() or "?" for text in (question, *others))
         waiting = _Waiting(texts, call, loop.create_future())
@@ -107,12 +104,7 @@ class EmbeddingSimilarity:
             self._flush()
         elif self._timer is None:
             self._timer = loop.call_later(_WAIT_S, self._flush)
-        vectors = await waiting.done
-        norms = np.linalg.norm(vectors, axis=1)
-        if not (norms > 0).all():
-            raise JudgementFailed("the embedding model gave an empty vector")
-        unit = vectors / norms[:, None]
-        return tuple(float(value) for value in np.clip(unit[1:] @ unit[0], -1.0, 1.0))
+        return cosines(await waiting.done)
 
     def _full(self) -> bool:
         texts = sum(len(waiting.texts) for waiting in self._waiting)
@@ -187,6 +179,18 @@ class EmbeddingSimilarity:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def cosines(vectors: np.ndarray) -> tuple[float, ...]:
+    """The cosine of the first row with each of the others, in [-1, 1]. Raises JudgementFailed for a row of zeros."""
+    # Here and not above: a run that finds all in the cache compares nothing, and starts sooner without numpy.
+    import numpy as np
+
+    norms = np.linalg.norm(vectors, axis=1)
+    if not (norms > 0).all():
+        raise JudgementFailed("the embedding model gave an empty vector")
+    unit = vectors / norms[:, None]
+    return tuple(float(value) for value in np.clip(unit[1:] @ unit[0], -1.0, 1.0))
 
 
 def _fail(batch: Sequence[_Waiting], error: Exception) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ragstone.judge.judgements import (
     ContextRelevance,
@@ -34,6 +35,9 @@ from ragstone.judge.offline.support import Rating, SupportModel
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
+if TYPE_CHECKING:
+    from ragstone.judge.offline.topic import Topic
+
 TOO_LITTLE = "too little text for the offline judge"
 """Why it abstains: a text without a single content word."""
 
@@ -46,12 +50,23 @@ _LANGUAGE_SAMPLE = 600
 class OfflineJudge:
     """Judges by words, numbers and names: no key, no network, no model to download, the same result every time.
 
-    `questions` and `references` are the golden set's; how rare a word is there says how much it tells. Methods never
-    wait. Raises JudgementFailed for text that it can't judge, never anything else.
+    `questions` and `references` are the golden set's; how rare a word is there says how much it tells. With `topic`,
+    embeddings have a say in answer relevancy, and `endpoint` is where they come from; all else stays with words.
+    Methods raise JudgementFailed for text that they can't judge, and never wait; embeddings may take their time, and
+    raise JudgeError when their server is of no more use.
     """
 
-    def __init__(self, questions: Iterable[str] = (), references: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        questions: Iterable[str] = (),
+        references: Iterable[str] = (),
+        *,
+        topic: Topic | None = None,
+        endpoint: str | None = None,
+    ) -> None:
         weights = load_weights()
+        self._topic = topic
+        self._endpoint = endpoint
         self._version = weights.version
         self._use = weights.model("use", usefulness.FEATURES)
         self._answering = weights.model("answering", answering.FEATURES)
@@ -69,14 +84,21 @@ class OfflineJudge:
 
     @property
     def identity(self) -> JudgeIdentity:
-        return JudgeIdentity(provider="offline", model="embedded", version=self._version)
+        return JudgeIdentity(
+            provider="offline",
+            model="embedded",
+            version=self._version,
+            endpoint=self._endpoint,
+            embeddings=self._topic.label if self._topic else None,
+        )
 
     @property
     def concurrency(self) -> int:
         return 8
 
     async def close(self) -> None:
-        return None
+        if self._topic is not None:
+            await self._topic.close()
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
         language = _language((answer,))
@@ -160,15 +182,18 @@ class OfflineJudge:
         answer: str,
         *,
         n: int,  # noqa: ARG002
-        call: Call,  # noqa: ARG002
+        call: Call,
     ) -> ReverseQuestions:
         language = _language((answer,))
         asked = self._question(question, language)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         sentences = self._split(answer, language.code)
-        similarity = self._answering.probability(answering.features(asked, sentences, language)) if sentences else 0.0
-        return ReverseQuestions(questions=(), similarities=(similarity,))
+        if not sentences:
+            return ReverseQuestions(questions=(), similarities=(0.0,))
+        nearness = await self._topic.nearness(question, answer, call=call) if self._topic else None
+        found = answering.features(asked, sentences, language, nearness=nearness)
+        return ReverseQuestions(questions=(), similarities=(self._answering.probability(found),))
 
     async def reference_match(
         self,

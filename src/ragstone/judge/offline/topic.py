@@ -1,0 +1,70 @@
+"""Is an answer on its question's topic, by the meaning of sentences: embeddings, where the user gives a model."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ragstone.judge.protocol import Call, JudgementFailed
+
+if TYPE_CHECKING:
+    from ragstone.judge.llm.similarity import Similarity
+
+UNRELATED = (
+    "How long do bees live?",
+    "Who won the chess championship in 1972?",
+    "What is the capital of Peru?",
+    "Why does bread rise in the oven?",
+    "How do I reset my password?",
+    "When was the printing press invented?",
+    "Which planet has the most moons?",
+    "How much tax is due on a used car?",
+)
+"""Questions that have nothing in common but that they are questions."""
+
+_MOST_ZERO = 0.99
+
+
+class Topic:
+    """How near an answer is to its question, on a scale that is the same for all embedding models.
+
+    The cosine of unrelated texts is near 0 in some models and above 0.7 in others. So it is counted from the model's
+    own zero, the mean cosine of UNRELATED questions: (cosine - zero) ÷ (1 - zero), in [0, 1]. The zero is found once.
+    """
+
+    def __init__(self, similarity: Similarity, closers: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
+        self._similarity = similarity
+        self._closers = closers
+        self._zero: float | None = None
+        self._finding = asyncio.Lock()
+
+    @property
+    def label(self) -> str:
+        return self._similarity.label
+
+    async def nearness(self, question: str, answer: str, *, call: Call) -> float:
+        """In [0, 1]: 0 as near as unrelated questions are to each other, 1 the same. Raises JudgementFailed."""
+        zero = await self._model_zero(call)
+        (cosine,) = await self._similarity.similarities(question, (answer,), call=call)
+        return min(1.0, max(0.0, (cosine - zero) / (1.0 - zero)))
+
+    async def _model_zero(self, call: Call) -> float:
+        async with self._finding:
+            if self._zero is None:
+                rows = await asyncio.gather(
+                    *(
+                        self._similarity.similarities(one, UNRELATED[at + 1 :], call=call)
+                        for at, one in enumerate(UNRELATED[:-1])
+                    )
+                )
+                self._zero = fmean(itertools.chain.from_iterable(rows))
+            if self._zero > _MOST_ZERO:
+                raise JudgementFailed("the embedding model does not tell unrelated texts apart")
+            return self._zero
+
+    async def close(self) -> None:
+        for close in self._closers:
+            await close()
