@@ -123,3 +123,26 @@ def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp
     log = (project / "ragstone-run" / "system.log").read_text()
     assert "looking up What is the colour of house number 0?" in log
     assert secret not in log
+
+
+@pytest.mark.parametrize("command", ["run", "gate"])
+def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path: Path, command: str) -> None:
+    make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q\n")
+    (tmp_path / "repo" / "mine").mkdir()
+    (tmp_path / "repo" / "mine" / "notes.txt").write_text("mine")
+    done = ragstone([command, "--out", "mine"], tmp_path / "repo")
+    assert done.returncode == 2
+    assert "does not hold a run" in done.stderr
+    assert [path.name for path in (tmp_path / "repo" / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_reports_and_the_log_replace_links_in_the_run_directory(tmp_path: Path) -> None:
+    repo = make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q\n")
+    assert ragstone(["gate"], repo).returncode in (0, 1)
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for name in ("report.md", "report.html", "report.json", "junit.xml", "system.log"):
+        (repo / "ragstone-run" / name).unlink()
+        (repo / "ragstone-run" / name).symlink_to(victim)
+    assert ragstone(["gate"], repo).returncode in (0, 1)
+    assert victim.read_text() == "mine"

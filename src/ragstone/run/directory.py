@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
 from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.run.files import open_new, open_regular, replace_text
 from ragstone.run.manifest import SCHEMA_VERSION, Cost, Counts, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
@@ -121,7 +122,7 @@ class RunDirectory:
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         path = self.path / SAMPLES
         try:
-            stream = path.open("rb")
+            stream = open_regular(path)
         except OSError as error:
             raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
         with stream:
@@ -139,7 +140,7 @@ def read_manifest(path: Path) -> Manifest:
     """The manifest of the run in `path`, checked against the schema."""
     file = path / MANIFEST
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             body = stream.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
         raise RunDirectoryError(
@@ -185,12 +186,12 @@ class RunWriter:
         The records of an unfinished run are kept beside the new ones as samples.jsonl.previous. Raises
         RunDirectoryError when `path` holds something that is not a run.
         """
-        _refuse_foreign(path)
+        refuse_foreign(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
             _put_aside(path)
             write_manifest(path, manifest)
-            stream = (path / SAMPLES).open("wb")
+            stream = open_new(path / SAMPLES)
         except OSError as error:
             raise RunDirectoryError(f"can't be written: {error.strerror}.", where=str(path)) from None
         return cls(path, manifest, stream, {}, redact)
@@ -217,7 +218,12 @@ class RunWriter:
                 where=str(path),
                 mend="Take the settings of that run, or start anew without --resume.",
             )
-        offsets, counts, cost = _finished_part(path)
+        if (path / SAMPLES).is_symlink():
+            raise RunDirectoryError("is a link, which is not written through.", where=str(path / SAMPLES))
+        try:
+            offsets, counts, cost = _finished_part(path)
+        except OSError as error:
+            raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
         kept = manifest.model_copy(
             update={"counts": counts, "cost": cost, "wall_s": earlier.wall_s, "created_at": earlier.created_at}
         )
@@ -267,9 +273,7 @@ class RunWriter:
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest in one step, so that no reader sees half of it."""
-    temporary = path / f".{MANIFEST}.tmp"
-    temporary.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path / MANIFEST)
+    replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
 
 
 def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
@@ -285,7 +289,8 @@ def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
     )
 
 
-def _refuse_foreign(path: Path) -> None:
+def refuse_foreign(path: Path) -> None:
+    """Raise RunDirectoryError where `path` holds something that is not a run, and so must not be written to."""
     if path.is_dir() and any(path.iterdir()) and not ((path / MANIFEST).exists() or (path / CACHE).exists()):
         raise RunDirectoryError(
             "the directory exists and does not hold a run.", where=str(path), mend="Choose another place with --out."
@@ -313,7 +318,7 @@ def _finished_part(path: Path) -> tuple[dict[str, int], Counts, Cost]:
     counts: dict[str, int] = {}
     cost = Cost()
     good = 0
-    with samples.open("rb") as stream:
+    with open_regular(samples) as stream:
         while line := stream.readline(MAX_LINE_BYTES):
             if not is_complete_line(line):
                 break
@@ -332,7 +337,7 @@ def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) 
     if wanted == sorted(wanted):
         return
     temporary = path.with_name(f".{SAMPLES}.tmp")
-    with path.open("rb") as stream, temporary.open("wb") as out:
+    with path.open("rb") as stream, open_new(temporary) as out:
         for offset in wanted:
             stream.seek(offset)
             out.write(stream.readline())

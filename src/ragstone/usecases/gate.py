@@ -19,6 +19,7 @@ from ragstone.report.render import Format, render
 from ragstone.report.templates import own_templates
 from ragstone.report.view import build_view
 from ragstone.run.directory import CACHE, RunDirectory, write_manifest
+from ragstone.run.files import replace_text
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
@@ -178,7 +179,7 @@ def conclude(
     written = []
     for name in formats:
         path = run.path / REPORT_FILES[name]
-        path.write_text(around.redact(render(view, name, template_dir=template_dir)), encoding="utf-8")
+        replace_text(path, around.redact(render(view, name, template_dir=template_dir)))
         written.append(path)
     return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
 

@@ -24,8 +24,9 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import CACHE, RunDirectory, RunWriter
+from ragstone.run.directory import CACHE, MANIFEST, RunDirectory, RunWriter, refuse_foreign
 from ragstone.run.engine import Progress, Quiet, run_samples
+from ragstone.run.files import replace_text
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.system.build import build_system
@@ -107,6 +108,7 @@ async def evaluate_run(
     class that failed; what was finished by then is saved and can be resumed.
     """
     golden = read_golden_set(settings)
+    refuse_foreign(settings.path(settings.run.out))
     system = make_system(settings, around)
     cache = settings.path(settings.run.out) / CACHE
     if judgements_from is not None and not settings.judge.refresh:
@@ -160,14 +162,14 @@ async def evaluate_golden_set(
 def _keep_log(around: Surroundings, out: Path) -> None:
     """Put what the system printed beside the records, if there is anything, and a run to put it beside."""
     log = around.system_log
-    if log is None or not out.is_dir():
+    if log is None or not (out / MANIFEST).is_file():
         return
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         text = ""
     if text:
-        (out / SYSTEM_LOG).write_text(around.redact(text), encoding="utf-8")
+        replace_text(out / SYSTEM_LOG, around.redact(text))
     else:
         (out / SYSTEM_LOG).unlink(missing_ok=True)
 
