@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DEMO   := examples/docs-qa
 PYTEST_ARGS ?=
 
-.PHONY: demo demo-regression demo-baseline test lint types test-heavy test-browser test-container check clean
+.PHONY: demo demo-regression demo-baseline test lint types test-heavy test-browser test-container test-integrations check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -19,7 +19,7 @@ demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
-	$(BIN)/python -m pytest -m "not heavy and not container and not browser" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not heavy and not container and not browser and not integrations" $(PYTEST_ARGS)
 
 test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)
@@ -29,6 +29,10 @@ test-browser: $(VENV)/.installed-dev
 
 test-container: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m container $(PYTEST_ARGS)
+
+# Real LangChain and LlamaIndex objects, in an environment of their own: they bring some 60 distributions.
+test-integrations: $(VENV)-integrations/.installed
+	$(VENV)-integrations/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -56,6 +60,12 @@ $(VENV)/.installed-oracles: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group oracles
 	touch $@
 
+$(VENV)-integrations/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-integrations
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group integrations
+	touch $@
+
 # The example is a user's system: it has an environment of its own, without Ragstone in it.
 $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
 	$(PYTHON) -m venv $(DEMO)/.venv
@@ -63,4 +73,4 @@ $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-integrations $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis

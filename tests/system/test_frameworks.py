@@ -15,7 +15,7 @@ from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Response
 
 pytestmark = [
-    pytest.mark.heavy,
+    pytest.mark.integrations,
     # Neither library is clean of warnings of its own.
     pytest.mark.filterwarnings("ignore"),
 ]
