@@ -1,0 +1,163 @@
+"""What embeddings do to the offline judge's answer relevancy, and in which form they serve it best.
+
+``python bench/embeddings.py [--data FOLDER] [--model FOLDER]`` prints the tables of docs/judges.md. Without a model it
+makes one: word vectors (PPMI and SVD over the pages of WiCE, BEGIN and HaluEval; nothing of CLAPNQ or WikiEval), which
+know less than any sentence model. Forms are compared on CLAPNQ only. Takes under a minute. Needs the test group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import onnx
+from judge_reliability import ROOT, answers_and_neighbours
+from onnx import TensorProto, helper, numpy_helper
+from scipy.sparse import coo_matrix
+from scipy.sparse.linalg import svds
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from ragstone.config import JudgeSettings
+from ragstone.judge.factory import build_judge
+from ragstone.judge.offline import answering
+from ragstone.metaeval.evaluate import run_judge, summarise
+from ragstone.metaeval.items import Case, Item, Pairwise, Task
+from ragstone.metaeval.load import load_items
+from ragstone.usecases.meta_eval import as_golden_set
+
+TEXTS = {
+    "wice_claim.jsonl.gz": "evidence_sentences",
+    "begin.jsonl.gz": "context",
+    "halueval_qa_500.jsonl.gz": "context",
+}
+WIDTH = 128
+WINDOW = 6
+LEAST_COUNT = 3
+RARITY = 1e-3
+ENOUGH = 0.4
+
+Form = Callable[[float, float | None], float]
+
+
+def _enough(value: float) -> float:
+    return min(1.0, value / ENOUGH)
+
+
+FORMS: dict[str, Form] = {
+    "half words, half meaning (as built in)": answering._on_topic,
+    "the larger of the two": lambda shared, near: max(_enough(shared), _enough(near or 0.0)),
+    "meaning alone": lambda _shared, near: _enough(near or 0.0),
+    "meaning alone, without an upper limit of 0.4": lambda _shared, near: near or 0.0,
+    "half each, meaning without an upper limit": lambda shared, near: (_enough(shared) + (near or 0.0)) / 2,
+}
+
+
+def read_texts(data: Path) -> list[list[str]]:
+    """The words of each page, each page once."""
+    pages: dict[str, None] = {}
+    for file, field in TEXTS.items():
+        with gzip.open(data / file, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                found = json.loads(line)[field]
+                pages[" ".join(found) if isinstance(found, list) else str(found)] = None
+    return [re.findall(r"\w+", page.lower()) for page in pages]
+
+
+def word_vectors(pages: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
+    """Words and their vectors, (words, WIDTH), rare words longer than common ones, so that a mean weighs them."""
+    counts = Counter(word for page in pages for word in page)
+    words = [word for word, count in counts.most_common(30_000) if count >= LEAST_COUNT]
+    at = {word: index for index, word in enumerate(words)}
+    beside: Counter[tuple[int, int]] = Counter()
+    for page in pages:
+        known = [at[word] for word in page if word in at]
+        for start, one in enumerate(known):
+            for other in known[start + 1 : start + 1 + WINDOW]:
+                beside[one, other] += 1
+                beside[other, one] += 1
+    pairs = np.array(list(beside))
+    values = np.array(list(beside.values()), dtype=float)
+    totals = np.bincount(pairs[:, 0], values, len(words))
+    smooth = totals**0.75 / (totals**0.75).sum()
+    ppmi = np.maximum(0.0, np.log(values / (totals[pairs[:, 0]] * smooth[pairs[:, 1]])))
+    matrix = coo_matrix((ppmi, (pairs[:, 0], pairs[:, 1])), shape=(len(words), len(words))).tocsr()
+    left, sizes, _ = svds(matrix, k=WIDTH, random_state=0)
+    vectors = left * np.sqrt(sizes)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9
+    share = np.array([counts[word] for word in words]) / counts.total()
+    return words, vectors * (RARITY / (RARITY + share))[:, None]
+
+
+def save_model(folder: Path, words: Sequence[str], vectors: np.ndarray) -> None:
+    """As ONNX with a tokenizer. A word that is not known counts for next to nothing."""
+    table = np.vstack([np.full((1, WIDTH), 1e-4), vectors]).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "input_ids"], ["tokens"])],
+        "words",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])],
+        [helper.make_tensor_value_info("tokens", TensorProto.FLOAT, ["batch", "tokens", WIDTH])],
+        [numpy_helper.from_array(table, "table")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, str(folder / "model.onnx"))
+    known = {"[UNK]": 0} | {word: index for index, word in enumerate(words, start=1)}
+    tokenizer = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def answers_and_others(pairs: Sequence[Item]) -> tuple[Item, ...]:
+    """Easy pairs from the same answers: against the answer to another question, drawn with a fixed seed."""
+    draw = random.Random(0)
+    found = []
+    for pair in pairs:
+        assert isinstance(pair, Pairwise)
+        other = draw.choice([one for one in pairs if one.group != pair.group])
+        assert isinstance(other, Pairwise)
+        second = Case(pair.first.question, other.first.answer)
+        found.append(Pairwise(pair.id, pair.task, pair.first, second, -1.0, pair.group))
+    return tuple(found)
+
+
+def accuracy(items: Sequence[Item], embeddings: str | None, form: Form | None = None) -> str:
+    """Pairwise accuracy with its interval, as a cell of a table."""
+    settings = JudgeSettings(embeddings=embeddings)
+    judge = build_judge(settings, golden_set=as_golden_set(items), cache=None, environ={})
+    with patch.object(answering, "_on_topic", form or answering._on_topic):
+        (result,) = summarise(asyncio.run(run_judge(judge, items)))
+    found = result.measures["pairwise_accuracy"]
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def main(data: Path, embeddings: str) -> None:
+    hard = answers_and_neighbours(data / "clapnq_dev.jsonl.gz")
+    easy = answers_and_others(hard)
+    wikieval = [item for item in load_items(data / "wikieval.jsonl") if item.task is Task.ANSWER_RELEVANCY]
+    print("| how they enter | CLAPNQ, neighbours | CLAPNQ, other answers |\n|---|---|---|")
+    print(f"| not at all | {accuracy(hard, None)} | {accuracy(easy, None)} |")
+    for name, form in FORMS.items():
+        print(f"| {name} | {accuracy(hard, embeddings, form)} | {accuracy(easy, embeddings, form)} |")
+    print("\n| WikiEval | |\n|---|---|")
+    print(f"| without | {accuracy(wikieval, None)} |\n| with | {accuracy(wikieval, embeddings)} |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--model", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        if given.model is None:
+            save_model(Path(made), *word_vectors(read_texts(given.data)))
+        main(given.data, f"local:{given.model or made}")
