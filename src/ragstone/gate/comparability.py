@@ -122,7 +122,7 @@ def _judge_difference(now: JudgeManifest, then: JudgeManifest) -> str | None:
     if now.version != then.version:
         return f"the prompts of the judge changed ({then.version[:12]} to {now.version[:12]}): {end}"
     if now.embeddings != then.embeddings:
-        return f"the embedding model changed from {then.embeddings} to {now.embeddings}: {end}"
+        return f"the embedding model changed from {then.embeddings or 'none'} to {now.embeddings or 'none'}: {end}"
     if now.endpoint != then.endpoint:
         return f"the judge's endpoint changed from {then.endpoint} to {now.endpoint}: {end}"
     return f"the judge's parameters changed: {end}"
