@@ -13,7 +13,7 @@ from ragstone.judge.judgements import StatementList
 from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
-from ragstone.metrics.score import Failed, Scored
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import combine_rounds, score_response
@@ -133,6 +133,28 @@ def test_recorded_judgements_replayed_through_the_metrics_reproduce_the_scores()
     for record in run(golden, Answering(), judge(golden)):
         replayed, _ = score_response(METRICS, record.sample, record.response, record.judgements)
         assert replayed == record.scores
+
+
+def test_a_failed_response_fails_only_the_metrics_that_apply_to_its_sample() -> None:
+    names = ["context_precision", "context_recall", "faithfulness", "recall@5", "exact_match", "latency_within@1"]
+    lost = Response("q", "", failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer."))
+    failed = Failed("system", "timeout: No answer.")
+
+    def scored(sample: Sample) -> dict[str, Score]:
+        return score_response(select_metrics(names), sample, lost, [])[0]
+
+    everywhere = {"faithfulness": failed, "latency_within@1": failed}
+    assert scored(Sample("q", "Q?", reference="R.", relevant_ids={"d": 1.0})) == everywhere | {
+        "context_precision": failed,
+        "context_precision_no_reference": NotApplicable("the sample has a reference"),
+        "context_recall": failed,
+        "recall@5": failed,
+        "exact_match": failed,
+    }
+    bare = scored(Sample("q", "Q?"))
+    assert {name for name, score in bare.items() if score == failed} == {*everywhere, "context_precision_no_reference"}
+    unanswerable = scored(Sample("q", "Q?", answerable=False))
+    assert {name for name, score in unanswerable.items() if score == failed} == set(everywhere)
 
 
 def test_cancelling_the_run_cancels_what_is_in_flight() -> None:

@@ -31,9 +31,14 @@ class AnswerCorrectness:
             return frozenset()
         return frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if sample.answerable and not sample.reference:
             return NotApplicable("the sample has no reference")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
         found = judgements.statements
         if found is None or isinstance(found, JudgementFailure):
             return missing(found, "statements")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.metrics.metric import MetricInfo, missing
-from ragstone.metrics.score import Failed, Score, Scored
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
@@ -28,6 +28,9 @@ class AnswerRelevancy:
         if not sample.answerable:
             return frozenset({JudgementKind.STATEMENTS})
         return frozenset({JudgementKind.STATEMENTS, JudgementKind.REVERSE_QUESTIONS})
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
+        return None
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         found = judgements.statements

@@ -66,6 +66,9 @@ class CitationValidity:
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
         return frozenset()
 
+    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
+        return None
+
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         found = cited(response.answer, response.contexts)
         if not found:
@@ -89,6 +92,9 @@ class CitationSupport:
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
         return frozenset()
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
+        return None
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         text = _inside_sentence(normalise(response.answer))

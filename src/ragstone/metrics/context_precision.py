@@ -40,13 +40,18 @@ class ContextPrecision:
             return frozenset()
         return frozenset({JudgementKind.CONTEXT_USE})
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if not sample.answerable:
             return NotApplicable("the sample is unanswerable")
         if bool(sample.reference) is not self._with_reference:
             return NotApplicable(
                 "the sample has no reference" if self._with_reference else "the sample has a reference"
             )
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         use = judgements.context_use

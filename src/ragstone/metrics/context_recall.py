@@ -25,11 +25,16 @@ class ContextRecall:
             return frozenset()
         return frozenset({JudgementKind.CONTEXT_USE})
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if not sample.answerable:
             return NotApplicable("the sample is unanswerable")
         if not sample.reference:
             return NotApplicable("the sample has no reference")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         use = judgements.context_use

@@ -23,9 +23,14 @@ class ContextRelevance:
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         return frozenset({JudgementKind.CONTEXT_RELEVANCE}) if sample.answerable else frozenset()
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if not sample.answerable:
             return NotApplicable("the sample is unanswerable")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         found = judgements.context_relevance

@@ -61,15 +61,21 @@ class ContextEntityRecall:
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
         return frozenset()
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if not sample.answerable:
             return NotApplicable("the sample is unanswerable")
         if not sample.reference:
             return NotApplicable("the sample has no reference")
-        language = guess_language(normalise(sample.reference))
-        wanted = entities(sample.reference, language)
-        if not wanted:
+        if not entities(sample.reference, guess_language(normalise(sample.reference))):
             return NotApplicable("the reference names no entities")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
+        reference = sample.reference or ""
+        language = guess_language(normalise(reference))
+        wanted = entities(reference, language)
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         held = [read_passage(context.text, language).places for context in response.contexts]

@@ -26,6 +26,9 @@ class Faithfulness:
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
         return frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
 
+    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
+        return None
+
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         found = judgements.statements
         if found is None or isinstance(found, JudgementFailure):

@@ -38,6 +38,10 @@ class Metric(Protocol):
         """The judgements this metric reads for `sample`; empty when it needs none or does not apply."""
         ...
 
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        """Why the metric does not apply to `sample` whatever is answered; None where it does."""
+        ...
+
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         """The score of one response that is not a failure. Pure; never raises."""
         ...

@@ -35,9 +35,14 @@ class RetrievalMetric:
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
         return frozenset()
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if not any(grade > 0 for grade in sample.relevant_ids.values()):
             return NotApplicable("the sample names no relevant ids")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         if all(context.id is None for context in response.contexts):

@@ -52,9 +52,14 @@ class LexicalMatch:
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
         return frozenset()
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def excuse(self, sample: Sample) -> NotApplicable | None:
         if not sample.answerable:
             return NotApplicable("the sample is unanswerable")
         if not sample.reference:
             return NotApplicable("the sample has no reference")
-        return Scored(self._compare(response.answer, sample.reference))
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
+        return Scored(self._compare(response.answer, sample.reference or ""))

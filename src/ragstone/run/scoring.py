@@ -21,12 +21,13 @@ def score_response(
 ) -> tuple[dict[str, Score], dict[str, tuple[float, ...]]]:
     """Scores by metric, and each round's own values where there were several rounds.
 
-    A failed response fails every metric. With several rounds, the score is the mean of the rounds that scored if they
-    are more than half; else the first state that is no score. Pure: the same judgements give the same scores.
+    A failed response fails every metric that applies to the sample. With several rounds, the score is the mean of the
+    rounds that scored if they are more than half; else the first state that is no score. Pure: the same judgements
+    give the same scores.
     """
     if response.failure is not None:
         reason = f"{response.failure.kind}: {response.failure.message}"
-        return {metric.info.name: Failed("system", reason) for metric in metrics}, {}
+        return {metric.info.name: metric.excuse(sample) or Failed("system", reason) for metric in metrics}, {}
     scores: dict[str, Score] = {}
     repeats: dict[str, tuple[float, ...]] = {}
     for metric in metrics:
