@@ -287,3 +287,40 @@ def test_document_ids_are_not_taken_for_columns(tmp_path: Path) -> None:
         for index in range(3000)
     ]
     assert len(load(tmp_path, *rows)) == 3000
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        ("refrence", "reference"),
+        ("Refernce", "reference"),
+        ("reference_contexs", "reference_contexts"),
+        ("relevent_ids", "relevant_ids"),
+        ("anwserable", "answerable"),
+        ("unanswerble", "unanswerable"),
+    ],
+)
+def test_a_column_that_is_almost_a_field_is_refused_with_the_name_that_was_meant(
+    tmp_path: Path, column: str, field: str
+) -> None:
+    with pytest.raises(GoldenSetError, match=f"'{column}' is almost '{field}'") as caught:
+        load(tmp_path, {"question": "A?", column: "x"})
+    assert field in (caught.value.mend or "")
+
+
+def test_a_misspelt_column_in_one_row_of_many_is_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="refrence"):
+        load(tmp_path, {"question": "A?", "reference": "a"}, {"question": "B?", "refrence": "b"})
+
+
+def test_who_means_what_is_written_says_so(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "refrence": "a"}, reference="refrence")
+    assert golden.samples[0].reference == "a"
+    assert load(tmp_path, {"question": "A?", "refrence": "a"}, reference="").samples[0].reference is None
+
+
+@pytest.mark.parametrize(
+    "column", ["preference", "groups", "reference2", "references_2", "reference_id", "stage", "tips"]
+)
+def test_a_column_that_is_another_word_is_only_ignored(tmp_path: Path, column: str) -> None:
+    assert load(tmp_path, {"question": "A?", column: "x"}).mappings[0].ignored == (column,)

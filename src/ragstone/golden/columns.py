@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,12 @@ _GRADED_NAMES = frozenset({"expected", "target"})
 _GOLD_OBJECTS = frozenset({"output", "outputs"})
 """Plain text under these names is what a system said; objects are how annotators' answers are kept."""
 _CHATS = frozenset({"messages", "input", "inputs", "user_input", "prompt", "question", "query"})
+
+_KNOWN = CONTAINERS | {
+    name for table in (FIELDS, RECORDED) for aliases in table.values() for name in (*aliases.strong, *aliases.weak)
+}
+_MISSPELLABLE = frozenset({"reference", "reference_contexts", "relevant_ids", "answerable", "unanswerable", "tags"})
+"""Fields whose loss goes unnoticed. Without a question nothing loads, and a lost id or group changes no score."""
 
 Path = tuple[str, ...]
 
@@ -55,6 +62,7 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
     notes = _settle_answers(chooser, fields)
     recorded = {name: path for name in RECORDED if (path := chooser.recorded(name, fields))}
     used = {path for paths in fields.values() for path in paths} | set(recorded.values())
+    _refuse_misspelt(source, profile, wanted)
     return Plan(
         fields=fields,
         recorded=recorded,
@@ -175,6 +183,29 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
     if neutral and answer and not own_names and normal(_last(answer)) != "actual_output":
         del fields["reference_contexts"]
     return tuple(notes)
+
+
+def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> None:
+    """Raise GoldenSetError for a column that is almost a field: unread, it would drop scores without a word."""
+    for path in profile.columns:
+        name = normal(path[0])
+        if len(path) > 1 or name in _KNOWN or path[0] in wanted.values():
+            continue
+        for field_name in _MISSPELLABLE - wanted.keys():
+            if _almost(name, field_name):
+                raise source.error(
+                    f"column '{path[0]}' is almost '{field_name}', and would not be read.",
+                    mend="Rename it, or say what to read in ragstone.toml "
+                    f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{path[0]}"',
+                )
+
+
+def _almost(name: str, field_name: str) -> bool:
+    if name[:1] != field_name[:1] or abs(len(name) - len(field_name)) > 1:
+        return False
+    if name.rstrip("s0123456789_") == field_name.rstrip("s"):  # groups, reference2: a column of its own
+        return False
+    return difflib.SequenceMatcher(None, name, field_name, autojunk=False).ratio() >= 0.85
 
 
 def _last(path: str) -> str:
