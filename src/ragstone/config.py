@@ -6,6 +6,7 @@ The environment and the flags are passed in; nothing here reads them by itself.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import tomllib
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from ragstone.errors import ConfigError, suggestion
 
 CONFIG_FILE = "ragstone.toml"
+_PREFIX = "RAGSTONE_"
 
 
 class _Table(BaseModel):
@@ -237,6 +239,7 @@ def load_settings(
     """
     table, where, root = _read_file(directory, config)
     _refuse_unknown(Settings, table, where)
+    _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
     origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
     for option in OPTIONS:
@@ -266,6 +269,18 @@ def load_settings(
         path = ".".join(str(part) for part in first["loc"])
         shown = "" if "api_key" in path else f", found {_shown(first['input'])}"
         raise ConfigError(f"'{path}': {first['msg']}{shown}.", where=origin.get(key, where)) from None
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    """Raise ConfigError for a variable that is almost one of ours; others may belong to the workflow."""
+    known = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
+    for name in environ:
+        tail = name.removeprefix(_PREFIX)
+        if tail == name or tail in known or not environ[name]:
+            continue
+        if close := difflib.get_close_matches(tail, known, n=1, cutoff=0.85):
+            mend = f"Did you mean '{_PREFIX}{close[0]}'?"
+            raise ConfigError("no setting has this name.", where=f"environment variable {name}", mend=mend)
 
 
 def _read_file(directory: Path, config: Path | None) -> tuple[dict[str, dict[str, Any]], str, Path]:

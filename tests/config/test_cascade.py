@@ -124,3 +124,23 @@ def test_the_page_of_the_docs_is_what_the_settings_say() -> None:
     written = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert written == page(), "run: python scripts/configuration_page.py > docs/configuration.md"
     assert "None |" not in written  # every setting is described
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("RAGSTONE_ENTRYPONT", "RAGSTONE_ENTRYPOINT"),
+        ("RAGSTONE_TIMEOUT_S", "RAGSTONE_TIMEOUT"),
+        ("RAGSTONE_GOLDN", "RAGSTONE_GOLDEN"),
+    ],
+)
+def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match="no setting has this name") as caught:
+        load_settings(directory=tmp_path, environ={name: "x"})
+    assert caught.value.where == f"environment variable {name}"
+    assert caught.value.mend == f"Did you mean '{meant}'?"
+
+
+def test_variables_of_the_workflow_are_nobodys_business(tmp_path: Path) -> None:
+    environ = {"RAGSTONE_REPORT_ISSUE": "1", "RAGSTONE_IMAGE_STATE": "x", "TIMEOUT_S": "3", "RAGSTONE_GOLDN": ""}
+    assert load_settings(directory=tmp_path, environ=environ) == Settings(root=tmp_path)
