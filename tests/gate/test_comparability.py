@@ -59,7 +59,7 @@ def test_a_baseline_of_another_golden_set_is_not_comparable(
     [
         ({"model": "judge-2"}, "the judge changed from openai judge-2 to openai judge-1"),
         ({"version": "prompts-0"}, "the prompts of the judge changed"),
-        ({"embeddings": "small"}, "the embedding model changed from small to None"),
+        ({"embeddings": "small"}, "the embedding model changed from small to none"),
     ],
 )
 def test_under_another_judge_only_metrics_that_need_none_are_compared(
