@@ -169,6 +169,15 @@ def test_a_metric_that_the_defaults_name_and_that_applies_to_nothing_is_a_note(r
     assert "context_recall applies to no sample, most often because the sample has no reference." in verdict.notes
 
 
+def test_half_of_a_family_that_no_sample_counts_to_is_no_news(run: MakeRun) -> None:
+    excused = {f"s{index}": "the sample has a reference" for index in range(60)}
+    one = run(
+        {"context_precision": HIGH, "context_precision_no_reference": []},
+        not_applicable={"context_precision_no_reference": excused},
+    )
+    assert not any("applies to no sample" in note for note in decide_gate(one, None, default_policy()).notes)
+
+
 def test_a_metric_that_nobody_knows_is_a_configuration_error(run: MakeRun) -> None:
     with pytest.raises(ConfigError, match="unknown metric 'faithfulnes'"):
         decide_gate(run({"faithfulness": HIGH}), None, policy(metrics={"faithfulnes": {"min": 0.5}}))

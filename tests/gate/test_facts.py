@@ -116,3 +116,12 @@ def test_one_slow_answer_too_many_may_be_chance(run: MakeRun) -> None:
 
 def test_a_latency_limit_without_measured_latency_is_an_error(run: MakeRun) -> None:
     assert latency(run, []).status is Status.ERROR
+
+
+def test_a_long_reason_of_failed_samples_is_cut_in_the_sentence_on_coverage(run: MakeRun) -> None:
+    long = "bad_return: Returned something. " + "Expected something else. " * 50
+    one = run({"faithfulness": [1.0] * 9}, failed={"faithfulness": {"q": Failed("system", long)}})
+    (coverage,) = of_kind(decide(one, metrics=FAITHFULNESS), CheckKind.COVERAGE)
+    assert "the system under test failed on 1: bad_return: Returned something." in coverage.reason
+    assert coverage.reason.endswith("…): coverage 90 %, required 98 %.")
+    assert len(coverage.reason) < 320

@@ -24,8 +24,14 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
 from ragstone.gate.rules import Resolved, Rule, resolve_rules
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, GateVerdict, Side, Status
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.family import Decision
+
+_OTHER_HALF = {
+    "context_precision": "context_precision_no_reference",
+    "context_precision_no_reference": "context_precision",
+}
+_NO_SCORES = MetricScores({})
 
 
 def decide_gate(
@@ -221,6 +227,9 @@ def _notes(
         yield f"No drop was checked: {' '.join(pairing.comparability.notes)}"
     for rule in resolved.rules:
         scores = current.metrics.get(rule.metric)
+        other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
+        if other.values:
+            continue  # every sample counts to one half of the family: that the other is empty is no news
         if not rule.written and scores is not None and not scores.values and scores.not_applicable:
             why = most_common(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ragstone.gate.figures import counted, figure, most_common, share, some
+from ragstone.gate.figures import clipped, counted, figure, most_common, share, some
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
@@ -82,7 +82,7 @@ def _causes(failed: list[Failed]) -> str:
     for by, words in (("system", "the system under test failed"), ("judge", "the judge failed")):
         reasons = [one.reason for one in failed if one.by == by]
         if reasons:
-            parts.append(f"{words} on {len(reasons)}: {most_common(reasons)}")
+            parts.append(f"{words} on {len(reasons)}: {clipped(most_common(reasons).rstrip('.'))}")
     return "; ".join(parts)
 
 

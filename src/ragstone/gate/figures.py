@@ -52,3 +52,8 @@ def most_common(reasons: Iterable[str]) -> str:
     """The reason given most often; of several, the first in the alphabet."""
     counts = Counter(reasons)
     return min(counts, key=lambda reason: (-counts[reason], reason))
+
+
+def clipped(reason: str, limit: int = 160) -> str:
+    """`reason` cut to `limit` characters: others are named in full with the samples that they cost."""
+    return reason if len(reason) <= limit else f"{reason[: limit - 1].rstrip()}…"
