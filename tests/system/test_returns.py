@@ -208,6 +208,7 @@ def test_a_value_that_can_not_be_shown_is_still_named() -> None:
             raise RuntimeError("no")
 
     assert worker.shown(Broken()).endswith("(Broken)")
+    assert worker.shown(object()) == "<object object> (object)"  # without its address, so that equals read equal
     loop: list[object] = []
     loop.append(loop)
     assert worker.shown(loop).endswith("(list)")

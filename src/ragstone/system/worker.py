@@ -18,6 +18,7 @@ import inspect
 import json
 import math
 import os
+import re
 import reprlib
 import sys
 import time
@@ -221,6 +222,9 @@ def _clean(text: str) -> str:
     return plain
 
 
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+
+
 def shown(value: object, limit: int = 200) -> str:
     """A bounded repr with the type's name; never raises."""
     short = reprlib.Repr()
@@ -230,6 +234,7 @@ def shown(value: object, limit: int = 200) -> str:
         text = short.repr(value)
     except Exception:
         text = "an object whose repr() fails"
+    text = _ADDRESS.sub("", text)  # it differs each time, and would keep equal failures apart
     text = _clean(text if len(text) <= limit else text[: limit - 3] + "...")
     return f"{text} ({type(value).__name__})"
 
