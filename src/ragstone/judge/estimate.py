@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.embeddings import local_path
 from ragstone.judge.factory import split_name
 from ragstone.judge.judgements import JudgementKind
-from ragstone.metrics.metric import Metric
 
 _ANSWER = 400
 _CONTEXTS = 5
@@ -19,6 +19,12 @@ _STATEMENT = 80
 _PER_TOKEN = 4
 _FORM_TOKENS = 150
 _REVERSE_QUESTIONS = 3
+
+
+class Needing(Protocol):
+    """A metric, as far as its cost goes."""
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class _Texts:
 def estimate_cost(
     judge_settings: JudgeSettings,
     golden_set: GoldenSet,
-    metrics: Sequence[Metric],
+    metrics: Sequence[Needing],
     environ: Mapping[str, str] | None = None,  # noqa: ARG001 - prices depend on the settings alone
     *,
     repeats: int = 1,
@@ -151,7 +157,7 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
 
 
 def _offline_cost(
-    settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Metric], *, repeats: int
+    settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Needing], *, repeats: int
 ) -> CostEstimate:
     """The offline judge pays for the embeddings of question and answer, where it asks an endpoint for them."""
     if settings.embeddings is None or local_path(settings.embeddings) is not None:
