@@ -17,9 +17,10 @@ from ragstone.gate.verdict import (
     Status,
 )
 from ragstone.golden.sample import Origin
+from ragstone.report import words
 from ragstone.report.parts import Links
 from ragstone.report.picture import Scale
-from ragstone.report.rows import metric_state
+from ragstone.report.rows import check_reason, metric_state
 from ragstone.report.samples import SAMPLE_ROWS
 from ragstone.report.view import build_view
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -250,3 +251,24 @@ def test_a_scale_fits_all_its_checks() -> None:
     assert Scale.for_checks([check(), check(estimate=0.8, interval=None)]).half == pytest.approx(0.07)
     assert Scale.for_checks([]).half == 0.02
     assert Scale.for_checks([check(estimate=0.1, interval=None)]).half == 0.25
+
+
+def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again() -> None:
+    coverage = Check(
+        name="context_recall.coverage",
+        kind=CheckKind.COVERAGE,
+        status=Status.ERROR,
+        action=Action.BLOCK,
+        reason="context_recall (lang:de): 4 of 9 samples have no score (refused: too long).",
+        metric="context_recall",
+        slice="lang:de",
+    )
+    assert check_reason(coverage) == "4 of 9 samples have no score (refused: too long)."
+    assert check_reason(replace(coverage, kind=CheckKind.FLOOR)) == coverage.reason
+
+
+def test_without_a_baseline_nothing_got_worse() -> None:
+    worst = view_of().worst
+    assert words.worst_heading(worst) == "What got worse"
+    alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
+    assert words.worst_heading(alone) == "What falls short"

@@ -55,6 +55,8 @@ def test_figures_show_on_which_side_of_a_threshold_they_are(
         (words.metric_title("tone"), "tone"),
         (words.sentence("all pass"), "All pass"),
         (words.sentence("context_recall fell"), "context_recall fell"),
+        (words.sentence("scores.csv does not say"), "scores.csv does not say"),
+        (words.sentence("pass."), "Pass."),
         (words.first_sentence("A fell by 0.1. B too."), ("A fell by 0.1.", "B too.")),
         (words.first_sentence("A fell"), ("A fell", "")),
         (words.compared_on(48, 60), "on 48 of 60 samples"),

@@ -15,7 +15,7 @@ from ragstone.report import plots, words
 from ragstone.report.escape import html as clean
 from ragstone.report.escape import url
 from ragstone.report.parts import Cell, MetricRow, ReportView
-from ragstone.report.rows import check_title
+from ragstone.report.rows import check_reason, check_title
 from ragstone.report.templates import read_template
 
 
@@ -30,7 +30,7 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.filters.update(score=words.score, change=words.change, percent=words.percent, seconds=words.seconds)
-    environment.filters.update(sentence=words.sentence, url=url, cell=_cell)
+    environment.filters.update(sentence=words.sentence, worst_heading=words.worst_heading, url=url, cell=_cell)
     return environment
 
 
@@ -130,7 +130,7 @@ def _check(check: Check) -> dict[str, Any]:
     return {
         "title": check_title(check),
         "word": words.status_word(check.status, check.action),
-        "reason": check.reason,
+        "reason": check_reason(check),
         "n": f"{check.n:,}" if check.n else "–",
         "method": f"{check.interval.confidence:.0%} interval, {check.interval.method}" if check.interval else "",
     }

@@ -11,7 +11,7 @@ from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import escape, words
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
-from ragstone.report.rows import check_title, severity
+from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, render_template
 
@@ -125,11 +125,12 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
                 "wanted": row.wanted,
                 "icon": _icon(row.check.status, row.check.action),
                 "state": words.status_word(row.check.status, row.check.action),
-                "reason": escape.clip(words.sentence(row.check.reason), detail.text),
+                "reason": escape.clip(check_reason(row.check), detail.text),
             }
             for row in [row for row in view.checks if row.check.status is not Status.PASS][: detail.rows]
         ],
         "passing": [f"{row.title} {row.found}" for row in view.checks if row.check.status is Status.PASS],
+        "worst_heading": words.worst_heading(view.worst),
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
         "worst_left": len(view.worst) - len(worst),
@@ -296,7 +297,7 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
         "n": f"{check.n:,}" if check.n else "–",
         "method": check.interval.method if check.interval else None,
         "confidence": f"{check.interval.confidence:.0%}" if check.interval else None,
-        "reason": escape.clip(words.sentence(check.reason), detail.text),
+        "reason": escape.clip(check_reason(check), detail.text),
     }
 
 

@@ -146,6 +146,13 @@ def check_title(check: Check) -> str:
     return f"{title} ({check.slice})" if check.slice is not None else title
 
 
+def check_reason(check: Check) -> str:
+    """The reason as a sentence to stand under the check's title, which names the metric already."""
+    lead, colon, rest = check.reason.partition(": ")
+    named = check.kind is CheckKind.COVERAGE and check.metric is not None and lead.startswith(check.metric)
+    return words.sentence(rest if colon and named else check.reason)
+
+
 def _found(check: Check) -> str:
     if check.kind in (CheckKind.COVERAGE, CheckKind.ERROR_RATE):
         return words.percent(check.estimate)

@@ -19,6 +19,7 @@ from ragstone.report import words
 from ragstone.report.escape import clip, one_line
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
+from ragstone.report.rows import check_reason
 
 _STYLES = {
     "pass": "green",
@@ -134,9 +135,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
     lines: list[RenderableType] = [Text("")]
     for row in view.checks:
         word = words.status_word(row.check.status, row.check.action)
-        said = (
-            words.sentence(row.check.reason) if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
-        )
+        said = check_reason(row.check) if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
         lines.append(
             Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(one_line(f"{row.title}: {said}"), 600), ""))
         )
@@ -158,7 +157,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
 def _worst(samples: tuple[WorstSample, ...]) -> list[RenderableType]:
     if not samples:
         return []
-    parts: list[RenderableType] = [Text(""), Text("What got worse", style="bold")]
+    parts: list[RenderableType] = [Text(""), Text(words.worst_heading(samples), style="bold")]
     parts += [Padding(_sample(sample), (0, 0, 0, 2)) for sample in samples[:_WORST]]
     if len(samples) > _WORST:
         parts.append(Text(f"  and {len(samples) - _WORST} more; --format html shows all of them"))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
+from ragstone.report.parts import WorstSample
 
 STATUS_TITLES = {
     Status.PASS: "Pass",
@@ -114,8 +115,15 @@ def status_word(status: Status | None, action: Action | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """`text` with a capital at its start, unless that is a name such as ``context_recall``."""
-    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
+    """`text` with a capital at its start, unless that is a name such as ``context_recall`` or ``scores.csv``."""
+    first = text.partition(" ")[0].rstrip(".")
+    return text if any(sign in first for sign in "_./") else text[:1].upper() + text[1:]
+
+
+def worst_heading(samples: Iterable[WorstSample]) -> str:
+    """What the list of the worst samples is: without a baseline, nothing can have got worse."""
+    compared = any(change.baseline is not None for sample in samples for change in sample.changes)
+    return "What got worse" if compared else "What falls short"
 
 
 def first_sentence(text: str) -> tuple[str, str]:
