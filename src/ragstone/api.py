@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragstone.config import GoldenSettings, JudgeSettings, RunSettings, Settings, SystemSettings
+from pydantic import ValidationError
+
+from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
@@ -77,7 +79,7 @@ def evaluate(
     golden_set: GoldenSet,
     system: str | Callable[..., object],
     judge: str | Judge = "offline",
-    metrics: Iterable[str] | None = None,
+    metrics: str | Iterable[str] | None = None,
     *,
     out: str | Path | None = None,
     concurrency: int = 4,
@@ -90,11 +92,17 @@ def evaluate(
     loop too, as in a notebook. Raises the errors of `ragstone run`.
     """
     where = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
-    settings = Settings(
-        golden=GoldenSettings(),
-        system=SystemSettings(entrypoint=system if isinstance(system, str) else None, concurrency=concurrency),
-        judge=JudgeSettings(name=judge) if isinstance(judge, str) else JudgeSettings(),
-        run=RunSettings(out=str(where), metrics=tuple(metrics) if metrics is not None else None, repeats=repeats),
+    given: object = golden_set
+    if not isinstance(given, GoldenSet):
+        mend = "Read one with ragstone.load_golden_set(path)."
+        raise ConfigError(f"evaluate() takes a golden set, found {type(given).__name__}.", mend=mend)
+    names = metrics if metrics is None or isinstance(metrics, str) else tuple(metrics)
+    settings = _settings(
+        {
+            "system": {"entrypoint": system if isinstance(system, str) else None, "concurrency": concurrency},
+            "judge": {"name": judge} if isinstance(judge, str) else {},
+            "run": {"out": str(where), "metrics": names, "repeats": repeats},
+        }
     )
     tested: System = (
         build_system(settings.system, root=Path(), environ=os.environ)
@@ -122,6 +130,16 @@ def compare(
         _policy_of(policy),
         baseline_required=baseline is not None,
     )
+
+
+def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(
+            f"{first['msg']}, found {first['input']!r}.", where=f"evaluate({first['loc'][-1]}=…)"
+        ) from None
 
 
 async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, settings: Settings) -> None:

@@ -94,6 +94,25 @@ def test_none_counts_against_coverage_and_is_never_in_the_mean() -> None:
     assert (verdict.status, verdict.exit_code) == ("error", 5)
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"concurrency": 0}, "greater than or equal to 1"),
+        ({"repeats": "many"}, "valid integer"),
+        ({"metrics": "faithfulnes"}, "unknown metric 'faithfulnes'"),
+        ({"judge": "nobody"}, "unknown judge"),
+        ({"golden_set": [{"question": "Q?"}]}, "takes a golden set, found list"),
+    ],
+)
+def test_a_wrong_argument_of_evaluate_is_a_configuration_error(golden, given: dict[str, object], says: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ConfigError, match=says):
+        ragstone.evaluate(**{"golden_set": golden, "system": system, **given})  # type: ignore[arg-type]
+
+
+def test_one_metric_may_be_named_without_a_list(golden) -> None:  # type: ignore[no-untyped-def]
+    assert set(ragstone.evaluate(golden, system, metrics="faithfulness").scores.metrics) == {"faithfulness"}
+
+
 def test_errors_are_ragstones_own(tmp_path: Path) -> None:
     with pytest.raises(GoldenSetError):
         ragstone.load_golden_set(tmp_path / "nowhere.jsonl")
