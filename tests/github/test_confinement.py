@@ -175,7 +175,7 @@ def test_a_process_that_got_away_is_ended(tmp_path: Path) -> None:
 
 def _folders(tmp_path: Path) -> tuple[Path, Path]:
     for folder in (tmp_path, *tmp_path.parents):
-        if folder.name.startswith("pytest-"):
+        if folder.name.startswith(("pytest-", "popen-")):
             folder.chmod(0o755)
     tmp_path.chmod(0o755)
     workspace, temporary = tmp_path / "workspace", tmp_path / "temporary"
