@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -131,7 +133,9 @@ def test_a_hidden_marker_cannot_be_forged(escaped: object) -> None:
 @settings(max_examples=150, deadline=None)
 @given(hostile)
 def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
-    shown = escape.terminal(text)
+    shown = re.sub(
+        "(?<=:)\u200b(?=:)|(?<=##)\u200b(?=\\[)", "", escape.terminal(text)
+    )  # what we put in against commands
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff]", shown
     )
@@ -184,3 +188,29 @@ def test_an_address_can_not_end_its_link() -> None:
 def test_clipping_marks_the_cut() -> None:
     assert escape.clip("abcdef", 4) == "abc…"
     assert escape.clip("abcd", 4) == "abcd"
+
+
+COMMANDS = [
+    "::error::x",
+    "  ::add-mask::x",
+    "\u00a0::stop-commands::x",
+    "a ##[error]x",
+    "x\n::error file=a::x",
+    "::error::",
+]
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+@pytest.mark.parametrize(
+    "escaped", [escape.markdown_fence, escape.html, escape.terminal, escape.terminal_line, escape.markdown_inline]
+)
+def test_no_line_is_a_command_to_the_runner_that_prints_it(escaped: Callable[[str], str], text: str) -> None:
+    for line in escaped(text).splitlines():
+        assert not line.strip().startswith("::")
+        assert "##[" not in line
+
+
+@given(st.text(alphabet=":#[ e\n\u2003", max_size=40), st.integers(1, 12))
+def test_a_terminal_that_folds_lines_anywhere_prints_no_command(text: str, width: int) -> None:
+    shown = escape.terminal(text)
+    assert all("::" not in line and "##[" not in line for line in textwrap.wrap(shown, width) or [""])

@@ -37,6 +37,8 @@ _WWW = re.compile(r"(?i)(www)(?=\.|$)")
 _TICKET = re.compile(r"(?<=[A-Za-z]-)(?=\d|$)|(?i:(?<=ghsa-))")
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{7,}(?![0-9A-Za-z])")
 _BLOCK_START = re.compile(r"^([-+=]|\d{1,9}(?=[.)](?:\s|$)))")
+_COLONS = re.compile(":(?=:)")
+_COMMAND = re.compile(r"(?m)^([^\S\n]*)::|(##)(?=\[)")
 
 
 def clean(text: str) -> str:
@@ -74,9 +76,22 @@ def clip(text: str, length: int) -> str:
     return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
 
 
+def without_commands(text: str) -> str:
+    """`text` in which no line is a command to GitHub's runner, which reads what is printed in a job."""
+    return _COMMAND.sub(lambda at: f"##{ZERO_WIDTH_SPACE}" if at[2] else f"{at[1]}:{ZERO_WIDTH_SPACE}:", text)
+
+
 def terminal(text: str) -> str:
-    """For a terminal or a log: no escape sequence, no overwriting, no reordering. Line breaks and tabs stay."""
-    return clean(text)
+    """For a terminal or a log: no escape sequence, no overwriting, no reordering, no command wherever a line is folded.
+
+    Line breaks and tabs stay.
+    """
+    return _COLONS.sub(f":{ZERO_WIDTH_SPACE}", without_commands(clean(text)))
+
+
+def terminal_line(text: str) -> str:
+    """`terminal(text)` on one line, white space collapsed."""
+    return terminal(one_line(text))
 
 
 def xml(text: str) -> str:
@@ -85,8 +100,8 @@ def xml(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """For HTML, before autoescaping: nothing invisible or reordering."""
-    return clean(text)
+    """For HTML, before autoescaping: nothing invisible or reordering, no command to a runner if it is printed."""
+    return without_commands(clean(text))
 
 
 def markdown_inline(text: str) -> str:
@@ -95,7 +110,7 @@ def markdown_inline(text: str) -> str:
     No emphasis, link, image, HTML, entity, formula, emoji, mention, reference, commit or autolink comes out of it, and
     no table cell, heading or list begins or ends in it.
     """
-    line = one_line(text)
+    line = without_commands(one_line(text))
     line = _WWW.sub(r"\1" + ZERO_WIDTH_SPACE, line)
     line = _TICKET.sub(ZERO_WIDTH_SPACE, line)
     line = _HEX.sub(_break_hex, line)
@@ -126,7 +141,7 @@ def markdown_code(text: str) -> str:
 
 def markdown_fence(text: str) -> str:
     """`text` as a fenced block, the fence longer than any run of backticks in it. Stands on lines of its own."""
-    body = clean(text).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--").strip("\n")
+    body = without_commands(clean(text)).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--").strip("\n")
     longest = max((len(run) for run in re.findall("`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{body}\n{fence}"

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ragstone.gate.verdict import Status
 from ragstone.report import words
-from ragstone.report.escape import clip, one_line
+from ragstone.report.escape import clip, terminal_line
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason
@@ -69,7 +69,7 @@ def print_report(view: ReportView, stream: TextIO | None = None) -> None:
 
 
 def _text(text: str, style: str = "", length: int = 600) -> Text:
-    return Text(clip(one_line(text), length), style=style)
+    return Text(clip(terminal_line(text), length), style=style)
 
 
 def _parts(view: ReportView, width: int) -> list[RenderableType]:
@@ -78,7 +78,7 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
         Text.assemble(
             (f"{_MARKS[str(view.status)]} {words.STATUS_TITLES[view.status].upper()}", style),
             ("  ", ""),
-            (clip(one_line(view.title), 80), "bold"),
+            (clip(terminal_line(view.title), 80), "bold"),
         ),
         _text(words.sentence(view.reason)),
     ]
@@ -137,7 +137,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
         word = words.status_word(row.check.status, row.check.action)
         said = check_reason(row.check) if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
         lines.append(
-            Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(one_line(f"{row.title}: {said}"), 600), ""))
+            Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(terminal_line(f"{row.title}: {said}"), 600), ""))
         )
     if view.judge is not None and view.judge.offline:
         grades = ", ".join(f"{words.metric_title(name)} {grade}" for name, grade in view.judge.grades)
@@ -165,9 +165,9 @@ def _worst(samples: tuple[WorstSample, ...]) -> list[RenderableType]:
 
 
 def _sample(sample: WorstSample) -> Group:
-    head = Text(clip(one_line(sample.id), 80), style="bold")
+    head = Text(clip(terminal_line(sample.id), 80), style="bold")
     if sample.origin is not None:
-        head.append(f"  {clip(one_line(str(sample.origin)), 160)}", style="not bold dim")
+        head.append(f"  {clip(terminal_line(str(sample.origin)), 160)}", style="not bold dim")
     lines: list[RenderableType] = [head, _text(sample.question, length=300)]
     moves = []
     for change in sample.changes:
