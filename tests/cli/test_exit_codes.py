@@ -115,10 +115,13 @@ def test_6_a_baseline_that_is_not_there(project: Path) -> None:
 
 
 def test_6_a_baseline_of_another_golden_set(project: Path, baseline: Path) -> None:
-    lines = (project / "golden.jsonl").read_text().replace("house-", "villa-").replace("house number", "villa number")
+    # Of another length than before: Python takes a module of the same second and size for the one that it compiled.
+    lines = (
+        (project / "golden.jsonl").read_text().replace("house-", "cottage-").replace("house number", "cottage number")
+    )
     (project / "golden.jsonl").write_text(lines)
     (project / "houses.py").write_text(
-        SYSTEM.replace("house number", "villa number").replace("House number", "Villa number")
+        SYSTEM.replace("house number", "cottage number").replace("House number", "Cottage number")
     )
     done = ragstone(["gate", "--baseline", "baseline"], project)
     assert done.returncode == 6, done.stdout + done.stderr
