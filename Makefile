@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := examples/docs-qa
 PYTEST_ARGS ?=
+# As many test processes as there are cores; make test WORKERS= runs all tests in one.
+WORKERS ?= -n auto
 
 .PHONY: demo demo-regression demo-baseline test lint types test-heavy test-browser test-container test-integrations check clean
 
@@ -19,7 +21,7 @@ demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
-	$(BIN)/python -m pytest -m "not heavy and not container and not browser and not integrations" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not heavy and not container and not browser and not integrations" $(WORKERS) $(PYTEST_ARGS)
 
 test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)
