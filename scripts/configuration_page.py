@@ -19,7 +19,8 @@ Settings come from four places; a later one goes before an earlier one: the defa
 [the action](github-action.md).
 
 Relative paths in the file start from the file's folder; those in flags and variables start from the current directory.
-An unknown key is an error. What is good enough stands in a file of its own: [thresholds](thresholds.md).
+An unknown key is an error, and so is a variable that is almost one of these, such as `RAGSTONE_ENTRYPONT`. What is good
+enough stands in a file of its own: [thresholds](thresholds.md).
 """
 INTRO = {
     "golden": "Where the golden set is: see [golden sets](golden-sets.md).",

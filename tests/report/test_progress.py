@@ -82,3 +82,11 @@ def test_what_suits_the_stream_is_chosen() -> None:
 def test_silence_is_silent() -> None:
     progress = NoProgress()
     assert (progress.start(1), progress.advance("scored"), progress.finish()) == (None, None, None)  # type: ignore[func-returns-value]
+
+
+def test_a_resumed_run_with_nothing_left_says_so() -> None:
+    out = io.StringIO()
+    progress = LineProgress(out)
+    progress.start(0)
+    progress.finish()
+    assert out.getvalue() == "All samples are finished already\n"

@@ -86,6 +86,10 @@ class LineProgress:
     def start(self, total: int | None) -> None:
         self._total = total
         self._last = self._clock()
+        if total == 0:
+            self._said = 0
+            self._say("All samples are finished already")
+            return
         known = "samples" if total is None else f"{total:,} {'sample' if total == 1 else 'samples'}"
         self._say(f"Evaluating {known}")
 
