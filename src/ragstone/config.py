@@ -65,8 +65,10 @@ class SystemSettings(_Table):
     working_directory: str | None = Field(
         default=None, description="where the system runs; None: beside the config file"
     )
-    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one question")
-    startup_timeout_s: float = Field(default=120.0, gt=0, description="seconds until a worker must be ready")
+    timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False, description="seconds for one question")
+    startup_timeout_s: float = Field(
+        default=120.0, gt=0, allow_inf_nan=False, description="seconds until a worker must be ready"
+    )
     concurrency: int = Field(default=4, ge=1, le=256, description="questions asked at once")
     retries: int = Field(default=0, ge=0, le=10, description="how often a failed question is asked again")
     memory_limit_mb: int | None = Field(default=None, ge=16, description="of each worker of a python entrypoint")
@@ -101,7 +103,7 @@ class JudgeSettings(_Table):
         "judge's default",
     )
     concurrency: int = Field(default=64, ge=1, le=1024, description="calls in flight at most")
-    timeout_s: float = Field(default=120.0, gt=0, description="seconds for one call")
+    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, description="seconds for one call")
     max_attempts: int = Field(default=5, ge=1, le=20, description="how often a call is tried")
     breaker_failures: int = Field(default=20, ge=1, description="consecutive failures that stop the run")
     requests_per_minute: int | None = Field(

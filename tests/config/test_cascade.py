@@ -144,3 +144,10 @@ def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: st
 def test_variables_of_the_workflow_are_nobodys_business(tmp_path: Path) -> None:
     environ = {"RAGSTONE_REPORT_ISSUE": "1", "RAGSTONE_IMAGE_STATE": "x", "TIMEOUT_S": "3", "RAGSTONE_GOLDN": ""}
     assert load_settings(directory=tmp_path, environ=environ) == Settings(root=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["RAGSTONE_TIMEOUT", "RAGSTONE_STARTUP_TIMEOUT", "RAGSTONE_JUDGE_TIMEOUT"])
+@pytest.mark.parametrize("value", ["inf", "nan", "0"])
+def test_every_wait_ends(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match="timeout_s"):
+        load_settings(directory=tmp_path, environ={name: value})
