@@ -145,3 +145,10 @@ def test_fail_on_never_turns_a_failed_gate_into_zero_and_leaves_errors_alone(pro
     (project / "houses.py").write_text(INVENTING)
     assert ragstone(["gate", "--baseline", "baseline", "--fail-on", "never"], project).returncode == 0
     assert ragstone(["gate", "--baseline", "nowhere", "--fail-on", "never"], project).returncode == 6
+
+
+def test_4_a_system_that_answers_nothing_at_all(project: Path) -> None:
+    (project / "houses.py").write_text("def answer(question):\n    raise RuntimeError('the index is gone')\n")
+    done = ragstone(["run", "--limit", "3"], project)
+    assert done.returncode == 4, done.stderr
+    assert "3 without an answer" in done.stdout

@@ -9,13 +9,14 @@ from ragstone.commands.options import CONFIG, JUDGE, RUN, SYSTEM, settings_from,
 
 @click.command(name="run")
 @with_options((CONFIG,), SYSTEM, JUDGE, RUN)
-def command(**flags: object) -> None:
+def command(**flags: object) -> int:
     """Evaluate the system under test and write a run directory.
 
     Asks every sample of the golden set, judges and scores the answers. Decides nothing: that is `ragstone gate`, or
-    `ragstone compare` on the directory afterwards.
+    `ragstone compare` on the directory afterwards. Exits with 4 when the system gave no answer at all.
     """
     from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.errors import SystemUnderTestError
     from ragstone.usecases.run import evaluate_run
 
     settings = settings_from(flags)
@@ -26,3 +27,5 @@ def command(**flags: object) -> None:
         f"{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer. Written to {run.path}."
     )
+    answered = counts.scored + counts.partly_failed
+    return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

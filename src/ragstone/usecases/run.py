@@ -145,6 +145,7 @@ async def evaluate_golden_set(
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
     """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
+    writer: RunWriter | None = None
     try:
         await system.start()  # before anything is written: a system that can't start leaves no trace
         metrics = select_metrics(settings.run.metrics)
@@ -155,7 +156,8 @@ async def evaluate_golden_set(
         await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
     finally:
         await system.close()
-        _keep_log(around, settings.path(settings.run.out))
+        if writer is not None:
+            _keep_log(around, writer.path)
     return RunDirectory.open(writer.path)
 
 
