@@ -170,7 +170,7 @@ def _keep_log(around: Surroundings, out: Path) -> None:
         text = log.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         text = ""
-    if text:
+    if text.strip():
         replace_text(out / SYSTEM_LOG, around.redact(text))
     else:
         (out / SYSTEM_LOG).unlink(missing_ok=True)
