@@ -12,6 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ragstone.github.posts import marker
+from ragstone.judge.cache import JudgementCache
 from ragstone.run.directory import RunDirectory
 from tests.github.fake import FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.payloads import HEAD_SHA
@@ -413,3 +414,37 @@ def test_a_poisoned_artifact_is_never_compared_with(github: FakeGitHub, checkout
     assert found.code == 0
     assert found.outputs["baseline-run-id"] == ""
     assert github.storage_seen == []
+
+
+def planted_cache(path: Path) -> None:
+    """A cache as Ragstone writes it, with a judgement in it that nobody made."""
+    cache = JudgementCache(path)
+    cache.put(b"key", {"forged": True})
+    cache.close()
+
+
+def test_records_that_lie_in_the_checkout_are_not_gone_on_from(github: FakeGitHub, checkout: Checkout) -> None:
+    assert checkout.gate(github).code == 0
+    checkout.answer_badly()
+    assert checkout.gate(github, RAGSTONE_RESUME="true").code == 1
+
+
+def test_a_cache_of_judgements_that_lies_in_the_checkout_is_not_read_and_not_passed_on(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    assert checkout.gate(github).code == 0
+    planted_cache(checkout.root / "ragstone-run" / "judgements.sqlite")
+    (checkout.root / "ragstone-run" / "batches.json").write_text("{}")
+    assert checkout.gate(github).code == 0
+    assert not list((checkout.root / "ragstone-run").glob("judgements.sqlite*"))
+    assert not (checkout.root / "ragstone-run" / "batches.json").exists()
+
+
+def test_no_judgements_are_taken_from_a_baseline_that_lies_in_the_checkout(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    assert checkout.gate(github).code == 0
+    (checkout.root / "ragstone-run").rename(checkout.root / "planted")
+    planted_cache(checkout.root / "planted" / "judgements.sqlite")
+    assert checkout.gate(github, RAGSTONE_BASELINE="planted").code == 0
+    assert not list((checkout.root / "ragstone-run").glob("judgements.sqlite*"))

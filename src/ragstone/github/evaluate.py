@@ -35,6 +35,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         progress=LineProgress(job.out),
         say=lambda line: write(line + "\n"),
         redact=job.redact,
+        trusts_checkout=False,
     )
     incomplete = False
     if job.plan.without_secrets and judge_needs_key(settings, job.environ):

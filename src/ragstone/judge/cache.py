@@ -21,6 +21,10 @@ _MAX_FILE = 2 * 1024**3
 _CREATE = "CREATE TABLE IF NOT EXISTS judgements (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 
+BATCHES = "batches.json"
+"""Batches of calls that were sent and not yet fetched: the batch judge keeps this file beside the cache."""
+
+
 class CacheWarning(UserWarning):
     """A cache could not be used, and was set aside or left alone; judging goes on without it."""
 

@@ -87,6 +87,8 @@ async def gate(
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
 
+    Judgements of the one in `settings` are taken over only where `around` trusts the checkout.
+
     `notes` are plain sentences of the caller's that stand before the verdict's own.
 
     Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
@@ -95,6 +97,7 @@ async def gate(
     if settings.gate.fail_on in {"fail", "inconclusive"}:
         policy = policy.with_inconclusive("fail" if settings.gate.fail_on == "inconclusive" else "warn")
     required = baseline is None and settings.gate.baseline is not None
+    trusted = around.trusts_checkout or baseline is not None
     if baseline is None and settings.gate.baseline is not None:
         baseline = open_baseline(settings.path(settings.gate.baseline))
     before = baseline_scores(baseline)
@@ -108,7 +111,7 @@ async def gate(
         settings,
         around,
         policy_hash=policy_hash(policy),
-        judgements_from=baseline.path / CACHE if baseline is not None else None,
+        judgements_from=baseline.path / CACHE if baseline is not None and trusted else None,
         watcher=watcher if settings.run.stop_early else None,
     )
     verdict = decide_gate(

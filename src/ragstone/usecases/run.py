@@ -17,7 +17,7 @@ from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.cache import JudgementCache
+from ragstone.judge.cache import BATCHES, JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
@@ -41,6 +41,8 @@ class Surroundings:
     """What a use case needs of the world, handed in by a front door.
 
     `redact` takes the secrets that Ragstone was given out of a text; `say` shows one line to the person who waits.
+    `trusts_checkout` is False where files that lie there may be the work of whoever is to be judged (on GitHub): then
+    no records are gone on from, and no judgements taken over, that were found among them.
     `system_log` is a private place for what the system under test prints; it is kept in the run directory, redacted.
     """
 
@@ -49,6 +51,7 @@ class Surroundings:
     say: Callable[[str], None] = lambda _line: None
     redact: Redactor = field(default_factory=lambda: Redactor(()))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    trusts_checkout: bool = True
     system_log: Path | None = None
     system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
 
@@ -111,6 +114,8 @@ async def evaluate_run(
     refuse_foreign(settings.path(settings.run.out))
     system = make_system(settings, around)
     cache = settings.path(settings.run.out) / CACHE
+    if not around.trusts_checkout:
+        settings = from_nothing(settings)
     if judgements_from is not None and not settings.judge.refresh:
         restore_judgements(judgements_from, cache)
     judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
@@ -123,6 +128,14 @@ async def evaluate_run(
         return run
     finally:
         await judge.close()
+
+
+def from_nothing(settings: Settings) -> Settings:
+    """`settings` for a run that owes nothing to its directory: judgements there go, records are not read."""
+    out = settings.path(settings.run.out)
+    for name in (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES):
+        (out / name).unlink(missing_ok=True)
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 
 def restore_judgements(source: Path, cache: Path) -> None:

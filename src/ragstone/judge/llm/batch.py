@@ -18,6 +18,7 @@ from typing import Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.cache import BATCHES
 from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, Provider
 from ragstone.judge.llm.wire import Account
 from ragstone.judge.scheduler import Clock
@@ -289,6 +290,6 @@ def batched(live: Provider, *, provider: str, account: Account, cache: Path | No
         if not isinstance(live, AnthropicProvider):
             raise ConfigError(f"'{provider}' has no batch API.", where="judge.batch", mend="Leave out --batch.")
         service = AnthropicBatches(live, account)
-    state = cache.with_name("batches.json") if cache is not None else None
+    state = cache.with_name(BATCHES) if cache is not None else None
     judge = f"{provider} {account.address.endpoint} {account.model}"
     return BatchProvider(live, service, judge=judge, state=state, clock=clock)
