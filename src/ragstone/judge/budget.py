@@ -1,4 +1,4 @@
-"""The hard limit on what judging may cost."""
+"""The limit on what judging may cost."""
 
 from __future__ import annotations
 
