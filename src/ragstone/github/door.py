@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -46,6 +47,7 @@ async def run_on_github(
     inputs: ActionInputs | None = None,
     container: Container | None = None,
     patience: Patience | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> int:
     """Do what the event asks for, tell GitHub, and return the exit code.
 
@@ -72,6 +74,7 @@ async def run_on_github(
         places=Places(settings.root, workspace),
         api=_connect(event, inputs, patience),
         temporary=temporary,
+        now=now,
     )
     if settings.judge.api_key is not None:
         mask(settings.judge.api_key.get_secret_value(), out)

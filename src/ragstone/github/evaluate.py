@@ -35,6 +35,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         progress=LineProgress(job.out),
         say=lambda line: write(line + "\n"),
         redact=job.redact,
+        now=job.now,
         trusts_checkout=False,
     )
     incomplete = False

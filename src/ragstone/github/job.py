@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -37,6 +38,7 @@ class Job:
     places: Places
     api: GitHubApi | None
     temporary: Path
+    now: Callable[[], datetime]
     notes: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
     policy: Policy | None = None
