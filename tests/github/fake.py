@@ -5,11 +5,13 @@ Two servers: the API, and a storage host that artifacts are downloaded from. Fau
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import io
 import json
 import os
+import posixpath
 import re
 import socket
 import struct
@@ -27,6 +29,7 @@ from tests.github.openapi import Contract
 REPOSITORY_ID = 1001
 FORK_ID = 2002
 WORKFLOW_ID = 42
+BASE_SHA = "c" * 40
 TOKEN = "ghs_the-workflow-token"
 ALL_RIGHTS = frozenset({"contents", "actions", "pull-requests", "issues"})
 
@@ -84,6 +87,9 @@ class FakeGitHub:
         self.runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, tuple[dict[str, Any], bytes]] = {}
         self.merged: set[str] = set()
+        self.files: dict[str, dict[str, bytes | str]] = {BASE_SHA: {}}
+        """Commit to path to content; a text is where a link leads."""
+        self.branches: dict[str, str] = {"main": BASE_SHA}
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
         self.storage_seen: list[Seen] = []
@@ -365,6 +371,75 @@ class FakeGitHub:
         comparison.update(status="ahead" if unquote(base) in self.merged else "diverged")
         return Reply(200, comparison)
 
+    def _branch(self, seen: Seen, actor: Actor, name: str) -> Reply:
+        if unquote(name) not in self.branches:
+            raise Refusal(404)
+        branch = self.contract.example("branch-get")
+        branch.update(name=unquote(name))
+        branch["commit"].update(sha=self.branches[unquote(name)])
+        return Reply(200, branch)
+
+    def _contents(self, seen: Seen, actor: Actor, path: str) -> Reply:
+        files = self._commit(seen.query["ref"])
+        path = unquote(path)
+        folder = [name for name in files if name.startswith(f"{path}/")]
+        if folder:
+            listing = self.contract.example("content-file-response-if-content-is-a-directory")
+            return Reply(200, listing)
+        body = files.get(path)
+        if body is None:
+            raise Refusal(404)
+        if isinstance(body, str):
+            # A link to a file of the repository is answered with that file.
+            inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), body))
+            if inside not in files:
+                link = self.contract.example("content-file-response-if-content-is-a-symlink")
+                link.update(path=path, name=posixpath.basename(path), target=body)
+                return Reply(200, link)
+            body = files[inside]
+            assert isinstance(body, bytes)
+        found = self.contract.example("content-file-response-if-content-is-a-file")
+        small = len(body) <= 1024 * 1024
+        found.update(
+            path=path,
+            name=posixpath.basename(path),
+            size=len(body),
+            sha=_blob_sha(body),
+            encoding="base64" if small else "none",
+            content=base64.encodebytes(body).decode() if small else "",
+        )
+        return Reply(200, found)
+
+    def _blob(self, seen: Seen, actor: Actor, sha: str) -> Reply:
+        for body in (body for files in self.files.values() for body in files.values()):
+            if isinstance(body, bytes) and _blob_sha(body) == sha:
+                blob = self.contract.example("blob")
+                blob.update(sha=sha, size=len(body), encoding="base64", content=base64.encodebytes(body).decode())
+                return Reply(200, blob)
+        raise Refusal(404)
+
+    def _tree(self, seen: Seen, actor: Actor, sha: str) -> Reply:
+        tree = self.contract.example("git-tree-response-recursively-retrieving-a-tree")
+        sample = tree["tree"][0]
+        tree["tree"] = [
+            {
+                **sample,
+                "path": path,
+                "type": "blob",
+                "mode": "120000" if isinstance(body, str) else "100644",
+                "sha": _blob_sha(body if isinstance(body, bytes) else body.encode()),
+                "size": len(body),
+            }
+            for path, body in self._commit(sha).items()
+        ]
+        tree["truncated"] = False
+        return Reply(200, tree)
+
+    def _commit(self, sha: str) -> dict[str, bytes | str]:
+        if sha not in self.files:
+            raise Refusal(404, "No commit found for the ref")
+        return self.files[sha]
+
     def _list_pulls(self, seen: Seen, actor: Actor) -> Reply:
         found = [
             pull
@@ -404,6 +479,10 @@ _ROUTES = (
     ("GET", r"/actions/runs/(\d+)/artifacts", "actions", "_run_artifacts"),
     ("GET", r"/actions/artifacts/(\d+)/zip", "actions", "_download"),
     ("GET", r"/compare/([^/]+)\.\.\.([^/]+)", "contents", "_compare"),
+    ("GET", r"/branches/([^/]+)", "contents", "_branch"),
+    ("GET", r"/contents/([^/]+)", "contents", "_contents"),
+    ("GET", r"/git/blobs/([^/]+)", "contents", "_blob"),
+    ("GET", r"/git/trees/([^/]+)", "contents", "_tree"),
     ("GET", "/pulls", "pull-requests", "_list_pulls"),
 )
 
@@ -428,6 +507,10 @@ def _page(items: list[Any], seen: Seen) -> list[Any]:
     size = int(seen.query.get("per_page", 30))
     start = (int(seen.query.get("page", 1)) - 1) * size
     return items[start : start + size]
+
+
+def _blob_sha(body: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False).hexdigest()
 
 
 def zip_of(files: Mapping[str, bytes]) -> bytes:

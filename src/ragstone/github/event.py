@@ -42,6 +42,7 @@ class PullRequest:
     head_ref: str
     head_repository: str | None
     base_ref: str
+    base_sha: str
     is_fork: bool
     author: str | None = None
 
@@ -82,6 +83,7 @@ class Event:
     server_url: str
     api_url: str
     merge_base_branch: str | None = None
+    merge_base_sha: str | None = None
     pull_request: PullRequest | None = None
     upstream: UpstreamRun | None = None
 
@@ -132,6 +134,7 @@ class _PullRequest(_Payload):
 
 class _MergeGroup(_Payload):
     base_ref: str | None = None
+    base_sha: str | None = None
 
 
 class _WorkflowRun(_Payload):
@@ -202,6 +205,7 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         server_url=(environ.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
         api_url=(environ.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
         merge_base_branch=_merge_base(document),
+        merge_base_sha=document.merge_group.base_sha if document.merge_group else None,
         pull_request=pull,
         upstream=_upstream(document.workflow_run),
     )
@@ -225,6 +229,7 @@ def _pull_request(document: _Document, repository: str) -> PullRequest | None:
         head_ref=pull.head.ref,
         head_repository=head.full_name if head else None,
         base_ref=pull.base.ref,
+        base_sha=pull.base.sha,
         is_fork=not same,
         author=pull.user.login if pull.user else None,
     )

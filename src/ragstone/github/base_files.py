@@ -1,0 +1,157 @@
+"""Files of another commit of this repository, mostly the base of a pull request, read through GitHub's API.
+
+What a pull request proposes can't vouch for itself; what its base holds was reviewed. Nothing of the checkout is
+looked at here: it is the pull request's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import posixpath
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from pydantic import RootModel
+
+from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
+from ragstone.github.event import Event, EventKind
+
+MAX_FILES = 200
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_TOTAL_BYTES = 64 * 1024 * 1024
+
+
+class _Commit(Reply):
+    sha: str
+
+
+class _Branch(Reply):
+    commit: _Commit
+
+
+class _Repository(Reply):
+    default_branch: str
+
+
+class _Content(Reply):
+    type: str
+    size: int
+    sha: str
+    encoding: str | None = None
+    content: str | None = None
+
+
+class _Answer(RootModel[_Content | list[object]]):
+    """A file, a link or a submodule; a list where the path is a folder."""
+
+
+class _Blob(Reply):
+    encoding: str
+    content: str
+
+
+class _Entry(Reply):
+    path: str
+    type: str
+    mode: str
+
+
+class _Tree(Reply):
+    tree: list[_Entry]
+    truncated: bool
+
+
+def base_commit(api: GitHubApi, event: Event) -> str | None:
+    """The commit that this job's checkout is held against; None: the checkout is that commit itself.
+
+    A pull request's base, the base of a queued merge, and the default branch for what runs on another branch or on a
+    tag. What runs on the default branch is its own base. Raises Trouble.
+    """
+    if event.pull_request is not None:
+        return event.pull_request.base_sha
+    if event.kind is EventKind.MERGE_GROUP and event.merge_base_sha is not None:
+        return event.merge_base_sha
+    branch = event.default_branch or api.get(_Repository, api.base).default_branch
+    if event.branch == branch:
+        return None
+    # By its name as a branch: a tag may be called the same.
+    return api.get(_Branch, f"{api.base}/branches/{quote(branch, safe='')}").commit.sha
+
+
+def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
+    """Write those of `paths` that are files at commit `sha` into `folder`, which must not be there yet.
+
+    Paths are relative to the repository's root, with forward slashes, and stand in `folder` as they do there. The
+    result maps each path that was found to its file; what is absent, leads out of the repository, or is no file there
+    (a folder, a submodule, a link that leads out) is left out. Raises Trouble, also where the files are larger than
+    MAX_FILE_BYTES, or MAX_TOTAL_BYTES together.
+    """
+    folder.mkdir(mode=0o700, parents=True)
+    wanted = {path: inside for path in dict.fromkeys(paths) if (inside := _inside(path)) is not None}
+    if len(wanted) > MAX_FILES:
+        raise Trouble(TroubleKind.INVALID, f"{len(wanted)} files of {sha} are more than {MAX_FILES}")
+    found: dict[str, Path] = {}
+    total = 0
+    for path, inside in wanted.items():
+        body = _read(api, sha, inside)
+        if body is None:
+            continue
+        total += len(body)
+        if total > MAX_TOTAL_BYTES:
+            raise Trouble(TroubleKind.INVALID, f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes")
+        found[path] = _write(folder / inside, body)
+    return found
+
+
+def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
+    """The paths of all regular files at commit `sha`, for patterns. Raises Trouble."""
+    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
+    if tree.truncated:
+        raise Trouble(TroubleKind.INVALID, f"{sha} holds more files than GitHub lists")
+    return tuple(entry.path for entry in tree.tree if entry.type == "blob" and entry.mode in ("100644", "100755"))
+
+
+def _inside(path: str) -> str | None:
+    inside = posixpath.normpath(path)
+    out = inside in (".", "..") or inside.startswith(("../", "/"))
+    return None if out or "\0" in path else inside
+
+
+def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
+    try:
+        answer = api.get(_Answer, f"{api.base}/contents/{quote(path, safe='')}", {"ref": sha}).root
+    except Trouble as trouble:
+        if trouble.kind is TroubleKind.NOT_FOUND:
+            return None
+        raise
+    if not isinstance(answer, _Content) or answer.type != "file":
+        return None
+    if answer.size > MAX_FILE_BYTES:
+        raise Trouble(TroubleKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
+    if answer.encoding == "base64" and answer.content is not None:
+        return _decoded(answer.content, path)
+    # From 1 MB on, the contents come without content.
+    blob = api.get(_Blob, f"{api.base}/git/blobs/{quote(answer.sha, safe='')}")
+    if blob.encoding != "base64":
+        raise Trouble(TroubleKind.BROKEN, f"{path}: the encoding '{blob.encoding[:20]}' was not expected")
+    return _decoded(blob.content, path)
+
+
+def _decoded(content: str, path: str) -> bytes:
+    try:
+        body = base64.b64decode("".join(content.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise Trouble(TroubleKind.BROKEN, f"{path}: its content is no base64") from None
+    if len(body) > MAX_FILE_BYTES:
+        raise Trouble(TroubleKind.BROKEN, f"{path}: larger than GitHub says that it is")
+    return body
+
+
+def _write(target: Path, body: bytes) -> Path:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(body)
+    return target
