@@ -67,20 +67,21 @@ def test_under_another_judge_only_metrics_that_need_none_are_compared(
 ) -> None:
     found = pair_runs(run(SCORES, manifest=manifest()), run(SCORES, manifest=manifest(**differs))).comparability
     assert found.metrics == ("recall@5",)
-    assert found.notes[0].startswith(says)
-    assert found.notes[0].endswith("metrics that the judge decides are not compared.")
+    assert found.skipped.keys() == {"faithfulness"}
+    assert found.skipped["faithfulness"].startswith(says)
+    assert found.skipped["faithfulness"].endswith("metrics that the judge decides are not compared.")
 
 
 def test_a_metric_of_another_version_is_not_compared(run: MakeRun) -> None:
     now, then = run(SCORES, versions={"faithfulness": "2"}), run(SCORES, versions={"faithfulness": "1"})
     found = pair_runs(now, then).comparability
     assert found.metrics == ("recall@5",)
-    assert "faithfulness was version 1 in the baseline and is 2 now: not compared." in found.notes
+    assert found.skipped == {"faithfulness": "faithfulness was version 1 in the baseline and is 2 now: not compared."}
 
 
 def test_a_metric_that_the_baseline_lacks_is_said(run: MakeRun) -> None:
     found = pair_runs(run(SCORES), run({"faithfulness": [1.0] * 3})).comparability
-    assert "the baseline has no recall@5: not compared." in found.notes
+    assert found.skipped == {"recall@5": "the baseline has no recall@5: not compared."}
 
 
 def test_other_repeats_and_an_unfinished_baseline_are_said(run: MakeRun, manifest: MakeManifest) -> None:

@@ -188,7 +188,7 @@ def test_without_a_word_from_the_user_scores_of_another_evaluator_are_held_to_a_
     assert decide_gate(current, baseline, default_policy()).exit_code == 1
     first = decide_gate(current, None, default_policy())
     assert first.exit_code == 0
-    assert "There is no baseline, so no drop was checked." in first.notes
+    assert "There is no baseline, so no drop was checked." in first.warnings
 
 
 def test_a_required_baseline_that_is_missing_ends_with_6(run: MakeRun) -> None:
@@ -210,7 +210,25 @@ def test_a_missing_baseline_does_what_the_policy_says(run: MakeRun, rule: str, s
     rules = policy(gate={"on_no_baseline": rule}, metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}})
     verdict = decide_gate(run({"faithfulness": HIGH}), None, rules)
     assert (verdict.status, verdict.exit_code) == (status, code)
-    assert "There is no baseline, so no drop was checked." in verdict.notes
+    assert "There is no baseline, so no drop was checked." in verdict.warnings
+
+
+def test_a_rule_that_is_skipped_is_warned_of_once(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
+    names = ["faithfulness", "answer_relevancy"]
+    baseline = run(dict.fromkeys([*names, "recall@5"], HIGH), manifest=manifest(model="old"))
+    current = run(dict.fromkeys([*names, "recall@5"], HIGH), manifest=manifest(model="new"))
+    rules = policy(metrics={name: {"max_drop": 0.02} for name in [*names, "recall@5"]})
+    verdict = decide_gate(current, baseline, rules)
+    assert verdict.warnings == (
+        "the judge changed from openai old to openai new: metrics that the judge decides are not compared.",
+    )
+    other = decide_gate(run({"faithfulness": HIGH}, offset=1000), baseline, drop(0.02))
+    assert other.warnings == ("No drop was checked: the baseline is of another golden set: no sample has the same id.",)
+
+
+def test_a_difference_that_no_rule_asks_about_is_no_warning(run: MakeRun) -> None:
+    baseline, current = run({"faithfulness": HIGH}), run({"faithfulness": HIGH, "tone": HIGH})
+    assert decide_gate(current, baseline, drop(0.02)).warnings == ()
 
 
 def test_a_slice_is_held_to_its_own_rule(run: MakeRun) -> None:

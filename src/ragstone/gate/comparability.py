@@ -39,11 +39,13 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     """Find what `current` and `baseline` can be compared on.
 
     Samples are the same when their ids are, and their contents where both are known. A metric is compared when its
-    version agrees and, if a judge takes part in it, the judge and its prompts agree. `unmatched` is the policy's.
+    version agrees and, if a judge takes part in it, the judge and its prompts agree; else it is skipped.
+    `unmatched` is the policy's.
     """
     notes: list[str] = []
+    skipped: dict[str, str] = {}
     samples = _same_samples(current, baseline, unmatched, notes)
-    metrics = _same_metrics(current, baseline, samples, notes) if samples else ()
+    metrics = _same_metrics(current, baseline, samples, notes, skipped) if samples else ()
     comparable = bool(samples and metrics)
     if comparable and current.manifest and baseline.manifest:
         notes += _harmless_differences(current.manifest, baseline.manifest)
@@ -53,6 +55,7 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
         paired=len(samples),
         total=len(current.samples),
         metrics=metrics,
+        skipped=skipped,
     )
     return Pairing(comparability, samples)
 
@@ -86,14 +89,15 @@ def _same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bo
 
 
 def _same_metrics(
-    current: RunScores, baseline: RunScores, samples: tuple[str, ...], notes: list[str]
+    current: RunScores,
+    baseline: RunScores,
+    samples: tuple[str, ...],
+    notes: list[str],
+    skipped: dict[str, str],
 ) -> tuple[str, ...]:
-    same_judge = True
+    other_judge = None
     if current.manifest is not None and baseline.manifest is not None:
-        difference = _judge_difference(current.manifest.judge, baseline.manifest.judge)
-        if difference is not None:
-            same_judge = False
-            notes.append(difference)
+        other_judge = _judge_difference(current.manifest.judge, baseline.manifest.judge)
     elif current.manifest is not None or baseline.manifest is not None:
         bare = baseline if baseline.manifest is None else current
         notes.append(f"{bare.label} does not say who judged it; that the judge is the same is taken on trust.")
@@ -101,15 +105,15 @@ def _same_metrics(
     for name in sorted(current.metrics):
         now, then = current.metrics[name], baseline.metrics.get(name)
         if then is None:
-            notes.append(f"the baseline has no {name}: not compared.")
+            skipped[name] = f"the baseline has no {name}: not compared."
         elif now.version is not None and then.version is not None and now.version != then.version:
-            notes.append(f"{name} was version {then.version} in the baseline and is {now.version} now: not compared.")
-        elif not same_judge and is_judged(name):
-            continue
+            skipped[name] = f"{name} was version {then.version} in the baseline and is {now.version} now: not compared."
+        elif other_judge is not None and is_judged(name):
+            skipped[name] = other_judge
         elif any(sample_id in now.values and sample_id in then.values for sample_id in samples):
             compared.append(name)
         elif now.values:
-            notes.append(f"{name} has no sample with a score in both runs: not compared.")
+            skipped[name] = f"{name} has no sample with a score in both runs: not compared."
     return tuple(compared)
 
 

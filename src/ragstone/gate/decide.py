@@ -19,19 +19,14 @@ from ragstone.gate.facts import (
     unfinished_check,
     unknown_tag_checks,
 )
-from ragstone.gate.figures import counted, figure, most_common
+from ragstone.gate.figures import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
-from ragstone.gate.rules import Resolved, Rule, resolve_rules
-from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, GateVerdict, Side, Status
-from ragstone.run.scores import MetricScores, RunScores
+from ragstone.gate.remarks import differences, footnotes, unguarded
+from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, Comparability, GateVerdict, Side, Status
+from ragstone.run.scores import RunScores
 from ragstone.stats.family import Decision
-
-_OTHER_HALF = {
-    "context_precision": "context_precision_no_reference",
-    "context_precision_no_reference": "context_precision",
-}
-_NO_SCORES = MetricScores({})
 
 
 def decide_gate(
@@ -67,6 +62,7 @@ def decide_gate(
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
     attribution = attribute(current, baseline, pairing, checks)
+    warnings = tuple(unguarded(pairing, resolved.rules))
     return _verdict(
         tuple(_with_side(check, attribution) for check in checks),
         policy,
@@ -74,17 +70,15 @@ def decide_gate(
             status=Status.ERROR,
             reason="",
             checks=(),
-            comparability=None if pairing is None else pairing.comparability,
+            comparability=None if pairing is None else _news(pairing.comparability, warnings),
             attribution=attribution,
             regressions=worst_regressions(current, baseline, pairing, resolved.rules, checks),
-            notes=tuple(_notes(current, baseline, pairing, resolved, checks)),
+            notes=tuple(footnotes(current, baseline, pairing, resolved.rules, checks)),
+            warnings=warnings,
             inconclusive_blocks=policy.gate.inconclusive == "fail",
         ),
     )
 
-
-_LOST_SHARE = 0.05
-"""A metric that stops to apply to more samples than this is worth a note."""
 
 _Revision = Callable[[Sequence[Question], Sequence[Decision]], Sequence[Decision]]
 
@@ -138,7 +132,7 @@ def _baseline_checks(
         return
     why = "there is no baseline to compare with."
     if pairing is not None:
-        why = f"the runs can't be compared: {' '.join(pairing.comparability.notes)}"
+        why = f"the runs can't be compared: {' '.join(differences(pairing))}"
     error = required or policy.gate.on_no_baseline == "fail"
     yield Check(
         name="baseline",
@@ -160,6 +154,11 @@ def _nothing_to_decide(run: RunScores) -> Check:
             f"({', '.join(sorted(run.metrics))}), or needs a baseline for it."
         )
     return Check(name="coverage", kind=CheckKind.COVERAGE, status=Status.ERROR, action=Action.BLOCK, reason=reason)
+
+
+def _news(found: Comparability, warnings: Sequence[str]) -> Comparability:
+    """Without the notes that the warnings say already."""
+    return found if found.comparable or not warnings else replace(found, notes=())
 
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
@@ -211,57 +210,3 @@ def _all(blocking: int, total: int) -> str:
     if not blocking:
         return f"none of {counted(total, 'check')} blocks"
     return "the one blocking check passed" if blocking == 1 else f"all {blocking} blocking checks passed"
-
-
-def _notes(
-    current: RunScores,
-    baseline: RunScores | None,
-    pairing: Pairing | None,
-    resolved: Resolved,
-    checks: Sequence[Check],
-) -> Iterator[str]:
-    drops = any(rule.max_drop is not None for rule in resolved.rules)
-    if drops and baseline is None:
-        yield "There is no baseline, so no drop was checked."
-    elif drops and pairing is not None and not pairing.comparability.comparable:
-        yield f"No drop was checked: {' '.join(pairing.comparability.notes)}"
-    for rule in resolved.rules:
-        scores = current.metrics.get(rule.metric)
-        other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
-        if other.values:
-            continue  # every sample counts to one half of the family: that the other is empty is no news
-        if not rule.written and scores is not None and not scores.values and scores.not_applicable:
-            why = most_common(scores.not_applicable.values())
-            yield f"{rule.metric} applies to no sample, most often because {why}."
-    yield from _resolution_notes(checks)
-    if baseline is not None and pairing is not None:
-        yield from _no_longer_applicable(current, baseline, pairing)
-
-
-def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[str]:
-    """Say so when a metric lost samples: an answer that claims nothing can't be unfaithful."""
-    for metric in pairing.metrics:
-        excused, before = current.metrics[metric].not_applicable, baseline.metrics[metric].values
-        lost = [excused[i] for i in pairing.samples if i in excused and i in before]
-        if len(lost) > _LOST_SHARE * len(pairing.samples):
-            yield (
-                f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} that the "
-                f"baseline has a score for, most often because {most_common(lost)}."
-            )
-
-
-def _resolution_notes(checks: Sequence[Check]) -> Iterator[str]:
-    """The drops that so many samples can show, and a warning where the policy allows less than that."""
-    drops = [
-        check
-        for check in checks
-        if check.kind is CheckKind.DROP and check.slice is None and check.detectable_drop is not None
-    ]
-    if not drops:
-        return
-    shown = ", ".join(f"{check.metric} {figure(check.detectable_drop or 0.0)}" for check in drops)
-    note = f"The smallest drops that this many samples show in 4 of 5 runs: {shown}."
-    # What is allowed comes on top of what noise hides; noise above that makes the allowance meaningless.
-    if any((check.detectable_drop or 0.0) > 2.0 * max(-(check.threshold or 0.0), 0.01) for check in drops):
-        note += " The allowed drop is finer than that; `ragstone plan` says how many samples it takes."
-    yield note

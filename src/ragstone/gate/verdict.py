@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -101,8 +102,9 @@ class Regression:
 class Comparability:
     """Whether and where two runs can be compared.
 
-    `comparable` False means that no drop check was made. `notes` are plain sentences on what differs; `paired` counts
-    the samples compared; `total` those of the current run; `metrics` names the metrics compared.
+    `comparable` False means that no drop check was made. `notes` are plain sentences on what differs; `skipped` says
+    for a metric that is not compared why not; `paired` counts the samples compared; `total` those of the current run;
+    `metrics` names the metrics compared.
     """
 
     comparable: bool
@@ -110,11 +112,16 @@ class Comparability:
     paired: int = 0
     total: int = 0
     metrics: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """The verdict of a whole run. `status` follows from the blocking checks; warnings stay in `checks`."""
+    """The verdict of a whole run. `status` follows from the blocking checks.
+
+    `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `notes` are
+    footnotes.
+    """
 
     status: Status
     reason: str
@@ -123,6 +130,7 @@ class GateVerdict:
     attribution: Attribution | None = None
     regressions: tuple[Regression, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())
     inconclusive_blocks: bool = False
 
     @property

@@ -60,7 +60,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
             baseline=baseline,
             links=job.links(),
             template_dir=job.template_dir,
-            notes=tuple(job.notes),
+            warnings=tuple(job.notes),
         )
     finally:
         _show_log(log, write)

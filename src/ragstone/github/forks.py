@@ -92,14 +92,14 @@ def fork_report(
         return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
     except RagstoneError as error:
         return ForkReport(Report(), notices=(f"The run's data was refused: {redact(error.message)}",))
-    notes = (known.reason,) if isinstance(known, NoBaseline) else ()
+    warnings = (known.reason,) if isinstance(known, NoBaseline) else ()
     blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
     links = Links(
         origin=lambda origin: places.link(origin, blob),
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    verdict = replace(verdict, notes=(*notes, *verdict.notes))
+    verdict = replace(verdict, warnings=(*warnings, *verdict.warnings))
     view = redact.view(view_of(run, verdict, before, links))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)

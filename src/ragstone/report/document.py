@@ -189,6 +189,7 @@ class ReportDocument(_Part):
     passed: bool
     exit_code: int = Field(ge=0, le=8)
     reason: str
+    warnings: tuple[str, ...] = Field(description="what is not guarded, or needs a decision")
     run: RunPart
     judge: JudgePart | None
     cost: CostPart | None
@@ -245,6 +246,7 @@ def document(view: ReportView) -> ReportDocument:
         passed=view.passed,
         exit_code=view.exit_code,
         reason=view.reason,
+        warnings=view.warnings,
         run=RunPart(**{name: getattr(view.run, name) for name in RunPart.model_fields}),
         judge=None if view.judge is None else JudgePart(label=view.judge.label, offline=view.judge.offline),
         cost=None

@@ -19,13 +19,14 @@ def render_junit(view: ReportView) -> str:
     """The report as JUnit XML.
 
     Suite ``checks``: a failed blocking check is a failure; a warning, or an inconclusive check that does not block, is
-    skipped with its reason; an error is an error. Suite ``samples``: what got worse is a failure when the gate failed
-    and skipped otherwise; a sample without a score is an error.
+    skipped with its reason; an error is an error. What the verdict warns of is skipped, too. Suite ``samples``: what
+    got worse is a failure when the gate failed and skipped otherwise; a sample without a score is an error.
     """
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
     _describe(checks, view)
     checks.add_testcases([_check_case(check, view) for check in view.all_checks])
+    checks.add_testcases([_warning_case(number, warning) for number, warning in enumerate(view.warnings, 1)])
     document.add_testsuite(checks)
     cases = [_worst_case(sample, view) for sample in view.worst]
     cases += [case for group in view.failures for case in _failed_cases(group)]
@@ -66,6 +67,12 @@ def _check_case(check: Check, view: ReportView) -> TestCase:
     elif check.status is Status.INCONCLUSIVE:
         blocked = blocks and not view.passed and view.status is Status.INCONCLUSIVE
         case.result = [Failure(reason, "inconclusive")] if blocked else [Skipped(f"inconclusive: {reason}")]
+    return case
+
+
+def _warning_case(number: int, warning: str) -> TestCase:
+    case = TestCase(name=f"Warning {number}", classname="ragstone.warnings")
+    case.result = [Skipped(_line(words.sentence(warning), 1000))]
     return case
 
 

@@ -32,6 +32,7 @@ class Detail:
     ids: int
     checks: int
     notes: int = 20
+    warnings: int = 20
     about: bool = True
 
 
@@ -40,9 +41,9 @@ LEVELS = (
     Detail(120, 12, 3, 5, 400, 1200, 10, 10, 200),
     Detail(60, 8, 3, 3, 240, 400, 6, 6, 60),
     Detail(30, 5, 3, 2, 160, 0, 4, 3, 0),
-    Detail(12, 3, 3, 1, 120, 0, 2, 2, 0, notes=3),
-    Detail(6, 1, 1, 0, 80, 0, 1, 1, 0, notes=1, about=False),
-    Detail(0, 0, 0, 0, 80, 0, 0, 0, 0, notes=0, about=False),
+    Detail(12, 3, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6),
+    Detail(6, 1, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False),
+    Detail(0, 0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False),
 )
 
 
@@ -146,6 +147,10 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
             "grades": [[words.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
+        "warnings": [
+            escape.clip(words.sentence(warning), max(detail.text, 200)) for warning in view.warnings[: detail.warnings]
+        ],
+        "warnings_left": max(0, len(view.warnings) - detail.warnings),
         "notes": [escape.clip(words.sentence(note), detail.text) for note in view.notes[: detail.notes]],
         "all_checks": [_check(check, detail) for check in view.all_checks[: detail.checks]],
         "all_checks_left": max(0, len(view.all_checks) - detail.checks) if detail.checks else 0,

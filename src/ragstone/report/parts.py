@@ -234,7 +234,7 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """Everything that a report shows, the verdict first."""
+    """Everything that a report shows, the verdict first. `warnings` stand directly under it."""
 
     title: str
     status: Status
@@ -251,6 +251,7 @@ class ReportView:
     comparison: Comparison | None
     judge: JudgeFacts | None
     cost: CostFacts | None
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
     reproduce: tuple[str, ...]
     differences: tuple[Differences, ...]

@@ -81,6 +81,7 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
             (clip(terminal_line(view.title), 80), "bold"),
         ),
         _text(words.sentence(view.reason)),
+        *(_text(f"! {words.sentence(warning)}", "yellow") for warning in view.warnings),
     ]
     if view.attribution is not None:
         parts.append(_text(words.attribution(view.attribution)))

@@ -58,6 +58,7 @@ def build_view(
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
         cost=_cost(current),
+        warnings=verdict.warnings,
         notes=verdict.notes,
         reproduce=_reproduce(current.manifest, baseline),
         differences=differences(current, compared, [name for name in names if name in shared]) if compared else (),

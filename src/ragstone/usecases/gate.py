@@ -84,12 +84,13 @@ async def gate(
     template_dir: Path | None = None,
     formats: Iterable[Format] = tuple(REPORT_FILES),
     notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
 
     Judgements of the one in `settings` are taken over only where `around` trusts the checkout.
 
-    `notes` are plain sentences of the caller's that stand before the verdict's own.
+    `notes` and `warnings` are plain sentences of the caller's that stand before the verdict's own.
 
     Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
     """
@@ -124,7 +125,7 @@ async def gate(
     )
     if early:
         verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
-    verdict = replace(verdict, notes=(*notes, *verdict.notes))
+    verdict = replace(verdict, notes=(*notes, *verdict.notes), warnings=(*warnings, *verdict.warnings))
     templates = template_dir or own_templates(settings.root)
     return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around)
 
