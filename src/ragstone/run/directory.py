@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.run.files import open_new, open_regular, replace_text
+from ragstone.run.files import open_new, open_regular, replace_text, writing_to
 from ragstone.run.manifest import SCHEMA_VERSION, Cost, Counts, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
@@ -28,6 +28,7 @@ from ragstone.run.serialise import (
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
 CACHE = "judgements.sqlite"
+LOCK = ".lock"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 _QUESTION_CHARS = 300
 
@@ -187,13 +188,11 @@ class RunWriter:
         RunDirectoryError when `path` holds something that is not a run.
         """
         refuse_foreign(path)
-        try:
+        with writing_to(path):
             path.mkdir(parents=True, exist_ok=True)
             _put_aside(path)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
-        except OSError as error:
-            raise RunDirectoryError(f"can't be written: {error.strerror}.", where=str(path)) from None
         return cls(path, manifest, stream, {}, redact)
 
     @classmethod
@@ -228,7 +227,9 @@ class RunWriter:
             update={"counts": counts, "cost": cost, "wall_s": earlier.wall_s, "created_at": earlier.created_at}
         )
         write_manifest(path, kept)
-        return cls(path, kept, (path / SAMPLES).open("ab"), offsets, redact)
+        with writing_to(path / SAMPLES):
+            stream = (path / SAMPLES).open("ab")
+        return cls(path, kept, stream, offsets, redact)
 
     @property
     def finished_ids(self) -> Set[str]:
@@ -236,10 +237,13 @@ class RunWriter:
         return self._offsets.keys()
 
     def append(self, record: SampleRecord) -> None:
-        """Write `record` and hand it to the operating system."""
-        self._offsets[record.sample.id] = self._stream.tell()
-        self._stream.write(self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n")
-        self._stream.flush()
+        """Write `record` and hand it to the operating system. Raises RunDirectoryError when the disk refuses it."""
+        line = self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n"
+        with writing_to(self.path / SAMPLES):
+            offset = self._stream.tell()
+            self._stream.write(line)
+            self._stream.flush()
+        self._offsets[record.sample.id] = offset
         state = sample_state(record.scores, record.response)
         counts = self.manifest.counts
         self.manifest = self.manifest.model_copy(
@@ -255,13 +259,15 @@ class RunWriter:
 
     def stop(self, reason: str, *, wall_s: float) -> None:
         """End a run that could not be finished; it can be resumed."""
-        self._stream.close()
+        with contextlib.suppress(OSError):  # the end of a line that found no room, and is cut off on resume
+            self._stream.close()
         self._write(state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s)
 
     def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
         """End the run: records in the order of the golden set, so that equal runs are equal files."""
-        self._stream.close()
-        _sort_records(self.path / SAMPLES, self._offsets, order)
+        with writing_to(self.path / SAMPLES):
+            self._stream.close()
+            _sort_records(self.path / SAMPLES, self._offsets, order)
         self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
         (self.path / f"{SAMPLES}.previous").unlink(missing_ok=True)
         return RunDirectory(self.path, self.manifest)
@@ -291,12 +297,17 @@ def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
 
 def refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError where `path` holds something that is not a run, and so must not be written to."""
-    if path.is_dir() and any(path.iterdir()) and not ((path / MANIFEST).exists() or (path / CACHE).exists()):
+    try:
+        if path.exists() and not path.is_dir():
+            raise RunDirectoryError("that is a file.", where=str(path), mend="Choose another place with --out.")
+        strangers = path.is_dir() and any(entry.name != LOCK for entry in path.iterdir())
+        foreign = strangers and not ((path / MANIFEST).exists() or (path / CACHE).exists())
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    if foreign:
         raise RunDirectoryError(
             "the directory exists and does not hold a run.", where=str(path), mend="Choose another place with --out."
         )
-    if path.exists() and not path.is_dir():
-        raise RunDirectoryError("that is a file.", where=str(path), mend="Choose another place with --out.")
 
 
 def _put_aside(path: Path) -> None:

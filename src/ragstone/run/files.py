@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from ragstone.errors import RunDirectoryError
+
+
+@contextlib.contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Raise what the disk refuses (no rights, read-only, full) as RunDirectoryError with `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise RunDirectoryError(
+            f"can't be written: {error.strerror or error}.",
+            where=str(path),
+            mend="Make room and rights there, or choose another place with --out.",
+        ) from None
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -24,8 +41,12 @@ def open_new(path: Path) -> BinaryIO:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write `text` to `path` in one step, so that no reader sees half of it, and a link there is replaced."""
+    """Write `text` to `path` in one step, so that no reader sees half of it, and a link there is replaced.
+
+    Raises RunDirectoryError when that can't be done.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
-    with open_new(temporary) as stream:
-        stream.write(text.encode("utf-8"))
-    temporary.replace(path)
+    with writing_to(path):
+        with open_new(temporary) as stream:
+            stream.write(text.encode("utf-8"))
+        temporary.replace(path)

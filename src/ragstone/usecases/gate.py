@@ -20,6 +20,7 @@ from ragstone.report.templates import own_templates
 from ragstone.report.view import build_view
 from ragstone.run.directory import CACHE, RunDirectory, write_manifest
 from ragstone.run.files import replace_text
+from ragstone.run.lock import run_lock
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
@@ -108,26 +109,27 @@ async def gate(
         early.append(watch_run(golden, manifest, policy, before, settings.run.seed))
         return early[-1]
 
-    run = await evaluate_run(
-        settings,
-        around,
-        policy_hash=policy_hash(policy),
-        judgements_from=baseline.path / CACHE if baseline is not None and trusted else None,
-        watcher=watcher if settings.run.stop_early else None,
-    )
-    verdict = decide_gate(
-        run.scores(),
-        before,
-        policy,
-        baseline_required=required,
-        seed=settings.run.seed,
-        looked_in_order=early[0].order if early else None,
-    )
-    if early:
-        verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
-    verdict = replace(verdict, notes=(*notes, *verdict.notes), warnings=(*warnings, *verdict.warnings))
-    templates = template_dir or own_templates(settings.root)
-    return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around)
+    with run_lock(settings.path(settings.run.out)):
+        run = await evaluate_run(
+            settings,
+            around,
+            policy_hash=policy_hash(policy),
+            judgements_from=baseline.path / CACHE if baseline is not None and trusted else None,
+            watcher=watcher if settings.run.stop_early else None,
+        )
+        verdict = decide_gate(
+            run.scores(),
+            before,
+            policy,
+            baseline_required=required,
+            seed=settings.run.seed,
+            looked_in_order=early[0].order if early else None,
+        )
+        if early:
+            verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
+        verdict = replace(verdict, notes=(*notes, *verdict.notes), warnings=(*warnings, *verdict.warnings))
+        templates = template_dir or own_templates(settings.root)
+        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around)
 
 
 def watch_run(
@@ -179,12 +181,13 @@ def conclude(
     """Write the verdict into the run and its reports beside it."""
     view = around.redact.view(view_of(run, verdict, baseline, links))
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value})
-    write_manifest(run.path, manifest)
     written = []
-    for name in formats:
-        path = run.path / REPORT_FILES[name]
-        replace_text(path, around.redact(render(view, name, template_dir=template_dir)))
-        written.append(path)
+    with run_lock(run.path):
+        write_manifest(run.path, manifest)
+        for name in formats:
+            path = run.path / REPORT_FILES[name]
+            replace_text(path, around.redact(render(view, name, template_dir=template_dir)))
+            written.append(path)
     return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
 
 

@@ -24,9 +24,10 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import CACHE, MANIFEST, RunDirectory, RunWriter, refuse_foreign
+from ragstone.run.directory import CACHE, MANIFEST, RunDirectory, RunWriter
 from ragstone.run.engine import Progress, Quiet, run_samples
-from ragstone.run.files import replace_text
+from ragstone.run.files import replace_text, writing_to
+from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.system.build import build_system
@@ -111,30 +112,31 @@ async def evaluate_run(
     class that failed; what was finished by then is saved and can be resumed.
     """
     golden = read_golden_set(settings)
-    refuse_foreign(settings.path(settings.run.out))
-    system = make_system(settings, around)
-    cache = settings.path(settings.run.out) / CACHE
-    if not around.trusts_checkout:
-        settings = from_nothing(settings)
-    if judgements_from is not None and not settings.judge.refresh:
-        restore_judgements(judgements_from, cache)
-    judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=around.environ)
-    try:
-        run = await evaluate_golden_set(
-            golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher
-        )
-        for note in getattr(judge, "notes", ()):  # what an LLM judge had to adapt to, or could not do
-            around.say(f"judge: {note}")
-        return run
-    finally:
-        await judge.close()
+    out = settings.path(settings.run.out)
+    with run_lock(out):
+        system = make_system(settings, around)
+        if not around.trusts_checkout:
+            settings = from_nothing(settings)
+        if judgements_from is not None and not settings.judge.refresh:
+            restore_judgements(judgements_from, out / CACHE)
+        judge = build_judge(settings.judge, golden_set=golden, cache=out / CACHE, environ=around.environ)
+        try:
+            run = await evaluate_golden_set(
+                golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher
+            )
+            for note in getattr(judge, "notes", ()):  # what an LLM judge had to adapt to, or could not do
+                around.say(f"judge: {note}")
+            return run
+        finally:
+            await judge.close()
 
 
 def from_nothing(settings: Settings) -> Settings:
     """`settings` for a run that owes nothing to its directory: judgements there go, records are not read."""
     out = settings.path(settings.run.out)
     for name in (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES):
-        (out / name).unlink(missing_ok=True)
+        with writing_to(out / name):
+            (out / name).unlink(missing_ok=True)
     return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 
@@ -158,20 +160,22 @@ async def evaluate_golden_set(
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
     """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
+    out = settings.path(settings.run.out)
     writer: RunWriter | None = None
-    try:
-        await system.start()  # before anything is written: a system that can't start leaves no trace
-        metrics = select_metrics(settings.run.metrics)
-        manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
-        watching = watcher(golden, manifest) if watcher is not None else None
-        begin = RunWriter.resume if settings.run.resume else RunWriter.create
-        writer = begin(settings.path(settings.run.out), manifest, redact=around.redact)
-        await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
-    finally:
-        await system.close()
-        if writer is not None:
-            _keep_log(around, writer.path)
-    return RunDirectory.open(writer.path)
+    with run_lock(out):
+        try:
+            await system.start()  # before anything is written: a system that can't start leaves no trace
+            metrics = select_metrics(settings.run.metrics)
+            manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
+            watching = watcher(golden, manifest) if watcher is not None else None
+            begin = RunWriter.resume if settings.run.resume else RunWriter.create
+            writer = begin(out, manifest, redact=around.redact)
+            await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
+        finally:
+            await system.close()
+            if writer is not None:
+                _keep_log(around, out)
+        return RunDirectory.open(out)
 
 
 def _keep_log(around: Surroundings, out: Path) -> None:
