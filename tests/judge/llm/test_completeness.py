@@ -130,7 +130,7 @@ def test_a_truncated_reply_keeps_what_is_surely_whole_and_gets_more_room(world: 
 
 def test_a_model_that_needs_more_room_gets_it_from_then_on(world: Any) -> None:
     def reasons_first(seen: Any) -> Any:
-        return truncated(world, seen, "") if seen.body["max_completion_tokens"] < 8_000 else None
+        return truncated(world, seen, "") if seen.body["max_completion_tokens"] < 16_000 else None
 
     world.fake.always = reasons_first
     judge = world.judge()

@@ -112,15 +112,16 @@ class AnthropicProvider:
         if not isinstance(content, list):
             raise Broken("the reply is no message")
         text = ""
+        stop = _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE)
         for block in content:
             if not isinstance(block, dict):
                 continue
             if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
-                text = wire.encoded(block["input"]).decode()
+                # Of a tool call that was cut off the API closes what is open: what is missing can't be seen.
+                text = "" if stop is Stop.TRUNCATED else wire.encoded(block["input"]).decode()
                 break
             if block.get("type") == "text" and isinstance(block.get("text"), str):
                 text += block["text"]
-        stop = _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE)
         usage = document.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         counted = Usage(

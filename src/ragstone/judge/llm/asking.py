@@ -11,15 +11,13 @@ from ragstone.judge.budget import Budget
 from ragstone.judge.llm.prompts import Prompt
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
 from ragstone.judge.llm.replies import Field, Path, read_reply, schema_of
-from ragstone.judge.llm.windows import tokens_at_most
+from ragstone.judge.llm.windows import MOST_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
 from ragstone.judge.prices import Tariff
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.scheduler import Scheduler
 
-BASE_OUTPUT_TOKENS = 2_048
-_OUTPUT_PER_FIELD = 64
+BASE_OUTPUT_TOKENS = 512
 _MORE_ROOM = 4
-_MOST_OUTPUT_TOKENS = 32_768
 _WHY = {
     Stop.TRUNCATED: "the judge's reply was cut off at its length limit",
     Stop.REFUSED: "the judge refused to judge this text",
@@ -48,7 +46,8 @@ class Form:
 
     @property
     def output_tokens(self) -> int:
-        return BASE_OUTPUT_TOKENS + _OUTPUT_PER_FIELD * len(self.fields)
+        """What the filled-in form takes at most, as a rule, without the thinking before it."""
+        return BASE_OUTPUT_TOKENS + sum(field.tokens for field in self.fields)
 
     def _schema(self) -> tuple[dict[str, object], str]:
         # Samples with as many statements and contexts share their schema; building and hashing it costs more than all
@@ -68,7 +67,8 @@ class Form:
 class Asker:
     """Sends forms to the provider, within the scheduler's and the budget's limits, and books what they cost.
 
-    `batched`: calls are expected to be billed at the batch rate.
+    `window` is the model's, in tokens: of a small one less is left for thinking. `batched`: calls are expected to be
+    billed at the batch rate.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Asker:
         scheduler: Scheduler,
         budget: Budget,
         tariff: Tariff | None,
+        window: int,
         batched: bool = False,
     ) -> None:
         self._provider = provider
@@ -85,6 +86,7 @@ class Asker:
         self._budget = budget
         self._tariff = tariff
         self._batched = batched
+        self.thinking_tokens = thinking_tokens(window)
         self._output_tokens = 0
         self._replies = 0
         self._room = 1
@@ -115,7 +117,7 @@ class Asker:
                 static=form.prompt.static,
                 data=data(pending) + hint,
                 schema=asked.schema,
-                max_output_tokens=min(_MOST_OUTPUT_TOKENS, asked.output_tokens * room),
+                max_output_tokens=min(MOST_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
             )
             reply = await self._chat(request, call)
             stop = reply.stop

@@ -21,6 +21,7 @@ from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
 from ragstone.judge.llm.prompts import all_prompts
 from ragstone.judge.llm.provider import Embedder, Provider
+from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.similarity import EmbeddingSimilarity, LexicalSimilarity, Similarity
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
 from ragstone.judge.llm.wire import Account, Address, parse_address, tls_context
@@ -91,11 +92,12 @@ def assemble(
     store = JudgementCache(cache, refresh=settings.refresh) if cache is not None else None
     identity = make_identity(settings, provider, model, account.address, similarity.label)
     window = settings.context_window or known_window(provider, model)
+    limits = window or DEFAULT_WINDOW
     core = Core(
         identity=identity,
-        asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price, batched=settings.batch),
+        asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price, window=limits, batched=settings.batch),
         cache=store,
-        window=window or DEFAULT_WINDOW,
+        window=limits,
         notes=() if window else (_UNKNOWN_WINDOW,),
     )
     concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
@@ -105,8 +107,8 @@ def assemble(
 def make_identity(
     settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
 ) -> JudgeIdentity:
-    """Who judges, without anything secret. Its version is a hash over all prompts and schemas."""
-    asked = "".join(prompt.digest for prompt in all_prompts()) + all_schemas()
+    """Who judges, without anything secret. Its version is a hash over all prompts, schemas and rules of reading."""
+    asked = "".join(prompt.digest for prompt in all_prompts()) + all_schemas() + READING
     digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,

@@ -7,11 +7,11 @@ from typing import Any, TypeVar, cast
 
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
-from ragstone.judge.llm.asking import Asker, Form
+from ragstone.judge.llm.asking import BASE_OUTPUT_TOKENS, Asker, Form
 from ragstone.judge.llm.keys import Keys
 from ragstone.judge.llm.neutral import Block, fenced
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
-from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data
+from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_retelling
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.system.response import Context
 
@@ -78,23 +78,28 @@ class Core:
 
     def check_room(self, form: Form, texts: Sequence[str]) -> None:
         """Raise JudgementFailed if `texts`, which can't be split, don't fit the window."""
-        room_for_data(self.window, form.prompt.static, form.output_tokens, texts)
+        self._room(form, form.output_tokens, texts)
 
     def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
         """The contexts in as few parts as the window allows beside the texts in `fixed`."""
-        room = room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)
+        room = self._room(form, form.output_tokens, fixed)
         pieces = [(context_id(at), item.text) for at, item in enumerate(contexts)]
         return self._counted(parts_of(pieces, room))
 
     def line_parts(self, form: Form, contexts: Mapping[str, Sequence[str]], fixed: Sequence[str]) -> list[list[Piece]]:
         """Contexts that are lists of lines, by id, in as few parts as the window allows; no line is cut."""
-        room = room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)
+        room = self._room(form, form.output_tokens, fixed)
         pieces = [piece for name, lines in contexts.items() for piece in lines_of(name, lines, room)]
         return self._counted(parts_of(pieces, room))
 
     def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:
-        """`text` in as few pieces as the window allows."""
-        return self._counted(cut(text, room_for_data(self.window, form.prompt.static, form.output_tokens, fixed)))
+        """`text` in as few pieces as the window and the longest reply allow, if the reply tells each piece again."""
+        room = self._room(form, BASE_OUTPUT_TOKENS, fixed)
+        most = room_for_retelling(room, BASE_OUTPUT_TOKENS + self.asker.thinking_tokens)
+        return self._counted(cut(text, most))
+
+    def _room(self, form: Form, output_tokens: int, fixed: Sequence[str]) -> int:
+        return room_for_data(self.window, form.prompt.static, output_tokens + self.asker.thinking_tokens, fixed)
 
     def _counted(self, parts: list[_T]) -> list[_T]:
         self._in_parts += len(parts) > 1

@@ -9,6 +9,7 @@ from typing import TypeVar
 from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.replies import Field, Path, closed
+from ragstone.judge.llm.windows import retold_tokens
 
 _T = TypeVar("_T")
 
@@ -32,7 +33,7 @@ def answer_field(answer: str) -> Field:
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
 
-    return Field(ANSWER, schema, check)
+    return Field(ANSWER, schema, check, tokens=retold_tokens(answer))
 
 
 def support_fields(statements: Sequence[Statement], contexts: Sequence[str]) -> tuple[Field, ...]:
@@ -51,7 +52,8 @@ def support_fields(statements: Sequence[Statement], contexts: Sequence[str]) -> 
             raise ValueError("a verdict without evidence")
         return {"evidence": evidence, "verdict": verdict}
 
-    return tuple(Field(("verdicts", statement.id), schema, check) for statement in statements)
+    tokens = 64 + 4 * len(contexts)
+    return tuple(Field(("verdicts", statement.id), schema, check, tokens) for statement in statements)
 
 
 def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
@@ -103,7 +105,10 @@ def question_fields(n: int) -> tuple[Field, ...]:
 
 def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
-    return tuple(Field(("contexts", name), _needed_schema(), _needed_check(count)) for name, count in counts.items())
+    return tuple(
+        Field(("contexts", name), _needed_schema(), _needed_check(count), tokens=64 + 4 * count)
+        for name, count in counts.items()
+    )
 
 
 def grade_field() -> Field:
@@ -195,7 +200,9 @@ def _reference_fields(
             raise ValueError("a reference without statements")
         return unique
 
-    return (Field(REFERENCE, _array(closed({"text": _TEXT, **properties})), check_list),)
+    return (
+        Field(REFERENCE, _array(closed({"text": _TEXT, **properties})), check_list, tokens=retold_tokens(reference)),
+    )
 
 
 def _array(items: Mapping[str, object]) -> dict[str, object]:

@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from ragstone.judge.llm.replies import READING
 from ragstone.judge.protocol import JudgeIdentity
 
-_FORMAT = "ragstone-judgement-1"
+_FORMAT = f"ragstone-judgement-{READING}"
 
 
 class Keys:

@@ -27,7 +27,11 @@ from ragstone.judge.llm.provider import (
 
 _T = TypeVar("_T")
 _CHAT = "/chat/completions"
-_STOPS = {"length": Stop.TRUNCATED, "content_filter": Stop.FILTERED}
+# "model_length" is Mistral's; the others are what gateways hand through of other providers.
+_STOPS = {
+    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED),
+    **dict.fromkeys(("content_filter", "safety"), Stop.FILTERED),
+}
 
 
 def make_client(account: wire.Account) -> openai.AsyncOpenAI:
@@ -139,7 +143,7 @@ class OpenAIProvider:
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
             raise Broken("the reply is no chat completion")
-        stop = _STOPS.get(str(choice.get("finish_reason")), Stop.COMPLETE)
+        stop = _STOPS.get(str(choice.get("finish_reason")).lower(), Stop.COMPLETE)
         refusal = message.get("refusal")
         if refusal:
             stop = Stop.REFUSED

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic_core import from_json
-
 from ragstone.judge.llm.provider import Stop
+
+READING = "2"
+"""Changes with the rules by which replies are read. What an earlier rule let through is read from no cache."""
 
 Path = tuple[str, ...]
 _MAX_REPLY = 2_000_000
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
+_MEMBER = re.compile(r'[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_EMPTY = re.compile(r"\{[ \t\r\n]*\}")
 _NOTHING = object()
 
 
@@ -22,12 +26,13 @@ class Field:
     """One thing that a reply must hold.
 
     `path` is where (a group and an id, or a name alone), `schema` its JSON schema, `check` returns the value in
-    canonical form or raises ValueError.
+    canonical form or raises ValueError. `tokens` is what writing the value takes at most, as a rule.
     """
 
     path: Path
     schema: Mapping[str, object]
     check: Callable[[object], object]
+    tokens: int = 64
 
 
 def schema_of(fields: Iterable[Field]) -> dict[str, object]:
@@ -56,14 +61,15 @@ def closed(properties: Mapping[str, object]) -> dict[str, object]:
 def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, object]:
     """The valid ones of `fields` in a model's reply, by path; whatever is wrong with the rest, it is not there.
 
-    A truncated reply counts up to the last value that is surely whole.
+    Of a reply that was cut off, only those values count that the model itself had closed before the cut: half a list
+    is never taken for a list. A reply that was refused or filtered holds nothing.
     """
+    if stop is Stop.COMPLETE:
+        return read_document(_whole(text), fields)
     if stop is Stop.TRUNCATED:
-        document = _partial(text)
-        last = _last_path(document)
-        found = read_document(document, fields)
-        return {path: value for path, value in found.items() if path != last and path[:1] != last}
-    return read_document(_whole(text), fields)
+        groups = {field.path[0] for field in fields if len(field.path) > 1}
+        return read_document(_closed_values(text, groups), fields)
+    return {}
 
 
 def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
@@ -109,23 +115,51 @@ def _whole(text: str) -> object:
     return document if "{" not in text[end:] else None
 
 
-def _partial(text: str) -> object:
-    start = text.find("{")
-    if start < 0 or len(text) > _MAX_REPLY:
+def _closed_values(text: str, groups: Container[str]) -> object:
+    """What a cut-off reply holds for sure: the members that were closed, and those of a group that was not.
+
+    Prose before the object may be the start of a quotation, and an object that is whole although the reply was cut off
+    was closed by somebody else on the way (a gateway that repairs JSON): neither says anything for sure.
+    """
+    text = text.strip().removeprefix("```json").lstrip()
+    if not text.startswith("{") or len(text) > _MAX_REPLY:
         return None
-    try:
-        return from_json(text[start:], allow_partial=True, allow_inf_nan=False)
-    except (ValueError, RecursionError):
+    members, end = _members(text, 0)
+    if end is not None:
         return None
+    found: list[tuple[str, object]] = []
+    for name, value, at in members:
+        if value is not _NOTHING:
+            found.append((name, value))
+        elif name in groups and text.startswith("{", at):
+            found.append((name, _no_duplicates([(id_, inner) for id_, inner, _ in _members(text, at)[0]])))
+    return _no_duplicates(found)
 
 
-def _last_path(document: object) -> Path:
-    """Where the cut fell: the last group, and the last id in it."""
-    if not isinstance(document, dict) or not document:
-        return ()
-    group = next(reversed(document))
-    inside = document[group]
-    return (group, next(reversed(inside))) if isinstance(inside, dict) and inside else (group,)
+def _members(text: str, at: int) -> tuple[list[tuple[str, object, int]], int | None]:
+    """Name, value and place of each member of the object that opens at `at`, and where the object ends.
+
+    The value of a member that is not closed is _NOTHING, and it is the last; the end of an object that is not closed
+    is None.
+    """
+    members: list[tuple[str, object, int]] = []
+    while match := _MEMBER.match(text, at + 1):
+        try:
+            name = str(_DECODER.decode(match.group(1)))
+        except ValueError:
+            return members, None
+        try:
+            value, at = _DECODER.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            return [*members, (name, _NOTHING, match.end())], None
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if not text.startswith((",", "}"), at):  # a number may go on after the cut
+            return [*members, (name, _NOTHING, match.end())], None
+        members.append((name, value, match.end()))
+        if text[at] == "}":
+            return members, at + 1
+    empty = _EMPTY.match(text, at)
+    return members, empty.end() if empty and not members else None
 
 
 def _at(document: object, path: Path) -> object:

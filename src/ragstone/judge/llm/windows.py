@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from ragstone.judge.protocol import JudgementFailed
 
 DEFAULT_WINDOW = 128_000
+MOST_OUTPUT_TOKENS = 32_768
 _MARGIN = 0.9
+_RETOLD = 3
 _LEAST_ROOM = 200
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?。！？])\s+"), re.compile(r"\s+"))
 
@@ -25,6 +27,24 @@ Piece = tuple[str, str]
 def tokens_at_most(text: str) -> int:
     """A number of tokens that `text` hardly exceeds: a third of its UTF-8 bytes (English has a quarter)."""
     return len(text) // 3 + 1 if text.isascii() else len(text.encode("utf-8", "replace")) // 3 + 1
+
+
+def retold_tokens(text: str) -> int:
+    """Tokens that the statements of `text` hardly exceed: they name again what the text names once."""
+    return 64 + _RETOLD * tokens_at_most(text)
+
+
+def thinking_tokens(window: int) -> int:
+    """Output tokens that are left to a model for thinking before it writes: providers count both as one."""
+    return min(8_192, max(1_536, window // 8))
+
+
+def room_for_retelling(room: int, output_tokens: int) -> int:
+    """The longest text, in tokens, that fits `room` together with its statements, and they the longest reply.
+
+    `output_tokens` is what the reply takes besides.
+    """
+    return max(1, min(room // (1 + _RETOLD), (MOST_OUTPUT_TOKENS - output_tokens) // _RETOLD))
 
 
 def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[str]) -> int:

@@ -1,0 +1,248 @@
+"""A reply that was cut off, wherever, gives what the whole reply gives, or a failure: never another score."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import Statement
+from ragstone.judge.llm.forms import answer_field, context_fields, support_fields
+from ragstone.judge.llm.provider import Stop
+from ragstone.judge.llm.replies import read_reply
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.metrics.faithfulness import Faithfulness
+from ragstone.metrics.score import Scored
+from ragstone.system.response import Context, Response
+
+CONTEXTS = [Context(f"Context {rank}. It has two sentences.") for rank in range(1, 13)]
+STATEMENTS = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, 13)]
+ANSWER = "It opened in 1931, and it was built by many people over a long time. " * 12
+VERDICTS = ("supported", "unsupported", "contradicted")
+
+
+def thoughtful(schema: Mapping[str, Any], data: str, name: str = "") -> Any:
+    """A model with an opinion of its own on each id, which it does not change when it is asked again."""
+    chance = zlib.crc32(name.encode())
+    inner = schema.get("properties", {})
+    if "verdict" in inner and "evidence" in inner:
+        verdict = VERDICTS[chance % 3]
+        ids = inner["evidence"]["items"]["enum"]
+        return {"evidence": [] if verdict == "unsupported" else ids[:2], "verdict": verdict}
+    if "kind" in inner:
+        return {"kind": "answers", "statements": [f'Claim {at}, "so to say" {{}}.' for at in range(1, 9)]}
+    if schema.get("type") == "object":
+        return {key: thoughtful(value, data, f"{name}{key}") for key, value in inner.items()}
+    if schema.get("type") == "array" and "enum" in schema["items"]:
+        return schema["items"]["enum"][: chance % 3]
+    if schema.get("type") == "array" and schema["items"].get("type") == "object":
+        return [{**thoughtful(schema["items"], data, f"{name}{at}"), "text": f"Claim {at}."} for at in range(1, 9)]
+    if schema.get("type") == "array":
+        return [1, 2][: chance % 3]
+    if "enum" in schema:
+        return 10 if 10 in schema["enum"] else schema["enum"][chance % len(schema["enum"])]
+    return f"Is this {name}, or is it not?"
+
+
+Judging = Callable[[Any], Any]
+CALL = Call("q1")
+JUDGEMENTS: dict[str, Judging] = {
+    "statements": lambda judge: judge.statements("When?", ANSWER, call=CALL),
+    "support": lambda judge: judge.support(CONTEXTS, STATEMENTS, call=CALL),
+    "context_use": lambda judge: judge.context_use("When?", ANSWER, "In 1931.", CONTEXTS, call=CALL),
+    "context_use_no_reference": lambda judge: judge.context_use("When?", None, ANSWER, CONTEXTS, call=CALL),
+    "reverse_questions": lambda judge: judge.reverse_questions("When?", ANSWER, n=3, call=CALL),
+    "reference_match": lambda judge: judge.reference_match("When?", ANSWER, STATEMENTS, ANSWER, call=CALL),
+    "context_relevance": lambda judge: judge.context_relevance("When?", CONTEXTS, call=CALL),
+    "direct_score": lambda judge: judge.direct_score("faithfulness", "When?", ANSWER, ["One."], call=CALL),
+    "direct_preference": lambda judge: judge.direct_preference(
+        "faithfulness", "When?", ("One.", ["1"]), ("Two.", ["2"]), call=CALL
+    ),
+}
+
+
+def cut(world: Any, share: float, *, said: bool) -> Callable[[Any], web.StreamResponse]:
+    """Answers with the first `share` of the whole reply; `said`: and with the stop reason of a reply cut off."""
+
+    def answer(seen: Any) -> web.StreamResponse:
+        text = world.fake.text(seen)
+        text = text[: int(share * len(text))]
+        if seen.path.endswith("/messages"):
+            reply = world.fake.message(seen, text)
+            reply["stop_reason"] = "max_tokens" if said else "end_turn"
+        else:
+            reply = world.fake.completion(seen, text)
+            reply["choices"][0]["finish_reason"] = "length" if said else "stop"
+        return web.json_response(reply)
+
+    return answer
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-haiku-4-5"])
+@pytest.mark.parametrize("kind", JUDGEMENTS)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(share=st.floats(0, 0.9999), again=st.none() | st.floats(0, 0.9999), said=st.booleans())
+def test_a_reply_cut_anywhere_gives_the_whole_reply_s_judgement_or_a_failure(
+    world: Any, kind: str, name: str, share: float, again: float | None, said: bool
+) -> None:
+    world.fake.fill = thoughtful
+    world.fake.script.clear()
+    known: dict[str, Any] = world.__dict__.setdefault("whole", {})
+    whole = known.setdefault(kind, None) or world.run(JUDGEMENTS[kind](world.judge(name)))
+    known[kind] = whole
+    world.fake.script.append(cut(world, share, said=said))
+    if again is not None:
+        world.fake.script.append(cut(world, again, said=said))
+
+    try:
+        found = world.run(JUDGEMENTS[kind](world.judge(name)))
+    except JudgementFailed:
+        if again is None:
+            raise
+        return
+    assert found == whole
+
+
+FORMS = {
+    "answer": [answer_field(ANSWER)],
+    "support": support_fields(STATEMENTS, ["c1", "c2", "c3"]),
+    "contexts": context_fields(["c1", "c2", "c10"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("stop", Stop)
+def test_at_every_single_character_the_values_are_those_of_the_whole_reply(
+    form: str, indent: int | None, stop: Stop
+) -> None:
+    from ragstone.judge.llm.replies import schema_of
+
+    fields = FORMS[form]
+    text = json.dumps(thoughtful(schema_of(fields), ""), indent=indent)
+    whole = read_reply(text, Stop.COMPLETE, fields)
+    assert len(whole) == len(fields)
+    some = 0
+    for at in range(len(text)):
+        found = read_reply(text[:at], stop, fields)
+        assert found.items() <= whole.items()
+        some += bool(found)
+    assert bool(some) is (stop is Stop.TRUNCATED and form != "answer")
+
+
+def test_half_a_list_of_statements_is_not_the_list(world: Any) -> None:
+    """Its first 29 of 60 statements are all supported, and the rest is not: the score is one half, not one."""
+    claims = [f"Claim number {at} of this answer." for at in range(1, 61)]
+    listed = json.dumps({"answer": {"kind": "answers", "statements": claims}})
+    half = listed[: listed.index(claims[29]) + 4]
+
+    def fill(schema: Mapping[str, Any], _data: str) -> Any:
+        verdicts = schema["properties"]["verdicts"]["properties"]
+        yes, no = {"evidence": ["c1"], "verdict": "supported"}, {"evidence": [], "verdict": "unsupported"}
+        return {"verdicts": {name: yes if int(name[1:]) <= 30 else no for name in verdicts}}
+
+    def answer(seen: Any) -> Any:
+        if seen.kind != "answer":
+            return None
+        reply = world.fake.completion(seen, half if answer.asked == 0 else listed)
+        reply["choices"][0]["finish_reason"] = "length" if answer.asked == 0 else "stop"
+        answer.asked += 1
+        return web.json_response(reply)
+
+    answer.asked = 0  # type: ignore[attr-defined]
+    world.fake.fill, world.fake.always = fill, answer
+    sample, response = Sample("q1", "What?"), Response("q1", " ".join(claims), (Context("One."),))
+    metric = Faithfulness()
+    judgements = world.run(collect_judgements(world.judge(), sample, response, metric.needs(sample), CALL))
+
+    assert metric.score(sample, response, judgements) == Scored(0.5)
+
+
+def test_a_whole_object_in_a_reply_that_was_cut_off_was_closed_by_somebody_else(world: Any) -> None:
+    """Gateways repair the JSON of a cut-off reply, and Anthropic's API that of a cut-off tool call."""
+    repaired = json.dumps({"answer": {"kind": "answers", "statements": ["Claim 1."]}})
+    world.fake.fill = thoughtful
+    world.fake.script.append(lambda seen: web.json_response(closed_off(world.fake.completion(seen, repaired))))
+    found = world.run(JUDGEMENTS["statements"](world.judge("openai-compatible:llama")))
+    assert len(found.statements) == 8
+
+    def as_tool(seen: Any) -> web.StreamResponse:
+        if "output_config" in seen.body:
+            return web.json_response({"error": {"message": "output_config: not supported"}}, status=400)
+        return web.json_response({**world.fake.message(seen, repaired), "stop_reason": "max_tokens"})
+
+    world.fake.script.extend([as_tool, as_tool])
+    found = world.run(JUDGEMENTS["statements"](world.judge("anthropic:claude-haiku-4-5")))
+    assert len(found.statements) == 8
+
+
+def closed_off(reply: dict[str, Any]) -> dict[str, Any]:
+    reply["choices"][0]["finish_reason"] = "length"
+    return reply
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'The context says {"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s2":',
+        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s1":{"evidence":[],"verdict":"unsupp',
+        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s1":{"evidence":[],"verdict":"unsupported"},"s2"',
+        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"}},"verdicts":{"s1":{"evidence":[],"verdict":',
+    ],
+)
+def test_a_cut_off_reply_that_says_a_thing_twice_or_quotes_it_says_nothing(said: str) -> None:
+    fields = support_fields(STATEMENTS[:2], ["c1"])
+    assert read_reply(said, Stop.TRUNCATED, fields) == {}
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "model_length", "MAX_TOKENS"])
+def test_every_word_for_a_reply_cut_off_is_known(world: Any, reason: str) -> None:
+    world.fake.finish = reason
+    with pytest.raises(JudgementFailed, match="cut off at its length limit"):
+        world.run(JUDGEMENTS["statements"](world.judge("openai-compatible:llama")))
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-haiku-4-5", "openai-compatible:llama"])
+def test_the_room_for_a_reply_grows_with_the_text_and_leaves_some_for_thinking(world: Any, name: str) -> None:
+    judge = world.judge(name, context_window=128_000)
+    for answer in ("Short.", ANSWER, ANSWER * 10):
+        world.run(judge.statements("When?", answer, call=CALL))
+    limits = [seen.body.get("max_completion_tokens") or seen.body["max_tokens"] for seen in world.fake.chats]
+    assert limits[0] > 8_192
+    assert limits[1] - limits[0] >= len(ANSWER) // 3
+    assert limits[2] - limits[0] >= 10 * len(ANSWER) // 3
+
+
+def test_a_small_window_keeps_most_of_its_room_for_texts(world: Any) -> None:
+    judge = world.judge("openai-compatible:llama", context_window=8_192)
+    assert world.run(judge.statements("When?", ANSWER * 6, call=CALL)).statements
+    for seen in world.fake.chats:
+        assert seen.body["max_tokens"] + sum(len(message["content"]) for message in seen.body["messages"]) // 4 < 8_192
+
+
+def test_entries_of_an_earlier_rule_of_reading_are_not_used(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of statements that was cut off may be among them."""
+    cache = tmp_path / "judgements.sqlite"
+    with monkeypatch.context() as earlier:
+        earlier.setattr("ragstone.judge.llm.keys._FORMAT", "ragstone-judgement-1")
+        old = world.judge(cache=cache)
+        world.run(JUDGEMENTS["statements"](old))
+        world.run(old.close())
+    store = JudgementCache(cache)
+    assert len(store) == 1
+    store.close()
+
+    world.run(JUDGEMENTS["statements"](world.judge(cache=cache)))
+    assert len(world.fake.chats) == 2
