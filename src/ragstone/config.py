@@ -144,6 +144,9 @@ class GateSettings(_Table):
 
     thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it is there")
     baseline: str | None = Field(default=None, description="run directory to compare with")
+    baseline_any: bool = Field(
+        default=False, description="compare with the baseline that is named even where its own run failed"
+    )
     fail_on: Literal["fail", "inconclusive", "never"] | None = Field(
         default=None, description="what makes the exit code non-zero; None: as the policy says"
     )
@@ -222,6 +225,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.seed", "RAGSTONE_SEED"),
     Option("gate.thresholds", "RAGSTONE_THRESHOLDS", is_path=True),
     Option("gate.baseline", "RAGSTONE_BASELINE", is_path=True),
+    Option("gate.baseline_any", "RAGSTONE_BASELINE_ANY"),
     Option("gate.fail_on", "RAGSTONE_FAIL_ON"),
 )
 

@@ -35,6 +35,7 @@ FLAGS: dict[str, str] = {
     "stop_early": "run.stop_early",
     "thresholds": "gate.thresholds",
     "baseline": "gate.baseline",
+    "baseline_any": "gate.baseline_any",
     "fail_on": "gate.fail_on",
 }
 """Flag (as a Python name) to the setting it overrides."""
@@ -74,6 +75,9 @@ RUN = (
 GATE = (
     click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml where there is one]"),
     click.option("--baseline", metavar="RUN_DIR", help="Run to compare with."),
+    click.option(
+        "--baseline-any", is_flag=True, default=None, help="Compare with the baseline even if its own run failed."
+    ),
     click.option("--stop-early", is_flag=True, default=None, help="Stop when every blocking check is decided."),
     click.option("--seed", type=int, metavar="N", help="Seed of everything random  [default: 0]"),
     click.option(

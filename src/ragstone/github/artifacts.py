@@ -13,11 +13,20 @@ from urllib3.exceptions import HTTPError
 
 from ragstone.github.archive import ArchiveRefused, read_members
 from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
-from ragstone.run.directory import CACHE, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES
+from ragstone.run.lineage import CARRIED
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 MAX_DOWNLOAD_S = 120.0
-MEMBER_LIMITS = {MANIFEST: MAX_MANIFEST_BYTES, SAMPLES: 512 * 1024 * 1024, CACHE: 512 * 1024 * 1024}
+_MAX_RECORDS = 512 * 1024 * 1024
+MEMBER_LIMITS = {
+    MANIFEST: MAX_MANIFEST_BYTES,
+    SAMPLES: _MAX_RECORDS,
+    CACHE: 512 * 1024 * 1024,
+    HISTORY: 64 * 1024 * 1024,
+    f"{CARRIED}/{MANIFEST}": MAX_MANIFEST_BYTES,
+    f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
+}
 """What is read of a run directory, and how large it may be once unpacked."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -28,6 +37,7 @@ class _ArtifactRun(Reply):
     id: int | None = None
     repository_id: int | None = None
     head_repository_id: int | None = None
+    head_branch: str | None = None
 
 
 class Artifact(Reply):
@@ -51,6 +61,16 @@ def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
         if artifact.name == name and artifact.workflow_run is not None and artifact.workflow_run.id == run_id
     ]
     return max(found, key=lambda artifact: artifact.id, default=None)
+
+
+def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:
+    """The artifacts called `name` of all runs that have not expired, the newest first; whose they are is not checked.
+
+    Raises Trouble.
+    """
+    listing = api.pages(Artifact, f"{api.base}/actions/artifacts", {"name": name}, key="artifacts", max_pages=max_pages)
+    found = [artifact for artifact in listing if artifact.name == name and not artifact.expired]
+    return sorted(found, key=lambda artifact: artifact.id, reverse=True)
 
 
 def read_artifact(

@@ -10,7 +10,8 @@ from pathlib import Path
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.github.baseline import TrustedBaseline, find_baseline
+from ragstone.github.baseline import TRUSTED_EVENTS, TrustedBaseline, find_baseline
+from ragstone.github.event import EventKind
 from ragstone.github.job import Job
 from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, without_key
 from ragstone.github.plan import BaselineSource
@@ -19,7 +20,7 @@ from ragstone.report.progress import LineProgress
 from ragstone.run.directory import RunDirectory
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.gate import REPORT_FILES, GateOutcome, conclude, gate, read_policy
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, read_policy
 from ragstone.usecases.run import Surroundings, read_golden_set
 
 _LOG_TAIL = 64 * 1024
@@ -46,6 +47,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
             return None, narrowed.view
         settings, incomplete = narrowed.settings, narrowed.partial
     baseline = _baseline(job, write)
+    role = _role(job)
     log = job.temporary / "system.log"
     if job.container is not None:
         settings = job.container.staged(settings)
@@ -61,6 +63,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
             links=job.links(),
             template_dir=job.template_dir,
             warnings=tuple(job.notes),
+            role=role,
         )
     finally:
         _show_log(log, write)
@@ -68,7 +71,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         verdict = at_best_inconclusive(outcome.verdict, job.policy)
         fail_on = settings.gate.fail_on
         outcome = conclude(
-            outcome.run, verdict, baseline, fail_on, job.links(), job.template_dir, tuple(REPORT_FILES), around
+            outcome.run, verdict, baseline, fail_on, job.links(), job.template_dir, tuple(REPORT_FILES), around, role
         )
     if outcome.run.manifest.golden.content_hash != golden.content_hash():
         raise ConfigError(
@@ -113,6 +116,19 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     job.baseline = found
     write(f"Baseline: run {found.run_id} of '{found.branch}', commit {found.sha[:12]}, {found.created_at}.\n")
     return run
+
+
+def _role(job: Job) -> Role:
+    """What this run may be to later ones: a baseline of its branch, where nobody else can bring it about."""
+    event = job.event
+    branch = event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
+    run_id = job.baseline.run_id if job.baseline is not None else None
+    if event.name not in TRUSTED_EVENTS:
+        return Role(refusal=f"a {event.name} event makes no baseline", run_id=run_id)
+    if branch is None:
+        return Role(refusal="it ran on a tag, not on a branch", run_id=run_id)
+    carries = job.baseline is not None and job.baseline.branch == branch
+    return Role(carries=carries, run_id=run_id)
 
 
 def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:

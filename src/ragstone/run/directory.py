@@ -29,6 +29,7 @@ MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
 CACHE = "judgements.sqlite"
 LOCK = ".lock"
+HISTORY = "history.jsonl"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 _QUESTION_CHARS = 300
 

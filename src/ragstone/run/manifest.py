@@ -61,6 +61,39 @@ class Cost(_Part):
     usd: float | None = Field(default=0.0, ge=0)
 
 
+class BaselineUsed(_Part):
+    """The run that a run was compared with. `run_id` is GitHub's, where it came from there."""
+
+    fingerprint: str
+    created_at: str
+    commit: str | None = None
+    run_id: int | None = None
+
+
+class AcceptedDrop(_Part):
+    """An accepted drop that was in force in a run: its id in accepted.toml, and how large it is."""
+
+    id: str
+    metric: str
+    slice: str | None = None
+    drop: float = Field(ge=0, le=1)
+
+
+class BaselineFact(_Part):
+    """Whether later runs may be compared with this one, and what it was itself compared with.
+
+    `lineage` holds the fingerprints of the baselines before it, the newest first. `accepted` are the drops that were
+    in force in this run; `spent` are the ids of all drops that its scores hold, its own and those of its baselines.
+    """
+
+    eligible: bool
+    reason: str
+    used: BaselineUsed | None = None
+    lineage: tuple[str, ...] = ()
+    accepted: tuple[AcceptedDrop, ...] = ()
+    spent: tuple[str, ...] = ()
+
+
 class Manifest(_Part):
     """The whole of manifest.json."""
 
@@ -79,3 +112,15 @@ class Manifest(_Part):
     wall_s: float = Field(default=0.0, ge=0)
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
+    baseline: BaselineFact | None = None
+
+    @property
+    def standing(self) -> BaselineFact:
+        """Whether this run may be a baseline. For a run without a word on it, its state and verdict decide."""
+        if self.state != "finished":
+            return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
+        if self.baseline is not None:
+            return self.baseline
+        if self.verdict in ("fail", "error"):
+            return BaselineFact(eligible=False, reason=f"its verdict was {self.verdict}")
+        return BaselineFact(eligible=True, reason="it finished, and no verdict is against it")

@@ -40,7 +40,7 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
     golden = read_golden_set(settings)
     baseline = settings.gate.baseline
     if baseline is not None:
-        open_baseline(settings.path(baseline))
+        open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any)
     judge = build_judge(settings.judge, golden_set=golden, cache=None, environ=around.environ)
     try:
         system = make_system(settings, around)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, ConfigError, RunDirectoryError
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.early import EarlyStop, random_order
+from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
@@ -18,10 +20,11 @@ from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import own_templates
 from ragstone.report.view import build_view
-from ragstone.run.directory import CACHE, RunDirectory, write_manifest
+from ragstone.run.directory import RunDirectory, write_manifest
 from ragstone.run.files import replace_text
+from ragstone.run.lineage import CARRIED, cache_of, carried_run, carry, drop_carried, eligible_run, lineage, used
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import Manifest
+from ragstone.run.manifest import BaselineFact, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.usecases.run import Surroundings, evaluate_run
@@ -58,21 +61,74 @@ def read_policy(settings: Settings) -> Policy:
     return load_policy(beside) if beside.is_file() else default_policy()
 
 
-def open_baseline(path: Path) -> RunDirectory:
-    """The baseline run in `path`. Raises BaselineError when there is none to compare with."""
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a run may be to later ones.
+
+    `refusal` says why it may not be a baseline whatever its verdict, without a full stop. `carries`: where it may not,
+    it takes the baseline that it used along. `run_id` is that baseline's, on GitHub.
+    """
+
+    refusal: str | None = None
+    carries: bool = False
+    run_id: int | None = None
+
+
+def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
+    """The run in `path` to compare with: itself, or the baseline that it carries where it may not be one.
+
+    `any_run` takes a finished run whatever its verdict was. Raises BaselineError when there is none.
+    """
     try:
         run = RunDirectory.open(path)
+        found = run if any_run and run.manifest.state == "finished" else eligible_run(run)
     except RunDirectoryError as error:
         raise BaselineError(
             f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
         ) from None
+    if found is not None:
+        return found
     if run.manifest.state != "finished":
         raise BaselineError(
             f"the baseline is of a run that was {run.manifest.state}, not finished.",
             where=str(path),
             mend="Take a baseline from a finished run.",
         )
-    return run
+    raise BaselineError(
+        f"this run may not be a baseline: {run.manifest.standing.reason}.",
+        where=str(path),
+        mend="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
+    )
+
+
+def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> tuple[RunDirectory, bool]:
+    """The baseline in `path`, and whether the run in `out` has to carry it because it would overwrite it.
+
+    Where both are one directory the baseline is put into its folder `baseline` before anything is written. Raises
+    BaselineError where there is none, ConfigError where one lies inside of the other.
+    """
+    theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
+    if theirs == ours / CARRIED:
+        return open_baseline(path, any_run=any_run), True
+    if theirs != ours:
+        if theirs.is_relative_to(ours) or ours.is_relative_to(theirs):
+            raise ConfigError(
+                f"the run directory ({out}) and its baseline ({path}) lie one inside of the other.",
+                mend="Give --out a directory of its own.",
+            )
+        return open_baseline(path, any_run=any_run), False
+    baseline = open_baseline(path, any_run=any_run)
+    if baseline.path == path and resume:
+        # What is there is the run that is gone on with: only what it carries is older.
+        carried = carried_run(baseline)
+        if carried is None:
+            raise BaselineError(
+                "a run that is resumed can't be its own baseline.",
+                where=str(path),
+                mend="Name another --baseline, or start anew without --resume.",
+            )
+        baseline = carried
+    return carry(baseline, out), True
 
 
 async def gate(
@@ -100,21 +156,27 @@ async def gate(
         policy = policy.with_inconclusive("fail" if settings.gate.fail_on == "inconclusive" else "warn")
     required = baseline is None and settings.gate.baseline is not None
     trusted = around.trusts_checkout or baseline is not None
-    if baseline is None and settings.gate.baseline is not None:
-        baseline = open_baseline(settings.path(settings.gate.baseline))
-    before = baseline_scores(baseline)
-    early: list[EarlyStop] = []
-
-    def watcher(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
-        early.append(watch_run(golden, manifest, policy, before, settings.run.seed))
-        return early[-1]
-
     with run_lock(settings.path(settings.run.out)):
+        if baseline is None and settings.gate.baseline is not None:
+            baseline, kept = baseline_beside(
+                settings.path(settings.gate.baseline),
+                settings.path(settings.run.out),
+                resume=settings.run.resume,
+                any_run=settings.gate.baseline_any,
+            )
+            role = replace(role, carries=role.carries or kept)
+        before = baseline_scores(baseline)
+        early: list[EarlyStop] = []
+
+        def watcher(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
+            early.append(watch_run(golden, manifest, policy, before, settings.run.seed))
+            return early[-1]
+
         run = await evaluate_run(
             settings,
             around,
             policy_hash=policy_hash(policy),
-            judgements_from=baseline.path / CACHE if baseline is not None and trusted else None,
+            judgements_from=cache_of(baseline) if baseline is not None and trusted else None,
             watcher=watcher if settings.run.stop_early else None,
         )
         verdict = decide_gate(
@@ -129,7 +191,7 @@ async def gate(
             verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
         verdict = replace(verdict, notes=(*notes, *verdict.notes), warnings=(*warnings, *verdict.warnings))
         templates = template_dir or own_templates(settings.root)
-        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around)
+        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role)
 
 
 def watch_run(
@@ -177,8 +239,9 @@ def conclude(
     template_dir: Path | None,
     formats: Iterable[Format],
     around: Surroundings,
+    role: Role,
 ) -> GateOutcome:
-    """Write the verdict into the run and its reports beside it."""
+    """Write the verdict into the run, its reports beside it, and into it the baseline where it has to carry it."""
     view = around.redact.view(view_of(run, verdict, baseline, links))
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value})
     written = []
@@ -189,6 +252,19 @@ def conclude(
             replace_text(path, around.redact(render(view, name, template_dir=template_dir)))
             written.append(path)
     return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
+
+
+def baseline_fact(verdict: GateVerdict, baseline: RunDirectory | None, role: Role) -> BaselineFact:
+    """Whether the run that was so decided may be a baseline, and what it was compared with."""
+    eligible, reason = eligibility(verdict)
+    if eligible and role.refusal is not None:
+        eligible, reason = False, role.refusal
+    return BaselineFact(
+        eligible=eligible,
+        reason=reason,
+        used=None if baseline is None else used(baseline, run_id=role.run_id),
+        lineage=() if baseline is None else lineage(baseline),
+    )
 
 
 def view_of(

@@ -27,6 +27,7 @@ from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, MANIFEST, RunDirectory, RunWriter
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
+from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
@@ -137,12 +138,13 @@ def from_nothing(settings: Settings) -> Settings:
     for name in (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES):
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
+    drop_carried(out)
     return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 
 def restore_judgements(source: Path, cache: Path) -> None:
     """Take the judgements of a trusted baseline over into this run's cache, where it has any."""
-    if not source.is_file():
+    if not source.is_file() or (cache.exists() and source.samefile(cache)):
         return
     cache.parent.mkdir(parents=True, exist_ok=True)
     with closing(JudgementCache(cache)) as taken:

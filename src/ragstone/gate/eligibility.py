@@ -1,0 +1,27 @@
+"""Whether a run may be a baseline: a fact of its own, beside whether it passed."""
+
+from __future__ import annotations
+
+from ragstone.gate.figures import some
+from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
+
+
+def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
+    """Whether a finished run with this verdict may be a baseline, and why, without a full stop.
+
+    What failed may not, nor what could not be decided for lack of scores. An inconclusive run may: nothing is shown
+    against it. So may one that lacked nothing but a baseline, or there would never be a first.
+    """
+    blocking = [check for check in verdict.checks if check.action is Action.BLOCK]
+    failed = [check.name for check in blocking if check.status is Status.FAIL]
+    if failed:
+        return False, f"it failed ({some(failed)})"
+    errors = [check for check in blocking if check.status is Status.ERROR]
+    broken = [check.name for check in errors if check.kind is not CheckKind.BASELINE]
+    if broken:
+        return False, f"it could not be decided ({some(broken)})"
+    if errors:
+        return True, "it lacked nothing but a baseline"
+    if verdict.status in (Status.FAIL, Status.ERROR):
+        return False, f"its verdict was {verdict.status}"
+    return True, "nothing is shown against it" if verdict.status is Status.INCONCLUSIVE else "it passed"

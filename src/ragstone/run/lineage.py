@@ -1,0 +1,125 @@
+"""Which run a run was compared with, and how that run travels on inside of it.
+
+A run that may not be a baseline itself keeps the baseline that it used in its own folder `baseline/`. So the newest run
+of a branch always leads to the youngest good one, however many lie between, and whatever has expired meanwhile. Only
+manifest and records are kept: the judgements of a baseline are in the run's own cache already, and a run that may be a
+baseline keeps none, so that a run directory holds one other run at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from ragstone.errors import RunDirectoryError
+from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.files import open_regular
+from ragstone.run.manifest import BaselineUsed
+
+CARRIED = "baseline"
+"""The folder of a run directory that holds the baseline of a run that may not be one."""
+
+MAX_LINEAGE = 100
+"""So many baselines are remembered."""
+
+_CHUNK = 1024 * 1024
+
+
+def fingerprint(run: RunDirectory) -> str:
+    """What tells `run` from every other: 16 hexadecimal digits, from its records and when it was begun."""
+    digest = hashlib.sha256(run.manifest.created_at.encode())
+    path = run.path / SAMPLES
+    try:
+        with open_regular(path) as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    return digest.hexdigest()[:16]
+
+
+def used(baseline: RunDirectory, *, run_id: int | None = None) -> BaselineUsed:
+    """`baseline` as the run that is compared with it remembers it."""
+    manifest = baseline.manifest
+    return BaselineUsed(
+        fingerprint=fingerprint(baseline),
+        created_at=manifest.created_at,
+        commit=manifest.system.commit,
+        run_id=run_id,
+    )
+
+
+def lineage(baseline: RunDirectory) -> tuple[str, ...]:
+    """The fingerprints of `baseline` and of the baselines before it, the newest first, at most MAX_LINEAGE."""
+    before = baseline.manifest.baseline.lineage if baseline.manifest.baseline is not None else ()
+    return (fingerprint(baseline), *before)[:MAX_LINEAGE]
+
+
+def eligible_run(run: RunDirectory) -> RunDirectory | None:
+    """`run` itself where it may be a baseline, else the one that it carries, else None."""
+    return run if run.manifest.standing.eligible else carried_run(run)
+
+
+def carried_run(run: RunDirectory) -> RunDirectory | None:
+    """The baseline that `run` carries, if there is one. Raises RunDirectoryError when it is not the one it used."""
+    folder = run.path / CARRIED
+    if not (folder / MANIFEST).is_file():
+        return None
+    carried = RunDirectory.open(folder)
+    recorded = run.manifest.baseline
+    if recorded is not None and recorded.used is not None and recorded.used.fingerprint != fingerprint(carried):
+        raise RunDirectoryError(
+            "this is not the baseline that the run was compared with.",
+            where=str(folder),
+            mend="Something was copied over it: take another baseline.",
+        )
+    return carried if carried.manifest.standing.eligible else None
+
+
+def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
+    """Put `baseline` into the run directory `directory`, in place of another that is carried there."""
+    target = directory / CARRIED
+    if _same(baseline.path, target):
+        return baseline
+    fresh = directory / f".{CARRIED}.tmp"
+    try:
+        _remove(fresh)
+        fresh.mkdir(parents=True)
+        for name in (MANIFEST, SAMPLES):
+            with open_regular(baseline.path / name) as source, (fresh / name).open("xb") as out:
+                shutil.copyfileobj(source, out, _CHUNK)
+        _remove(target)
+        fresh.replace(target)
+    except OSError as error:
+        raise RunDirectoryError(f"the baseline can't be kept: {error.strerror}.", where=str(target)) from None
+    return RunDirectory.open(target)
+
+
+def drop_carried(directory: Path) -> None:
+    """Take out the baseline that is carried in `directory`, if there is one. A link is removed, not followed."""
+    try:
+        _remove(directory / CARRIED)
+    except OSError as error:
+        raise RunDirectoryError(f"can't be removed: {error.strerror}.", where=str(directory / CARRIED)) from None
+
+
+def cache_of(baseline: RunDirectory) -> Path:
+    """The judgements of `baseline`: of one that is carried, those of the run that carries it."""
+    own = baseline.path / CACHE
+    carrier = baseline.path.parent
+    if not own.is_file() and baseline.path.name == CARRIED and (carrier / MANIFEST).is_file():
+        return carrier / CACHE
+    return own
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
