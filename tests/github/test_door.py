@@ -443,7 +443,7 @@ def test_a_cache_of_judgements_that_lies_in_the_checkout_is_not_read_and_not_pas
 def test_no_judgements_are_taken_from_a_baseline_that_lies_in_the_checkout(
     github: FakeGitHub, checkout: Checkout
 ) -> None:
-    assert checkout.gate(github).code == 0
+    assert checkout.gate(github, "push").code == 0
     (checkout.root / "ragstone-run").rename(checkout.root / "planted")
     planted_cache(checkout.root / "planted" / "judgements.sqlite")
     assert checkout.gate(github, RAGSTONE_BASELINE="planted").code == 0

@@ -74,6 +74,9 @@ class Role:
     run_id: int | None = None
 
 
+LOCAL = Role()
+
+
 def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
     """The run in `path` to compare with: itself, or the baseline that it carries where it may not be one.
 
@@ -142,6 +145,7 @@ async def gate(
     formats: Iterable[Format] = tuple(REPORT_FILES),
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
+    role: Role = LOCAL,
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
 
@@ -243,10 +247,16 @@ def conclude(
 ) -> GateOutcome:
     """Write the verdict into the run, its reports beside it, and into it the baseline where it has to carry it."""
     view = around.redact.view(view_of(run, verdict, baseline, links))
-    manifest = run.manifest.model_copy(update={"verdict": verdict.status.value})
+    fact = baseline_fact(verdict, baseline, role)
+    manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
+    carried = baseline if role.carries and not fact.eligible else None
     written = []
     with run_lock(run.path):
+        if carried is not None:
+            carry(carried, run.path)
         write_manifest(run.path, manifest)
+        if carried is None and (fact.eligible or baseline is not None or not around.trusts_checkout):
+            drop_carried(run.path)
         for name in formats:
             path = run.path / REPORT_FILES[name]
             replace_text(path, around.redact(render(view, name, template_dir=template_dir)))
