@@ -17,6 +17,7 @@ ROOMS = (
     "run",
     "stats",
     "gate",
+    "history",
     "report",
     "metaeval",
     "usecases",

@@ -1,0 +1,110 @@
+"""Per-sample scores in little room: eight characters name a sample, two hold a score."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ragstone.history.lines import SamplesLine
+from ragstone.run.scores import RunScores, SampleFacts
+
+STEPS = 2520
+"""Scores are kept in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
+
+MAX_SCORES = 4_000
+"""Scores kept of one run. Of larger runs a part of the samples is kept, the same ones each time."""
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_VALUE = {character: index for index, character in enumerate(_ALPHABET)}
+_NOTHING = "__"
+_SAMPLE_CHARS = 8
+_GROUP_CHARS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """A run's per-sample scores: the samples, and metric to codes in their order."""
+
+    samples: SamplesLine
+    scores: Mapping[str, str]
+
+
+def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
+    """The scores of `metrics` in `run`, of all samples or of as many as MAX_SCORES allows."""
+    named = sorted(
+        (_digest(f"{name}\0{facts.content_hash}", _SAMPLE_CHARS), name) for name, facts in run.samples.items()
+    )
+    named = named[: max(1, MAX_SCORES // max(1, len(metrics)))]
+    ids = "".join(code for code, _ in named)
+    groups = _groups([run.samples[name] for _, name in named])
+    key = hashlib.sha256(f"{ids}\0{groups or ''}".encode()).hexdigest()[:16]
+    scores = {metric: "".join(encode(run.metrics[metric].values.get(name)) for _, name in named) for metric in metrics}
+    return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
+
+
+def sample_codes(line: SamplesLine) -> list[str]:
+    """The samples of `line`, each as its code."""
+    return _cut(line.ids, _SAMPLE_CHARS)
+
+
+def group_codes(line: SamplesLine) -> list[str] | None:
+    """The group of each sample, or None where there are none."""
+    return None if line.groups is None else _cut(line.groups, _GROUP_CHARS)
+
+
+def encode(value: float | None) -> str:
+    """Two characters for a score in [0, 1], or for there being none."""
+    if value is None:
+        return _NOTHING
+    high, low = divmod(round(value * STEPS), len(_ALPHABET))
+    return _ALPHABET[high] + _ALPHABET[low]
+
+
+def decode(codes: str) -> list[float | None]:
+    """The scores in `codes`. Raises ValueError for what no score is written as."""
+    return [_decoded(code) for code in _cut(codes, 2)]
+
+
+def fits(line: SamplesLine, scores: Iterable[str]) -> bool:
+    """Whether every one of `scores` holds a score for each sample of `line`, and nothing else."""
+    count = len(line.ids) // _SAMPLE_CHARS
+    whole = len(line.ids) % _SAMPLE_CHARS == 0 and (line.groups is None or len(line.groups) == count * _GROUP_CHARS)
+    return whole and all(len(codes) == 2 * count and _readable(codes) for codes in scores)
+
+
+def _readable(codes: str) -> bool:
+    try:
+        decode(codes)
+    except ValueError:
+        return False
+    return True
+
+
+def _decoded(code: str) -> float | None:
+    if code == _NOTHING:
+        return None
+    step = _VALUE[code[0]] * len(_ALPHABET) + _VALUE[code[1]]
+    if step > STEPS:
+        raise ValueError(f"no score: {code!r}")
+    return step / STEPS
+
+
+def _groups(facts: Sequence[SampleFacts]) -> str | None:
+    if all(one.group is None for one in facts):
+        return None
+    # A sample without a group stands for itself.
+    return "".join(
+        _digest(f"group\0{one.group}" if one.group is not None else f"alone\0{index}", _GROUP_CHARS)
+        for index, one in enumerate(facts)
+    )
+
+
+def _digest(text: str, characters: int) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return base64.urlsafe_b64encode(digest).decode("ascii")[:characters]
+
+
+def _cut(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]

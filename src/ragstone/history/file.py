@@ -1,0 +1,186 @@
+"""history.jsonl: read with every line checked, added to, and kept small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragstone.errors import RunDirectoryError
+from ragstone.history.codes import Compact, fits
+from ragstone.history.lines import LINE, RunLine, SamplesLine, line_text
+from ragstone.run.files import open_regular, replace_text, writing_to
+
+MAX_READ_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
+MAX_WRITTEN_BYTES = 5 * 1024 * 1024
+"""Beyond this size the oldest per-sample scores go first, then the oldest lines."""
+
+MARGIN = timedelta(days=30)
+"""Per-sample scores are kept for so much longer than an anchor may be old."""
+
+KEPT_AFTER_RELEASE = 8
+"""Runs from a release on whose per-sample scores are kept, however old they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Runs by time, the oldest first. `damaged` says, a sentence each, what of the file could not be used."""
+
+    runs: tuple[RunLine, ...] = ()
+    samples: Mapping[str, SamplesLine] = field(default_factory=dict)
+    damaged: tuple[str, ...] = ()
+
+    def with_run(self, line: RunLine, scores: Compact | None) -> History:
+        """With `line` added, in place of one of the same run (a second attempt of one job is the same run)."""
+        samples = dict(self.samples)
+        if scores is not None:
+            samples[scores.samples.key] = scores.samples
+            line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
+        runs = [one for one in self.runs if not _same(one, line)]
+        return replace(self, runs=_by_time((*runs, line)), samples=samples)
+
+    def with_releases(self, releases: Mapping[str, str]) -> History:
+        """With the name of a release at each run of one of the commits in `releases` (commit to name)."""
+        marked = []
+        for one in self.runs:
+            name = releases.get(one.commit) if one.commit is not None else None
+            marked.append(one if name is None else one.model_copy(update={"release": name}))
+        return replace(self, runs=tuple(marked))
+
+    def slimmed(self, now: datetime, *, days: int) -> History:
+        """Without the per-sample scores that no anchor of the last `days` days, and no newest release, can need."""
+        since = now - timedelta(days=days) - MARGIN
+        released = [index for index, one in enumerate(self.runs) if one.release is not None]
+        from_release = range(released[-1], released[-1] + KEPT_AFTER_RELEASE) if released else range(0)
+        kept = tuple(
+            one if one.time >= since or index in from_release else _without_scores(one)
+            for index, one in enumerate(self.runs)
+        )
+        return replace(self, runs=kept)._with_samples_in_use()
+
+    def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
+        """At most `limit` bytes when written."""
+        history = self
+        while history.runs and (over := len(history.text().encode()) - limit) > 0:
+            history = history._less(over)
+        return history
+
+    def text(self) -> str:
+        """The file's text: each set of samples before the first run that refers to it."""
+        lines, seen = [], set[str]()
+        for one in self.runs:
+            if one.samples is not None and one.samples not in seen:
+                seen.add(one.samples)
+                lines.append(line_text(self.samples[one.samples]))
+            lines.append(line_text(one))
+        return "".join(f"{line}\n" for line in lines)
+
+    def _less(self, over: int) -> History:
+        """Smaller by about `over` bytes, or by one line at least."""
+        saved, runs = 0, list(self.runs)
+        for index, one in enumerate(runs[:-1]):
+            if saved >= over:
+                break
+            if one.scores:
+                saved += sum(map(len, one.scores.values()))
+                runs[index] = _without_scores(one)
+        if not saved:
+            runs = runs[max(1, len(runs) // 20) :]
+        return replace(self, runs=tuple(runs))._with_samples_in_use()
+
+    def _with_samples_in_use(self) -> History:
+        used = {one.samples for one in self.runs}
+        return replace(self, samples={key: line for key, line in self.samples.items() if key in used})
+
+
+def read_history(path: Path) -> History:
+    """The history in `path`; an empty one where there is no such file.
+
+    Raises RunDirectoryError when it can't be read at all.
+    """
+    try:
+        with open_regular(path) as stream:
+            body = stream.read(MAX_READ_BYTES + 1)
+    except FileNotFoundError:
+        return History()
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    return parse_history(body, str(path))
+
+
+def parse_history(body: bytes, where: str) -> History:
+    """The history in `body`. Lines that are damaged, or of a later version, are left out and named in `damaged`.
+
+    Raises RunDirectoryError when there is more of it than MAX_READ_BYTES.
+    """
+    if len(body) > MAX_READ_BYTES:
+        raise RunDirectoryError(
+            f"larger than {MAX_READ_BYTES:,} bytes; is it a history?",
+            where=where,
+            mend="Start a new one: move it away.",
+        )
+    damaged: list[str] = []
+    samples: dict[str, SamplesLine] = {}
+    runs: dict[str, tuple[str, RunLine]] = {}
+    for number, raw in enumerate(body.split(b"\n"), start=1):
+        if not raw.strip():
+            continue
+        place = f"{where}:{number}"
+        line = _parsed(raw, place, damaged)
+        if isinstance(line, SamplesLine):
+            samples[line.key] = line
+        elif line is not None:
+            runs[line.run] = (place, line)
+    whole = (_checked(line, samples, place, damaged) for place, line in runs.values())
+    return History(_by_time(whole), samples, tuple(damaged))._with_samples_in_use()
+
+
+def write_history(path: Path, history: History) -> None:
+    """Replace the file in one step. Raises RunDirectoryError naming a place that can't be written to."""
+    with writing_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(path, history.text())
+
+
+def _parsed(raw: bytes, place: str, damaged: list[str]) -> RunLine | SamplesLine | None:
+    if len(raw) > MAX_LINE_BYTES:
+        damaged.append(f"{place}: longer than {MAX_LINE_BYTES:,} bytes; left out.")
+        return None
+    try:
+        return LINE.validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field_name = ".".join(str(part) for part in first["loc"][1:])
+        if field_name == "schema_version":
+            damaged.append(f"{place}: written in another schema than version 1; left out.")
+        else:
+            damaged.append(f"{place}: not a line of a history ({field_name or 'line'}: {first['msg']}); left out.")
+        return None
+
+
+def _checked(line: RunLine, samples: Mapping[str, SamplesLine], place: str, damaged: list[str]) -> RunLine:
+    """`line`, without its per-sample scores where they don't fit the samples that they are said to be of."""
+    if line.samples is None and not line.scores:
+        return line
+    named = samples.get(line.samples or "")
+    if named is not None and fits(named, line.scores.values()):
+        return line
+    what = "the line that names its samples is missing" if named is None else "its scores don't fit its samples"
+    damaged.append(f"{place}: {what}; it is kept without per-sample scores.")
+    return _without_scores(line)
+
+
+def _without_scores(line: RunLine) -> RunLine:
+    return line.model_copy(update={"samples": None, "scores": {}}) if line.scores else line
+
+
+def _same(one: RunLine, other: RunLine) -> bool:
+    return one.run == other.run or (one.github_run is not None and one.github_run == other.github_run)
+
+
+def _by_time(lines: Iterable[RunLine]) -> tuple[RunLine, ...]:
+    return tuple(sorted(lines, key=lambda line: line.time))

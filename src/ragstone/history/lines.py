@@ -1,0 +1,94 @@
+"""The lines of history.jsonl, strictly parsed: one a run, and one for each set of samples that runs refer to."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, field_validator
+
+SCHEMA_VERSION: Literal[1] = 1
+
+Text = Annotated[str, StringConstraints(max_length=500)]
+Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MeanPart(_Line):
+    """A mean with its 95 % interval, over `n` samples."""
+
+    mean: Share
+    low: Share
+    high: Share
+    n: int = Field(ge=1)
+
+
+class AcceptedPart(_Line):
+    """An accepted drop that was in force in the run: its id, the metric, the slice, and how large it is."""
+
+    id: Text
+    metric: Text
+    slice: Text | None = None
+    drop: Share
+
+
+class RunLine(_Line):
+    """One run of the main branch."""
+
+    kind: Literal["run"] = "run"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run: Key = Field(description="the run's fingerprint")
+    time: datetime = Field(description="when it was begun")
+    commit: Text | None = None
+    pull_request: int | None = Field(default=None, ge=1, description="the one that was merged, where it is known")
+    release: Text | None = Field(default=None, description="the release or tag of this commit")
+    github_run: int | None = Field(default=None, ge=1, description="GitHub's id of the workflow run")
+    verdict: Literal["pass", "fail", "inconclusive", "error"]
+    eligible: bool = Field(description="whether it may be a baseline")
+    judge: Text = Field(description="its name, for people")
+    judge_key: Key = Field(description="hash of all that tells one judge from another")
+    golden: Text = Field(description="hash of the golden set")
+    system: Text | None = Field(default=None, description="the version that the system under test names")
+    metrics: dict[Text, MeanPart]
+    versions: dict[Text, Text] = Field(description="metric to its version")
+    slices: dict[Text, dict[Text, MeanPart]] = Field(default_factory=dict)
+    coverage: Share
+    latency_p50_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    latency_p95_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    calls: int = Field(default=0, ge=0)
+    cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
+    accepted: tuple[AcceptedPart, ...] = ()
+    samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
+    scores: dict[Text, Codes] = Field(default_factory=dict, description="metric to two characters a sample")
+
+    @field_validator("time")
+    @classmethod
+    def _in_utc(cls, value: datetime) -> datetime:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class SamplesLine(_Line):
+    """The samples that lines refer to: eight characters for each, and six for its group where there are any."""
+
+    kind: Literal["samples"] = "samples"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    key: Key
+    ids: Codes
+    groups: Codes | None = None
+
+
+Line = Annotated[RunLine | SamplesLine, Field(discriminator="kind")]
+LINE: TypeAdapter[RunLine | SamplesLine] = TypeAdapter(Line)
+
+
+def line_text(line: RunLine | SamplesLine) -> str:
+    """`line` as JSON without a line end, in ASCII, with what is at its default left out."""
+    body = {"kind": line.kind, "schema_version": line.schema_version}
+    body.update(line.model_dump(mode="json", exclude_defaults=True))
+    return json.dumps(body, separators=(",", ":"), allow_nan=False)

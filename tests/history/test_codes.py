@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.history.codes import MAX_SCORES, compact, decode, encode, fits, group_codes, sample_codes
+from tests.history.seasons import scores
+
+
+def test_a_fraction_of_up_to_ten_verdicts_is_kept_exactly() -> None:
+    for of in range(1, 11):
+        for held in range(of + 1):
+            value = float(Fraction(held, of))
+            assert decode(encode(value)) == [pytest.approx(value, abs=1e-15)]
+
+
+@given(st.floats(0, 1))
+def test_any_other_score_is_kept_to_a_few_ten_thousandths(value: float) -> None:
+    (found,) = decode(encode(value))
+    assert found == pytest.approx(value, abs=0.0002)
+
+
+def test_a_sample_without_a_score_stays_one() -> None:
+    assert decode(encode(None) + encode(0.0)) == [None, 0.0]
+
+
+def test_what_no_score_is_written_as_is_refused() -> None:
+    with pytest.raises(ValueError, match="no score"):
+        decode("_A")
+
+
+def test_a_sample_is_another_one_when_its_content_changed() -> None:
+    before = compact(scores({"faithfulness": [1.0, 0.5]}, ids=["a", "b"]), ["faithfulness"])
+    after = compact(scores({"faithfulness": [1.0, 0.5]}, ids=["a", "c"]), ["faithfulness"])
+    assert len(set(sample_codes(before.samples)) & set(sample_codes(after.samples))) == 1
+    assert before.samples.key != after.samples.key
+
+
+def test_groups_are_kept_and_samples_without_one_stand_alone() -> None:
+    grouped = compact(scores({"faithfulness": [1.0] * 4}, groups=2), ["faithfulness"]).samples
+    codes = group_codes(grouped)
+    assert codes is not None
+    assert sorted(codes.count(code) for code in set(codes)) == [2, 2]
+    assert group_codes(compact(scores({"faithfulness": [1.0] * 4}), ["faithfulness"]).samples) is None
+
+
+def test_of_a_large_run_the_same_part_is_kept_each_time() -> None:
+    names = [f"q{index}" for index in range(3000)]
+    one = compact(scores({"a": [0.5] * 3000, "b": [1.0] * 3000}, ids=names), ["a", "b"])
+    other = compact(scores({"a": [0.1] * 2990, "b": [1.0] * 2990}, ids=names[10:]), ["a", "b"])
+    kept, again = set(sample_codes(one.samples)), set(sample_codes(other.samples))
+    assert len(kept) == MAX_SCORES // 2
+    assert len(kept & again) >= MAX_SCORES // 2 - 10
+
+
+def test_scores_must_fit_their_samples() -> None:
+    found = compact(scores({"a": [0.5, 1.0, None]}), ["a"])
+    assert fits(found.samples, found.scores.values())
+    assert not fits(found.samples, [found.scores["a"][:-2]])
+    assert not fits(found.samples, ["zzzzzz"])

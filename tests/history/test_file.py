@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.errors import RunDirectoryError
+from ragstone.history.codes import decode
+from ragstone.history.file import (
+    KEPT_AFTER_RELEASE,
+    MAX_LINE_BYTES,
+    MAX_READ_BYTES,
+    MAX_WRITTEN_BYTES,
+    History,
+    parse_history,
+    read_history,
+    write_history,
+)
+from tests.history.seasons import HEADLINE, compacted, line, scores
+
+
+def history(count: int = 3, **fields: object) -> History:
+    found = History()
+    for number in range(count):
+        found = found.with_run(
+            line(number, **fields), compacted(scores({"faithfulness": [0.5, 1.0, number % 10 / 10]}))
+        )
+    return found
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    wanted = history()
+    write_history(tmp_path / "of" / "history.jsonl", wanted)
+    found = read_history(tmp_path / "of" / "history.jsonl")
+    assert found == wanted
+    assert decode(found.runs[2].scores["faithfulness"]).count(0.5) == 1
+
+
+def test_samples_are_written_once_for_all_runs_that_refer_to_them() -> None:
+    kinds = [json.loads(text)["kind"] for text in history(4).text().splitlines()]
+    assert kinds == ["samples", "run", "run", "run", "run"]
+
+
+def test_no_file_is_an_empty_history(tmp_path: Path) -> None:
+    assert read_history(tmp_path / "history.jsonl") == History()
+
+
+def test_a_second_attempt_of_a_job_takes_the_place_of_the_first() -> None:
+    found = history(2).with_run(line(7, github_run=99), None).with_run(line(8, github_run=99), None)
+    assert [one.run[-1] for one in found.runs] == ["0", "1", "8"]
+    assert len(found.with_run(line(8), None).runs) == 3
+
+
+def test_runs_stand_by_time_in_whatever_order_they_were_added() -> None:
+    found = History()
+    for number in (4, 1, 3, 2):
+        found = found.with_run(line(number), None)
+    assert [one.run[-1] for one in found.runs] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("{", "not a line of a history"),
+        ('{"kind":"run"}', "schema_version|Field required"),
+        ('{"kind":"song"}', "not a line of a history"),
+        ("[]", "not a line of a history"),
+        ("\udcff", "not a line of a history"),
+        ("x" * (MAX_LINE_BYTES + 1), "longer than"),
+    ],
+)
+def test_a_damaged_line_is_named_and_left_out(broken: str, said: str) -> None:
+    good = history(2).text().splitlines()
+    body = "\n".join([*good[:2], broken, good[2]]).encode("utf-8", "surrogateescape")
+    found = parse_history(body, "history.jsonl")
+    assert len(found.runs) == 2
+    (damaged,) = found.damaged
+    assert damaged.startswith("history.jsonl:3: ")
+    assert any(part in damaged for part in said.split("|"))
+
+
+def test_a_line_of_a_later_version_is_named_as_that() -> None:
+    later = json.dumps({**json.loads(history(1).text().splitlines()[1]), "schema_version": 2})
+    found = parse_history(later.encode(), "h")
+    assert found.runs == ()
+    assert found.damaged == ("h:1: written in another schema than version 1; left out.",)
+
+
+def test_a_score_out_of_range_is_no_line() -> None:
+    text = history(1).text().replace('"mean":0.87654', '"mean":1.5')
+    assert not parse_history(text.encode(), "h").runs
+
+
+def test_scores_without_their_samples_are_left_out_and_said() -> None:
+    body = "\n".join(history(2).text().splitlines()[1:]).encode()
+    found = parse_history(body, "h")
+    assert [one.scores for one in found.runs] == [{}, {}]
+    assert found.damaged[0] == "h:1: the line that names its samples is missing; it is kept without per-sample scores."
+
+
+def test_scores_of_another_number_of_samples_are_left_out_and_said() -> None:
+    text = history(1).text()
+    codes = json.loads(text.splitlines()[1])["scores"]["faithfulness"]
+    found = parse_history(text.replace(codes, codes + "AA").encode(), "h")
+    assert "don't fit" in found.damaged[0]
+    assert found.runs[0].scores == {}
+
+
+@given(st.binary(max_size=300), st.integers(0, 2000))
+def test_no_damage_ends_in_anything_but_a_history(noise: bytes, place: int) -> None:
+    body = history(2).text().encode()
+    place %= len(body)
+    found = parse_history(body[:place] + noise + body[place + len(noise) :], "h")
+    assert len(found.runs) <= 3
+    found.text()
+
+
+def test_a_file_too_large_to_be_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    with path.open("wb") as stream:
+        stream.truncate(MAX_READ_BYTES + 1)
+    with pytest.raises(RunDirectoryError, match="is it a history"):
+        read_history(path)
+
+
+def test_a_history_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match=str(tmp_path)):
+        read_history(tmp_path)
+
+
+def test_per_sample_scores_go_when_no_anchor_can_need_them() -> None:
+    whole = history(800)
+    last = whole.runs[-1].time
+    slim = whole.slimmed(last, days=90)
+    kept = [one for one in slim.runs if one.scores]
+    assert len(slim.runs) == 800
+    assert kept[0].time >= last - timedelta(days=120)
+    assert len(kept) == len([one for one in whole.runs if one.time >= last - timedelta(days=120)])
+
+
+def test_the_newest_release_keeps_its_scores_however_old_it_is() -> None:
+    whole = history(800).with_releases({f"{3:040x}": "v1", f"{10:040x}": "v2", "unknown": "v0"})
+    slim = whole.slimmed(whole.runs[-1].time, days=90)
+    kept = [index for index, one in enumerate(slim.runs[:400]) if one.scores]
+    assert kept == list(range(10, 10 + KEPT_AFTER_RELEASE))
+    assert slim.runs[3].release == "v1"
+
+
+def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
+    rng = random.Random(1)
+    found = History()
+    ids = [f"a sample with a name of usual length {index}" for index in range(200)]
+    for number in range(52 * 20):
+        if number % 20 == 0:
+            ids = [*ids[1:], f"a sample that came later {number}"]  # the golden set changes every week
+        run = scores({metric: [rng.random() for _ in ids] for metric in HEADLINE}, ids=ids)
+        slices = {tag: line(0).metrics for tag in ("lang:de", "multi-hop")}
+        found = found.with_run(line(number, slices=slices), compacted(run)).slimmed(line(number).time, days=90)
+    size = len(found.text().encode())
+    assert len(found.runs) == 1040
+    assert 1_000_000 < size < 5_000_000
+    assert found.within() is found
+
+
+def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> None:
+    whole = history(60)
+    size = len(whole.text())
+    less = whole.within(size - 100)
+    assert len(less.runs) == 60
+    assert not less.runs[0].scores
+    assert less.runs[-1].scores
+    least = whole.within(size // 2)
+    assert len(least.text()) <= size // 2
+    assert least.runs[-1].run == whole.runs[-1].run
+    assert len(least.runs) < 60
+    assert size < MAX_WRITTEN_BYTES
