@@ -104,9 +104,13 @@ def test_a_floor_may_be_held_by_what_people_would_have_said(run: MakeRun, policy
     assert "as people would score it" in check.reason
 
 
-def test_few_labels_make_the_corrected_floor_inconclusive(run: MakeRun, policy: Callable[..., Policy]) -> None:
+def test_few_labels_hold_nothing_against_a_corrected_mean_above_its_floor(
+    run: MakeRun, policy: Callable[..., Policy]
+) -> None:
     verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(agreeing(6), estimate="corrected"))
-    assert of_kind(verdict, CheckKind.FLOOR).status is Status.INCONCLUSIVE
+    check = of_kind(verdict, CheckKind.FLOOR)
+    assert check.status is Status.PASS
+    assert check.reason.endswith("not below the floor of 0.30.")
 
 
 def test_a_policy_that_needs_labels_says_how_to_get_them(tmp_path: Path) -> None:

@@ -65,13 +65,64 @@ def test_a_mean_that_is_shown_to_be_below_its_floor_fails(run: MakeRun) -> None:
 def test_what_can_be_told_neither_way_is_inconclusive_and_does_what_the_policy_says(
     run: MakeRun, inconclusive: str, status: str, code: int
 ) -> None:
-    verdict = decide_gate(run({"faithfulness": MIDDLING}), None, floor(0.84, inconclusive=inconclusive))
+    verdict = decide_gate(run({"faithfulness": MIDDLING}), None, floor(0.88, inconclusive=inconclusive))
     check = only(verdict, CheckKind.FLOOR)
     assert check.status is Status.INCONCLUSIVE
     assert (verdict.status, verdict.exit_code) == (status, code)
     assert check.n_more is not None
     assert check.n_more > 0
+    assert "below the floor of 0.88, but not shown to be; about" in check.reason
     assert "more samples would settle it" in check.reason
+
+
+def test_a_mean_near_its_floor_passes_since_nothing_is_held_against_it(run: MakeRun) -> None:
+    verdict = decide_gate(run({"faithfulness": MIDDLING}), None, floor(0.84))
+    assert (verdict.status, verdict.warnings) == (Status.PASS, ())
+    assert only(verdict, CheckKind.FLOOR).reason.endswith("not below the floor of 0.84.")
+
+
+def test_a_mean_below_its_floor_by_no_more_than_chance_passes_with_a_warning(run: MakeRun) -> None:
+    # 11 of 20 where 12 were asked for: a system exactly at the floor does no better in two of five runs.
+    verdict = decide_gate(run({"faithfulness": [1.0] * 11 + [0.0] * 9}), None, floor(0.6))
+    check = only(verdict, CheckKind.FLOOR)
+    assert (verdict.status, check.status) == (Status.PASS, Status.PASS)
+    assert verdict.warnings == (check.reason,)
+    assert check.reason.endswith("below the floor of 0.60, but not by more than chance explains.")
+    assert check.n_more
+    nine = decide_gate(run({"faithfulness": [1.0] * 9 + [0.0] * 11}), None, floor(0.6))
+    assert nine.status is Status.INCONCLUSIVE
+
+
+def test_a_drop_that_is_not_shown_passes_and_says_what_is_ruled_out(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [0.5, 0.6, 0.7, 0.8] * 5})
+    current = run({"faithfulness": [0.4, 0.7, 0.4, 0.9] * 5})
+    check = only(decide_gate(current, baseline, drop(0.02)), CheckKind.DROP)
+    assert check.status is Status.PASS
+    assert check.interval is not None
+    assert check.interval.low < -0.02
+    assert f"no drop is shown, and one of more than {-check.interval.low:.2f} is ruled out" in check.reason
+
+
+def test_a_drop_that_is_shown_but_perhaps_within_what_is_allowed_is_inconclusive(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [0.5, 0.6, 0.7, 0.8] * 10})
+    current = run({"faithfulness": [0.4, 0.6, 0.6, 0.8] * 10})
+    verdict = decide_gate(current, baseline, drop(0.04))
+    check = only(verdict, CheckKind.DROP)
+    assert verdict.status is check.status is Status.INCONCLUSIVE
+    assert check.reason.startswith("faithfulness fell by 0.05 against the baseline on 40 paired samples")
+    assert "a drop is shown, but not one of more than the 0.04 allowed" in check.reason
+    assert check.interval is not None
+    assert check.interval.high < 0.0
+    assert only(decide_gate(current, baseline, drop(0.0)), CheckKind.DROP).status is Status.FAIL
+
+
+def test_a_slice_of_three_does_not_make_a_run_inconclusive(run: MakeRun) -> None:
+    tags = {f"s{index}": ("small",) for index in range(3)}
+    slices = {"small": {"metrics": {"faithfulness": {"min": 0.6, "max_drop": 0.02}}}}
+    rules = policy(metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}}, slices=slices)
+    before = run({"faithfulness": [1.0, 0.5, 0.5, *HIGH]}, tags=tags)
+    after = run({"faithfulness": [0.5, 0.5, 0.5, *HIGH]}, tags=tags)
+    assert decide_gate(after, before, rules).status is Status.PASS
 
 
 def test_assured_fails_what_is_not_shown_to_hold(run: MakeRun) -> None:
@@ -256,7 +307,7 @@ def test_one_block_of_samples_counts_as_one(run: MakeRun) -> None:
     alone = decide_gate(run({"faithfulness": LOW}), None, floor(0.6))
     grouped = decide_gate(run({"faithfulness": LOW}, groups=groups), None, floor(0.6))
     assert only(alone, CheckKind.FLOOR).status is Status.FAIL
-    assert only(grouped, CheckKind.FLOOR).status is Status.INCONCLUSIVE
+    assert only(grouped, CheckKind.FLOOR).status is Status.PASS
 
 
 def test_the_default_policy_lets_the_offline_judge_block_on_few_drops_only(

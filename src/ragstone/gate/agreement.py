@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ragstone.gate.bounds import Question
+from ragstone.gate.bounds import LEAN, Question
 from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.figures import counted, figure, share
@@ -14,7 +14,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
-from ragstone.stats.intervals import mean_interval
+from ragstone.stats.intervals import MeanInterval, mean_interval
 
 
 def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
@@ -112,22 +112,39 @@ def corrected_floor(
     """
     labelled = calibration.metrics[question.rule.metric]
     groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(question.samples)})
-    judged = mean_interval(question.values, confidence=1.0 - 2.0 * alpha, groups=groups)
-    wrong = mean_interval(
-        labelled.residuals(), confidence=1.0 - 2.0 * alpha, bounds=(-1.0, 1.0), groups=labelled.group_of_residuals()
-    )
+
+    def intervals(level: float) -> tuple[MeanInterval, MeanInterval]:
+        return (
+            mean_interval(question.values, confidence=1.0 - 2.0 * level, groups=groups),
+            mean_interval(
+                labelled.residuals(),
+                confidence=1.0 - 2.0 * level,
+                bounds=(-1.0, 1.0),
+                groups=labelled.group_of_residuals(),
+            ),
+        )
+
+    def upper(level: float) -> float:
+        judged, wrong = intervals(level)
+        return min(1.0, raw + math.hypot(judged.high - judged.estimate, wrong.high - wrong.estimate))
+
+    judged, wrong = intervals(alpha)
     raw = judged.estimate + wrong.estimate
     estimate = min(1.0, max(0.0, raw))
     low = max(0.0, raw - math.hypot(judged.estimate - judged.low, wrong.estimate - wrong.low))
-    high = min(1.0, raw + math.hypot(judged.high - judged.estimate, wrong.high - wrong.estimate))
-    low, high = min(low, estimate), max(high, estimate)
-    status = _against(low, estimate, high, question.bound, policy.gate.decision)
+    low, high = min(low, estimate), max(upper(alpha), estimate)
+    leans = estimate < question.bound and upper(LEAN) < question.bound
+    status = _against(low, estimate, high, question.bound, policy.gate.decision, leans=leans)
     words = {
-        Status.PASS: f"the floor of {figure(question.bound)} holds",
+        Status.PASS: f"the floor of {figure(question.bound)} holds"
+        if low >= question.bound
+        else f"not below the floor of {figure(question.bound)}"
+        if estimate >= question.bound
+        else f"below the floor of {figure(question.bound)}, but not by more than chance explains",
         Status.FAIL: f"below the floor of {figure(question.bound)}"
         if estimate < question.bound
         else f"not shown to reach the floor of {figure(question.bound)}",
-        Status.INCONCLUSIVE: f"the floor of {figure(question.bound)} is neither shown to hold nor to be missed",
+        Status.INCONCLUSIVE: f"below the floor of {figure(question.bound)}, but not shown to be",
     }[status]
     span = f"{share(1.0 - 2.0 * alpha)} interval {figure(low)} to {figure(high)}"
     return Check(
@@ -147,9 +164,11 @@ def corrected_floor(
     )
 
 
-def _against(low: float, estimate: float, high: float, bound: float, decision: str) -> Status:
+def _against(low: float, estimate: float, high: float, bound: float, decision: str, *, leans: bool) -> Status:
     if decision == "point":
         return Status.FAIL if estimate < bound - 1e-9 else Status.PASS
     if low >= bound:
         return Status.PASS
-    return Status.FAIL if high < bound or decision == "assured" else Status.INCONCLUSIVE
+    if high < bound or decision == "assured":
+        return Status.FAIL
+    return Status.INCONCLUSIVE if leans else Status.PASS

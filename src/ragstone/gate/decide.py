@@ -22,7 +22,7 @@ from ragstone.gate.facts import (
 from ragstone.gate.figures import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
-from ragstone.gate.remarks import differences, footnotes, unguarded
+from ragstone.gate.remarks import below_by_chance, differences, footnotes, unguarded
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, Comparability, GateVerdict, Side, Status
 from ragstone.run.scores import RunScores
@@ -62,7 +62,7 @@ def decide_gate(
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
     attribution = attribute(current, baseline, pairing, checks)
-    warnings = tuple(unguarded(pairing, resolved.rules))
+    warnings = (*unguarded(pairing, resolved.rules), *below_by_chance(checks))
     return _verdict(
         tuple(_with_side(check, attribution) for check in checks),
         policy,
@@ -188,8 +188,8 @@ def _verdict(checks: tuple[Check, ...], policy: Policy, draft: GateVerdict) -> G
     elif undecided and policy.gate.inconclusive != "pass":
         status = Status.INCONCLUSIVE
         reason = (
-            f"nothing is shown to be too low; {len(undecided)} of {counted(len(blocking), 'blocking check')} "
-            f"can't be decided: {undecided[0].reason}"
+            f"nothing is shown to be worse than the policy allows; {len(undecided)} of "
+            f"{counted(len(blocking), 'blocking check')} can't be decided: {undecided[0].reason}"
         )
     else:
         status = Status.PASS

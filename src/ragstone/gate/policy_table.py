@@ -34,18 +34,18 @@ class GateRules(_Table):
     )
     decision: Literal["evidence", "assured", "point"] = Field(
         default="evidence",
-        description="evidence: fail what is shown to be too low. assured: pass only what is shown to be high enough, "
-        "fail the rest. point: compare the bare means.",
+        description="evidence: fail what is shown to be broken, pass what nothing is held against. assured: pass only "
+        "what is shown to hold, fail the rest. point: compare the bare means.",
     )
     inconclusive: Literal["pass", "warn", "fail"] = Field(
         default="warn",
-        description="What a check does that can be decided neither way: pass lets it through, warn lets it through "
-        "and says so in the verdict, fail ends the job with exit code 8.",
+        description="What a check does that has something held against it, but not enough to fail: pass lets it "
+        "through, warn lets it through and says so in the verdict, fail ends the job with exit code 8.",
     )
     on_no_baseline: Literal["pass", "warn", "fail"] = Field(
         default="pass",
-        description="What happens to drop checks when there is no comparable baseline: pass notes it, warn makes the "
-        "run inconclusive, fail ends the job with exit code 6.",
+        description="What happens to drop checks when there is no comparable baseline: pass says so at the top of the "
+        "report, warn makes the run inconclusive, fail ends the job with exit code 6.",
     )
     unmatched: Literal["pair", "refuse"] = Field(
         default="pair",

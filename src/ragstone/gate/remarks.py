@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.figures import counted, figure, most_common
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Check, CheckKind
+from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.run.scores import MetricScores, RunScores
 
 _OTHER_HALF = {
@@ -32,6 +32,19 @@ def unguarded(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[str]:
     else:
         skipped = pairing.comparability.skipped
         yield from dict.fromkeys(skipped[metric] for metric in sorted(drops & skipped.keys()))
+
+
+def below_by_chance(checks: Sequence[Check]) -> Iterator[str]:
+    """Warnings: floors that pass with an estimate below them, which a reader would take for an error."""
+    for check in checks:
+        if is_below_by_chance(check):
+            yield check.reason
+
+
+def is_below_by_chance(check: Check) -> bool:
+    """Whether a floor passes with an estimate below it: by no more than chance explains."""
+    passes = check.kind is CheckKind.FLOOR and check.status is Status.PASS
+    return passes and check.estimate is not None and check.threshold is not None and check.estimate < check.threshold
 
 
 def differences(pairing: Pairing) -> list[str]:

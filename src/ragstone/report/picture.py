@@ -1,4 +1,4 @@
-"""An interval against its threshold, drawn with text: ``····│·├──●─┤·`` passes, ``├─●──┤··│······`` fails."""
+"""An interval against its threshold, drawn with text: ``····│·├──●─┤·`` holds, ``├─●──┤··│······`` is broken."""
 
 from __future__ import annotations
 

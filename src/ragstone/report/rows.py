@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ragstone.gate.remarks import is_below_by_chance
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
 from ragstone.report import words
 from ragstone.report.parts import CheckRow, MetricRow
@@ -92,7 +93,7 @@ def _metric_row(
         max_drop=None if drop is None or drop.threshold is None else abs(drop.threshold),
         status=deciding.status if deciding else None,
         action=deciding.action if deciding else None,
-        state=metric_state(deciding),
+        state=metric_state(deciding, floor, drop),
         deciding=deciding,
         n=(floor or drop).n if floor or drop else len(values),  # type: ignore[union-attr]
         not_applicable=len(scores.not_applicable) if slice_ is None else 0,
@@ -108,8 +109,11 @@ def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) ->
     return sum(pairs) / len(pairs) if pairs else None
 
 
-def metric_state(check: Check | None) -> str:
-    """A few words: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``."""
+def metric_state(check: Check | None, floor: Check | None = None, drop: Check | None = None) -> str:
+    """A few words on the `check` that decides: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``.
+
+    What passes with an estimate on the wrong side of its threshold says why.
+    """
     if check is None:
         return "not gated"
     if check.status is Status.FAIL:
@@ -118,7 +122,13 @@ def metric_state(check: Check | None) -> str:
     if check.status is Status.INCONCLUSIVE:
         more = f", ~{check.n_more:,} more samples" if check.n_more else ""
         return f"{'floor' if check.kind is CheckKind.FLOOR else 'drop'} unclear{more}"
-    return "pass" if check.status is Status.PASS else "error"
+    if check.status is Status.ERROR:
+        return "error"
+    if floor is not None and is_below_by_chance(floor):
+        return "pass: below floor by chance"
+    if drop is not None and None not in (drop.estimate, drop.threshold) and drop.estimate < drop.threshold:  # type: ignore[operator]
+        return "pass: no drop shown"
+    return "pass"
 
 
 def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
