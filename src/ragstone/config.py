@@ -97,6 +97,10 @@ class JudgeSettings(_Table):
     )
     base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server, or of a gateway")
     api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
+    auth: Literal["key", "oidc"] | None = Field(
+        default=None,
+        description="oidc: the CI job's own identity in place of a key; None: a key if there is one, else the identity",
+    )
     embeddings: str | None = Field(
         default=None,
         description="embedding model for answer relevancy, or local:FOLDER (relative to the config file); None: the "
@@ -208,6 +212,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("judge.name", "RAGSTONE_JUDGE"),
     Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL"),
     Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False),
+    Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
     Option("judge.embeddings", "RAGSTONE_EMBEDDINGS"),
     Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
     Option("judge.timeout_s", "RAGSTONE_JUDGE_TIMEOUT"),

@@ -264,6 +264,7 @@ class World:
         environ: Mapping[str, str] | None = None,
         samples: tuple[Sample, ...] = (),
         clock: Clock = HURRIED,
+        tell_secret: Callable[[str], None] | None = None,
         **settings: Any,
     ) -> LlmJudge:
         """A judge; its clock hurries: a wait of seconds takes 2 ms."""
@@ -280,6 +281,7 @@ class World:
             cache=cache,
             environ=environ or {},
             clock=clock,
+            tell_secret=tell_secret,
         )
         self.judges.append(judge)
         return judge

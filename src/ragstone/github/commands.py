@@ -81,35 +81,48 @@ def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
 
 def mask(secret: str, out: TextIO) -> None:
     """Have GitHub mask `secret` in the log. Multi-line secrets are masked line by line, as GitHub does."""
-    for line in secret.splitlines():
-        if line.strip():
-            out.write(f"::add-mask::{escape_data(line)}\n")
+    out.write(_masks(secret))
     out.flush()
 
 
+def _masks(secret: str) -> str:
+    return "".join(f"::add-mask::{escape_data(line)}\n" for line in secret.splitlines() if line.strip())
+
+
+class Stopped:
+    """Writes text while commands are stopped, until `word` is written as one; and masks what is learnt meanwhile."""
+
+    def __init__(self, out: TextIO, word: str) -> None:
+        self._out = out
+        self._word = word
+        self.ends_line = True
+
+    def __call__(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._out.flush()
+            self.ends_line = text.endswith("\n")
+
+    def mask(self, secret: str) -> None:
+        """Have GitHub mask `secret` from here on. May be called by any thread."""
+        # In one piece, so that nothing else can be written while commands act.
+        self._out.write(f"\n::{self._word}::\n{_masks(secret)}::stop-commands::{self._word}\n")
+        self._out.flush()
+
+
 @contextmanager
-def commands_stopped(
-    out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)
-) -> Iterator[Callable[[str], None]]:
+def commands_stopped(out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)) -> Iterator[Stopped]:
     """Within the block, nothing that is written acts as a command, neither ``::x::`` nor ``##[x]``.
 
-    Gives a function that writes text. The token is random and never handed to anything that makes such text.
+    Gives what writes text. The token is random and never handed to anything that makes such text.
     """
     word = f"ragstone-{token()}"
     out.write(f"::stop-commands::{word}\n")
-    ends_line = True
-
-    def write(text: str) -> None:
-        nonlocal ends_line
-        if text:
-            out.write(text)
-            out.flush()
-            ends_line = text.endswith("\n")
-
+    write = Stopped(out, word)
     try:
         yield write
     finally:
-        out.write(f"{'' if ends_line else chr(10)}::{word}::\n")
+        out.write(f"{'' if write.ends_line else chr(10)}::{word}::\n")
         out.flush()
 
 

@@ -111,6 +111,7 @@ async def _gate(job: Job) -> int:
     failure: RagstoneError | None = None
     try:
         with commands_stopped(job.out) as write:
+            job.redact.on_add = write.mask
             try:
                 outcome, view = await evaluate(job, lambda text: write(job.redact(text)))
             except RagstoneError as error:
@@ -119,6 +120,7 @@ async def _gate(job: Job) -> int:
             else:
                 write(job.redact(render(view, "text")))
     finally:
+        job.redact.on_add = None
         if job.container is not None:
             job.container.seal()
     directory, files = "", dict[str, str]()

@@ -10,6 +10,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import split_name
+from ragstone.judge.llm.federation import has_job_identity
 from ragstone.metrics.registry import select_metrics
 from ragstone.report.parts import ReportView
 from ragstone.report.view import build_view
@@ -31,11 +32,15 @@ class Narrowed:
 
 
 def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether the judge is a hosted one whose key was not given. A server of one's own may need none."""
+    """Whether the judge is a hosted one whose key was not given, nor an identity of the job that stands in for it.
+
+    A server of one's own may need none.
+    """
     provider, _ = split_name(settings.judge.name)
     if provider not in _KEYS or settings.judge.api_key is not None:
         return False
-    return not environ.get(_KEYS[provider])
+    has_key = settings.judge.auth != "oidc" and environ.get(_KEYS[provider])
+    return not has_key and (settings.judge.auth == "key" or not has_job_identity(provider, environ))
 
 
 def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,18 @@ _EXAMPLES = {
 
 
 def build_judge(
-    settings: JudgeSettings, *, golden_set: GoldenSet, cache: Path | None, environ: Mapping[str, str]
+    settings: JudgeSettings,
+    *,
+    golden_set: GoldenSet,
+    cache: Path | None,
+    environ: Mapping[str, str],
+    tell_secret: Callable[[str], None] | None = None,
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
 
     `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none.
-    `environ` is looked at for keys and base addresses only. Raises ConfigError for a name that is not known, a
+    `environ` is looked at for keys, identities and base addresses only; `tell_secret` hears of each token that is got
+    for this run. Raises ConfigError for a name that is not known, a
     missing key or base URL, embeddings that the judge can't use, and settings that it can't keep (a budget without a
     known price).
     """
@@ -43,7 +49,15 @@ def build_judge(
         return read_script(Path(model), concurrency=settings.concurrency)
     from ragstone.judge.llm.assembly import assemble
 
-    return assemble(settings, provider=provider, model=model, golden_set=golden_set, cache=cache, environ=environ)
+    return assemble(
+        settings,
+        provider=provider,
+        model=model,
+        golden_set=golden_set,
+        cache=cache,
+        environ=environ,
+        tell_secret=tell_secret,
+    )
 
 
 def _offline(settings: JudgeSettings, golden_set: GoldenSet, environ: Mapping[str, str]) -> Judge:

@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -15,6 +15,12 @@ MASK = "***"
 
 _SHORTEST = 6
 """Characters. What is shorter is no secret, and taking it out would garble ordinary text."""
+
+_WHOLE = 64
+"""Characters of a token that are looked for one by one."""
+
+_LONG_CHARACTER = r"[\w.~+/=%-]"
+_LONG = re.compile(f"{_LONG_CHARACTER}+", re.ASCII)
 
 _BETWEEN = "[\u200b\\\\\n]*"  # what escaping and folding may have put between two characters
 
@@ -29,13 +35,24 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found: dict[str, None] = {}
+        self.on_add: Callable[[str], None] | None = None
+        self._found: dict[str, None] = {}
+        self._pattern: re.Pattern[str] | None = None
+        self._add(secrets)
+
+    def add(self, secret: str) -> None:
+        """Take `secret`, which was got meanwhile (a token), out of all that is written from now on; tell `on_add`."""
+        self._add((secret,))
+        if self.on_add is not None:
+            self.on_add(secret)
+
+    def _add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
             for part in (secret.strip(), *(line.strip() for line in secret.splitlines())):
                 if len(part) >= _SHORTEST:
-                    found.update(dict.fromkeys(_forms(part)))
-        longest_first = sorted(found, key=len, reverse=True)
-        patterns = [_BETWEEN.join(map(re.escape, form)) for form in longest_first]
+                    self._found.update(dict.fromkeys(_forms(part)))
+        longest_first = sorted(self._found, key=len, reverse=True)
+        patterns = [_pattern(form) for form in longest_first]
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def __repr__(self) -> str:
@@ -61,6 +78,18 @@ class Redactor:
             changed = {field.name: self._walk(getattr(value, field.name)) for field in fields(value) if field.init}
             return replace(value, **changed)
         return value
+
+
+def _pattern(form: str) -> str:
+    """`form`, as it is or with what escaping puts between its characters; of a long token, its start and what follows.
+
+    A pattern of each of a thousand characters would take seconds to compile, and miss a token that was clipped.
+    """
+    start, rest = form[:_WHOLE], form[_WHOLE:]
+    if not _LONG.fullmatch(rest):
+        start, rest = form, ""
+    whole = _BETWEEN.join(map(re.escape, start))
+    return f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(rest)}}}" if rest else whole
 
 
 def _forms(secret: str) -> list[str]:

@@ -41,7 +41,9 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
     baseline = settings.gate.baseline
     if baseline is not None:
         open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any)
-    judge = build_judge(settings.judge, golden_set=golden, cache=None, environ=around.environ)
+    judge = build_judge(
+        settings.judge, golden_set=golden, cache=None, environ=around.environ, tell_secret=around.redact.add
+    )
     try:
         system = make_system(settings, around)
         first = next(iter(golden))

@@ -108,7 +108,9 @@ async def measure_noise(
     drawn = _draw(run, scores, again, limit, settings.run.seed)
     sides = [side.find(drawn) for side in (run, again) if side is not None]
     golden = GoldenSet(tuple(sides[0][sample_id].sample for sample_id in drawn))
-    judging = judge or build_judge(settings.judge, golden_set=golden, cache=None, environ=around.environ)
+    judging = judge or build_judge(
+        settings.judge, golden_set=golden, cache=None, environ=around.environ, tell_secret=around.redact.add
+    )
     judged: list[list[SampleRecord]] = []
     around.progress.start(len(golden) * len(sides))
     try:

@@ -120,7 +120,13 @@ async def evaluate_run(
             settings = from_nothing(settings)
         if judgements_from is not None and not settings.judge.refresh:
             restore_judgements(judgements_from, out / CACHE)
-        judge = build_judge(settings.judge, golden_set=golden, cache=out / CACHE, environ=around.environ)
+        judge = build_judge(
+            settings.judge,
+            golden_set=golden,
+            cache=out / CACHE,
+            environ=around.environ,
+            tell_secret=around.redact.add,
+        )
         try:
             run = await evaluate_golden_set(
                 golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher

@@ -23,6 +23,7 @@ from ragstone.judge.llm.provider import (
 
 _T = TypeVar("_T")
 _MESSAGES = "/v1/messages"
+TOKEN_BETA = "oauth-2025-04-20"  # noqa: S105 - the flag that lets a token take a key's place, as the SDK sends it
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
     "model_context_window_exceeded": Stop.TRUNCATED,
@@ -48,8 +49,18 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
             ),
             verify=wire.tls_context(account.ca_bundle),
             follow_redirects=False,
+            auth=_federated(account),
         ),
     )
+
+
+def _federated(account: wire.Account) -> httpx2.Auth | None:
+    if account.federation is None:
+        return None
+    from ragstone.judge.llm.exchange import AnthropicExchange, FederatedAuth
+
+    tokens = AnthropicExchange(account.federation, account.address.base_url, wire.tls_context(account.ca_bundle))
+    return FederatedAuth(account.federation, tokens, beta=TOKEN_BETA)
 
 
 class AnthropicProvider:
@@ -130,7 +141,7 @@ class AnthropicProvider:
             cache_write_tokens=wire.count(usage.get("cache_creation_input_tokens")),
             output_tokens=wire.count(usage.get("output_tokens")),
         )
-        return ChatReply(text, stop, counted, room, batched)
+        return ChatReply(self._account.without_secrets(text), stop, counted, room, batched)
 
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         """One POST."""

@@ -16,6 +16,7 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.embeddings import local_path
 from ragstone.judge.llm.asking import Asker
 from ragstone.judge.llm.core import Core
+from ragstone.judge.llm.federation import check_address, federation_of, has_job_identity
 from ragstone.judge.llm.forms import all_schemas
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
@@ -60,12 +61,14 @@ def assemble(
     cache: Path | None,
     environ: Mapping[str, str],
     clock: Clock | None = None,
+    tell_secret: Callable[[str], None] | None = None,
 ) -> LlmJudge:
     """The judge for `provider` (``openai``, ``anthropic`` or ``openai-compatible``) and `model`.
 
-    Raises ConfigError for what is missing or can't be kept; nothing is sent yet.
+    `tell_secret` hears of each token that is got for this run, before it is used. Raises ConfigError for what is
+    missing or can't be kept; nothing is sent yet.
     """
-    account = make_account(settings, provider, model, environ)
+    account = make_account(settings, provider, model, environ, tell_secret)
     tls_context(account.ca_bundle)
     price = tariff(provider, model, settings.prices)
     _check_budget(settings, provider, model, price)
@@ -82,7 +85,14 @@ def assemble(
     budget = Budget(settings.max_cost_usd)
     lazy = _provider(settings, account)
     similarity, closers = _similarity(
-        settings, account, lazy, golden_set=golden_set, environ=environ, budget=budget, clock=clock
+        settings,
+        account,
+        lazy,
+        golden_set=golden_set,
+        environ=environ,
+        budget=budget,
+        clock=clock,
+        tell_secret=tell_secret,
     )
     chat: Provider = lazy
     if settings.batch:
@@ -120,8 +130,14 @@ def make_identity(
     )
 
 
-def make_account(settings: JudgeSettings, provider: str, model: str, environ: Mapping[str, str]) -> Account:
-    """Address and key. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only, never elsewhere."""
+def make_account(
+    settings: JudgeSettings,
+    provider: str,
+    model: str,
+    environ: Mapping[str, str],
+    tell_secret: Callable[[str], None] | None = None,
+) -> Account:
+    """Address, and key or identity. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only."""
     own = _OWN_VARIABLES.get(provider)
     url = settings.base_url or environ.get(_BASE_VARIABLES.get(provider, ""), "") or _BASE_URLS.get(provider)
     if not url:
@@ -136,7 +152,16 @@ def make_account(settings: JudgeSettings, provider: str, model: str, environ: Ma
         key = SecretStr(found) if found else None
     else:
         key = SecretStr(key.get_secret_value().strip())
-    if key is None and own:
+    federation = None
+    if settings.auth == "oidc" or (settings.auth is None and key is None and has_job_identity(provider, environ)):
+        if settings.api_key is not None:
+            raise ConfigError(
+                "judge.auth is 'oidc', and a key is set.",
+                where="judge.auth",
+                mend=f"Leave {KEY_VARIABLE} out, or 'oidc'.",
+            )
+        key, federation = None, federation_of(provider, environ, tell_secret)
+    if key is None and own and federation is None:
         raise ConfigError(
             f"judge '{provider}:{model}' needs an API key, and none is set.",
             where="judge",
@@ -144,15 +169,19 @@ def make_account(settings: JudgeSettings, provider: str, model: str, environ: Ma
         )
     if key is not None and not key.get_secret_value().isprintable():
         raise ConfigError("the API key holds characters that no key has (a line break?).", where=KEY_VARIABLE)
+    address = parse_address(url.strip())
+    if federation is not None:
+        check_address(federation, address.base_url, address.query)
     return Account(
         service=provider,
         model=model,
-        address=parse_address(url.strip()),
+        address=address,
         key=key,
         key_variable=KEY_VARIABLE if own is None or settings.api_key is not None else own,
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
+        federation=federation,
     )
 
 
@@ -194,6 +223,7 @@ def _similarity(
     environ: Mapping[str, str],
     budget: Budget,
     clock: Clock,
+    tell_secret: Callable[[str], None] | None = None,
 ) -> tuple[Similarity, list[Closer]]:
     """What compares questions, and what has to be closed with it."""
     local = local_path(settings.embeddings)
@@ -208,7 +238,9 @@ def _similarity(
     owner = account
     if beside:
         model = _embeddings_beside(model)
-        owner = make_account(settings.model_copy(update={"api_key": None, "base_url": None}), "openai", model, environ)
+        # Beside: another service, with a key or an identity of its own.
+        own = settings.model_copy(update={"api_key": None, "base_url": None, "auth": None})
+        owner = make_account(own, "openai", model, environ, tell_secret)
 
     def make() -> Embedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider

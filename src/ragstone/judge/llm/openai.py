@@ -44,6 +44,7 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
         limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
         verify=wire.tls_context(account.ca_bundle),
         follow_redirects=False,
+        auth=_federated(account),
     )
     address = account.address
     # Servers on one's own machine have no key, and the SDK insists on one.
@@ -65,6 +66,16 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
         max_retries=0,
         timeout=timeout,
         http_client=http_client,
+    )
+
+
+def _federated(account: wire.Account) -> httpx2.Auth | None:
+    if account.federation is None:
+        return None
+    from ragstone.judge.llm import exchange
+
+    return exchange.FederatedAuth(
+        account.federation, exchange.OpenAIExchange(account.federation, exchange.OPENAI_EXCHANGE)
     )
 
 
@@ -153,7 +164,7 @@ class OpenAIProvider:
             function = calls[0].get("function")
             text = function.get("arguments") if isinstance(function, dict) else None
         text = text if isinstance(text, str) else ""
-        return ChatReply(text, stop, self._usage(document.get("usage")), room, batched)
+        return ChatReply(self._account.without_secrets(text), stop, self._usage(document.get("usage")), room, batched)
 
     def _usage(self, usage: object) -> Usage:
         if not isinstance(usage, dict):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
@@ -20,6 +20,9 @@ from pydantic_core import from_json, to_json
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.neutral import cleaned
 from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected, Room, Stop, no_quota, refused_key, unknown_model
+
+if TYPE_CHECKING:
+    from ragstone.judge.llm.federation import Federation
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -55,7 +58,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who calls whom: for clients and for messages. The key never shows in a repr."""
+    """Who calls whom: for clients and for messages. The key never shows in a repr.
+
+    With `federation`, there is no key: the job's own identity is exchanged for tokens.
+    """
 
     service: str
     model: str
@@ -65,15 +71,20 @@ class Account:
     timeout_s: float
     connections: int
     ca_bundle: Path | None
+    federation: Federation | None = None
 
     def scrubbed(self, text: object) -> str:
         """One line of at most 300 characters of a provider's words, without the key or anything like one."""
-        line = " ".join(cleaned(str(text)[:4000]).split())
-        secret = self.key.get_secret_value() if self.key else ""
-        if secret:
-            line = line.replace(secret, "***")
+        line = self.without_secrets(" ".join(cleaned(str(text)[:4000]).split()))
         line = _KEYLIKE.sub("***", line)
         return line if len(line) <= 300 else line[:297] + "..."
+
+    def without_secrets(self, text: str) -> str:
+        """`text` without the key, and without any token: a server may repeat what it was called with."""
+        secret = self.key.get_secret_value() if self.key else ""
+        if secret:
+            text = text.replace(secret, "***")
+        return self.federation.tokens.scrubbed(text) if self.federation is not None else text
 
 
 def parse_address(url: str) -> Address:
@@ -169,11 +180,17 @@ def status_error(
     return Rejected(f"the judge rejected the request ({reason})")
 
 
-def connection_error(account: Account, error: BaseException) -> Broken:
+def connection_error(account: Account, error: BaseException) -> Broken | JudgeError:
     """What a request without a reply means: a time-out only if something did time out, whatever the SDK calls it."""
     causes = [error]
     while causes[-1].__cause__ is not None and len(causes) < 10:
         causes.append(causes[-1].__cause__)
+    for cause in causes:
+        # Raised while a token was being had, and wrapped by the SDK.
+        if isinstance(cause, JudgeError):
+            return JudgeError(cause.message, where=cause.where, mend=cause.mend)
+        if isinstance(cause, Broken):
+            return Broken(cause.reason)
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return Broken(f"no connection or no reply within {account.timeout_s:g} s")
     return Broken(f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}")

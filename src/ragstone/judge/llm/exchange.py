@@ -1,0 +1,152 @@
+"""A job's ID token exchanged for the provider's by the SDK's own exchange, and the result put on each request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Protocol
+
+import httpx2
+
+from ragstone.errors import JudgeError
+from ragstone.judge.llm.federation import Federation, job_token
+from ragstone.judge.llm.provider import Broken, Fault
+
+if TYPE_CHECKING:
+    import ssl
+
+OPENAI_EXCHANGE = "https://auth.openai.com/oauth/token"
+_TIMEOUT_S = 30.0
+_REFUSED = frozenset((400, 401, 403, 404))
+
+
+class Exchange(Protocol):
+    """Access tokens, kept until shortly before they expire. Both SDKs let one exchange run at a time."""
+
+    async def token(self) -> str: ...
+
+    def forget(self, token: str) -> None:
+        """`token` was refused: the next one must be another."""
+        ...
+
+
+class FederatedAuth(httpx2.Auth):
+    """Puts the access token on every request; one that is refused (401) is replaced once.
+
+    The base of both SDKs' HTTP clients: what they do besides judging (batches, embeddings) is covered too.
+    `beta` is a flag of Anthropic's that has to go with such tokens.
+    """
+
+    def __init__(self, federation: Federation, exchange: Exchange, *, beta: str | None = None) -> None:
+        self._federation = federation
+        self._exchange = exchange
+        self._beta = beta
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        for attempt in range(2):
+            token = self._federation.tokens.add(await self._exchange.token())
+            request.headers["Authorization"] = f"Bearer {token}"
+            request.headers.pop("X-Api-Key", None)
+            if self._beta is not None:
+                flags = [flag.strip() for flag in request.headers.get("anthropic-beta", "").split(",") if flag.strip()]
+                request.headers["anthropic-beta"] = ",".join(dict.fromkeys((*flags, self._beta)))
+            response = yield request
+            if response.status_code != 401 or attempt:
+                return
+            self._exchange.forget(token)
+
+
+class OpenAIExchange:
+    """OpenAI's token exchange, by the SDK."""
+
+    def __init__(self, federation: Federation, url: str) -> None:
+        from openai.auth import WorkloadIdentityAuth
+
+        self._federation = federation
+        self._auth = WorkloadIdentityAuth(
+            workload_identity={
+                "identity_provider_id": federation.ids["OPENAI_IDENTITY_PROVIDER_ID"],
+                "service_account_id": federation.ids["OPENAI_SERVICE_ACCOUNT_ID"],
+                "provider": {"token_type": "jwt", "get_token": lambda: job_token(federation)},
+            },
+            token_exchange_url=url,
+        )
+
+    async def token(self) -> str:
+        import openai
+
+        fault: Exception
+        try:
+            return await self._auth.get_token_async()
+        except openai.OAuthError as error:
+            fault = refused_identity(self._federation, error.response.status_code, str(error.message))
+        except (openai.OpenAIError, httpx2.HTTPError, RuntimeError) as error:
+            fault = failed_exchange(self._federation, error)
+        raise fault
+
+    def forget(self, token: str) -> None:
+        self._auth.invalidate_token(token)
+
+
+class AnthropicExchange:
+    """Anthropic's JWT bearer grant, by the SDK, at the address that is judged at."""
+
+    def __init__(self, federation: Federation, base_url: str, verify: ssl.SSLContext | bool) -> None:
+        from anthropic.lib.credentials import TokenCache, WorkloadIdentityCredentials
+
+        self._federation = federation
+        # Without idle connections, since nobody closes it.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        client = httpx2.Client(timeout=_TIMEOUT_S, verify=verify, follow_redirects=False, limits=limits)
+        ids = federation.ids
+        credentials = WorkloadIdentityCredentials(
+            identity_token_provider=lambda: job_token(federation),
+            federation_rule_id=ids["ANTHROPIC_FEDERATION_RULE_ID"],
+            organization_id=ids["ANTHROPIC_ORGANIZATION_ID"],
+            service_account_id=ids.get("ANTHROPIC_SERVICE_ACCOUNT_ID"),
+            workspace_id=ids.get("ANTHROPIC_WORKSPACE_ID"),
+            http_client=client,
+        )
+        self._cache = TokenCache(credentials.for_base_url(base_url))
+        self._last = ""
+
+    async def token(self) -> str:
+        from anthropic import AnthropicError
+        from anthropic.lib.credentials import WorkloadIdentityError
+
+        fault: Exception
+        try:
+            self._last = await self._cache.async_get_token()
+        except WorkloadIdentityError as error:
+            status = error.status_code
+            if status in _REFUSED:
+                fault = refused_identity(self._federation, status, str(error))
+            else:
+                fault = failed_exchange(self._federation, error)
+        except (AnthropicError, httpx2.HTTPError) as error:
+            fault = failed_exchange(self._federation, error)
+        else:
+            return self._last
+        raise fault
+
+    def forget(self, token: str) -> None:
+        # Of many calls that are refused at once, the first one asks for a new token; the others must not discard it.
+        if token == self._last:
+            self._last = ""
+            self._cache.invalidate()
+
+
+def refused_identity(federation: Federation, status: int | None, words: str) -> JudgeError:
+    """The error for an identity that the provider knows nothing of, or a rule that the job does not meet."""
+    said = " ".join(federation.tokens.scrubbed(words).split())[:300]
+    return JudgeError(
+        f"{federation.service} refused this job's identity (HTTP {status}): {said}",
+        where="judge.auth",
+        mend=f"Compare the provider's rule with this job: issuer https://token.actions.githubusercontent.com, audience "
+        f"{federation.audience}, repository and ref; and check {', '.join(federation.ids)}.",
+    )
+
+
+def failed_exchange(federation: Federation, error: Exception) -> Fault:
+    """The fault of an exchange that may succeed later."""
+    said = " ".join(federation.tokens.scrubbed(str(error)).split())[:200]
+    return Broken(f"{federation.service} exchanged no token: {said}")

@@ -1,0 +1,164 @@
+"""Judging without a key: a CI job's own identity, exchanged for a short-lived token of the provider.
+
+The exchange is the SDKs' own: OpenAI's token exchange (RFC 8693) and Anthropic's JWT bearer grant (RFC 7523). What is
+added here is the job's ID token (GitHub's, where the job has ``id-token: write``), and that no token is ever shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm.provider import Broken
+
+if TYPE_CHECKING:
+    import httpx2
+
+REQUEST_URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
+REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 - the name of a variable
+AUDIENCE = "RAGSTONE_OIDC_AUDIENCE"
+# The audience that each provider's own guide for GitHub Actions uses.
+_AUDIENCES = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+_NEEDED = {
+    "openai": ("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"),
+    "anthropic": ("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"),
+}
+_OPTIONAL = {"anthropic": ("ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID")}
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_TIMEOUT_S = 10.0
+_MAX_REPLY = 64 * 1024
+PERMISSION = "Give the job `permissions: id-token: write`. Pull requests from forks never get it."
+
+
+class TokenStore:
+    """The tokens of this run, told to `tell` (which redacts and masks them) before anything is done with them."""
+
+    def __init__(self, tell: Callable[[str], None] = lambda _secret: None) -> None:
+        self._tell = tell
+        self._known: dict[str, None] = {}
+
+    def __repr__(self) -> str:
+        return "TokenStore(…)"
+
+    def add(self, token: str) -> str:
+        if token not in self._known:
+            self._known[token] = None
+            self._tell(token)
+        return token
+
+    def scrubbed(self, text: str) -> str:
+        """`text` without any token of this run."""
+        for token in self._known:
+            text = text.replace(token, "***")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Federation:
+    """How a job becomes somebody at `service`. `ids` are the provider's, by variable; none of them is secret."""
+
+    service: str
+    ids: Mapping[str, str]
+    audience: str
+    request_url: str
+    request_token: SecretStr
+    tokens: TokenStore = field(default_factory=TokenStore, compare=False)
+
+
+def has_job_identity(service: str, environ: Mapping[str, str]) -> bool:
+    """Whether the job may ask for an ID token, and the variables that `service` needs are set."""
+    needed = (*_NEEDED.get(service, ("",)), REQUEST_URL, REQUEST_TOKEN)
+    return all(environ.get(name, "").strip() for name in needed)
+
+
+def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str], None] | None = None) -> Federation:
+    """The job's identity at `service`, all from the environment: a checkout has no say in where a token goes.
+
+    Raises ConfigError for a provider without an exchange, and for what is not set.
+    """
+    needed = _NEEDED.get(service)
+    if needed is None:
+        raise ConfigError(
+            f"judge '{service}' takes no identity of a job.",
+            where="judge.auth",
+            mend="Use 'openai:MODEL' or 'anthropic:MODEL', or set judge.auth to 'key'.",
+        )
+    missing = [name for name in needed if not environ.get(name, "").strip()]
+    if missing:
+        raise ConfigError(
+            f"judge.auth is 'oidc', and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
+            where="judge.auth",
+            mend="Set them in the workflow's env, to the ids that the provider's console shows.",
+        )
+    request = {name: environ.get(name, "").strip() for name in (REQUEST_URL, REQUEST_TOKEN)}
+    if not all(request.values()):
+        raise ConfigError(
+            "judge.auth is 'oidc', and this job can't ask for an ID token.", where="judge.auth", mend=PERMISSION
+        )
+    names = (*needed, *_OPTIONAL.get(service, ()))
+    return Federation(
+        service=service,
+        ids={name: environ[name].strip() for name in names if environ.get(name, "").strip()},
+        audience=environ.get(AUDIENCE, "").strip() or _AUDIENCES[service],
+        request_url=request[REQUEST_URL],
+        request_token=SecretStr(request[REQUEST_TOKEN]),
+        tokens=TokenStore(tell) if tell is not None else TokenStore(),
+    )
+
+
+def check_address(federation: Federation, base_url: str, query: Mapping[str, str]) -> None:
+    """Raise ConfigError for an address that tokens of this job may not be sent to."""
+    parts = urlsplit(base_url)
+    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        raise ConfigError(
+            "judge.auth is 'oidc', and the judge's address is no https address.",
+            where="judge.base_url",
+            mend="Tokens are sent over TLS only.",
+        )
+    if "api-version" in query:
+        raise ConfigError(
+            f"judge.auth is 'oidc', and Azure takes no token of {federation.service}'s.",
+            where="judge.base_url",
+            mend="Use a key for Azure, or leave judge.base_url out.",
+        )
+
+
+def job_token(federation: Federation) -> str:
+    """A fresh ID token of this job for `federation.audience`. Blocking. Raises JudgeError or Broken."""
+    import httpx2
+
+    reason, status = "", 0
+    token: str | None = None
+    try:
+        with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
+            url = httpx2.URL(federation.request_url).copy_merge_params({"audience": federation.audience})
+            secret = federation.request_token.get_secret_value()
+            with client.stream("GET", url, headers={"Authorization": f"Bearer {secret}"}) as response:
+                status = response.status_code
+                token = _token_in(response)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        reason = f"no reply to the request for an ID token of this job ({type(error).__name__})"
+    if status == 200 and token:
+        return federation.tokens.add(token)
+    if 400 <= status < 500 and status not in (408, 429):
+        raise JudgeError(f"the job got no ID token: HTTP {status}.", where="judge.auth", mend=PERMISSION)
+    raise Broken(reason or f"the reply to the request for an ID token of this job holds none (HTTP {status})")
+
+
+def _token_in(response: httpx2.Response) -> str | None:
+    body = b""
+    for chunk in response.iter_bytes():
+        body += chunk
+        if len(body) > _MAX_REPLY:
+            return None
+    try:
+        value = json.loads(body)["value"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return value if isinstance(value, str) else None

@@ -1,0 +1,237 @@
+"""A job's own identity in place of a key: both SDKs' real exchanges, against loopback GitHub and providers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import time
+from typing import Any
+
+import pytest
+
+from ragstone.config import JudgeSettings
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm import exchange
+from ragstone.judge.llm.assembly import make_account
+from ragstone.judge.llm.federation import federation_of
+from ragstone.judge.protocol import Call
+from ragstone.report.redact import Redactor
+from tests.judge.issuer import IDS, REQUEST_TOKEN, Issuer, jwt
+
+OPENAI = "openai:gpt-4o-mini"
+ANTHROPIC = "anthropic:claude-haiku-4-5"
+
+
+@pytest.fixture
+def issuer(world: Any, monkeypatch: pytest.MonkeyPatch) -> Issuer:
+    monkeypatch.setattr(exchange, "OPENAI_EXCHANGE", f"{world.fake.url}/oauth/token")
+    return Issuer(world.fake)
+
+
+def judge_of(world: Any, issuer: Issuer, name: str, **settings: Any) -> Any:
+    given = {"api_key": None, "auth": "oidc", **settings}
+    return world.judge(name, environ=issuer.environ, tell_secret=issuer.told.append, **given)
+
+
+def ask(world: Any, judge: Any, number: int = 1) -> Any:
+    return world.run(judge.statements("When?", f"In {number}.", call=Call("q1")))
+
+
+def test_openai_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer) -> None:
+    ask(world, judge_of(world, issuer, OPENAI))
+    assert issuer.exchanges == [
+        {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token": jwt(0, "https://api.openai.com/v1"),
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "identity_provider_id": "idp_1",
+            "service_account_id": "svc_1",
+        }
+    ]
+    assert world.fake.seen[0].headers["authorization"] == f"Bearer {issuer.tokens[0]}"
+
+
+def test_anthropic_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer) -> None:
+    ask(world, judge_of(world, issuer, ANTHROPIC))
+    assert issuer.exchanges == [
+        {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "assertion": jwt(0, "https://api.anthropic.com"),
+            "federation_rule_id": "fdrl_1",
+            "organization_id": "00000000-0000-0000-0000-000000000001",
+            "service_account_id": "svac_1",
+        }
+    ]
+    seen = world.fake.seen[0]
+    assert seen.headers["authorization"] == f"Bearer {issuer.tokens[0]}"
+    # The flags that the SDK's own client sends with such tokens, and with the exchange.
+    assert seen.headers["anthropic-beta"] == "oauth-2025-04-20"
+    assert "oidc-federation-" in issuer.headers[0]["anthropic-beta"]
+    assert "x-api-key" not in seen.headers
+
+
+def test_the_flag_is_the_one_that_the_sdk_sends() -> None:
+    from anthropic.lib.credentials._constants import OAUTH_API_BETA_HEADER
+
+    from ragstone.judge.llm.anthropic import TOKEN_BETA
+
+    assert TOKEN_BETA == OAUTH_API_BETA_HEADER
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_many_calls_at_once_share_one_exchange(world: Any, issuer: Issuer, name: str) -> None:
+    issuer.delay_s = 0.2
+    judge = judge_of(world, issuer, name)
+
+    async def work() -> None:
+        await asyncio.gather(*(judge.statements("When?", f"In {n}.", call=Call("q1")) for n in range(20)))
+
+    world.run(work())
+    assert len(world.fake.seen) == 20
+    assert len(issuer.exchanges) == 1
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_token_is_renewed_when_it_expires(world: Any, issuer: Issuer, name: str) -> None:
+    issuer.lifetime_s = 1
+    judge = judge_of(world, issuer, name)
+    ask(world, judge, 1)
+    time.sleep(1.1)
+    ask(world, judge, 2)
+    assert len(issuer.exchanges) == 2
+    # Each exchange shows an ID token of its own: the job's are valid for minutes only.
+    assert len(set(issuer.job_tokens)) == 2
+    assert world.fake.seen[-1].headers["authorization"] == f"Bearer {issuer.tokens[1]}"
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_token_that_the_provider_no_longer_takes_is_replaced_once(world: Any, issuer: Issuer, name: str) -> None:
+    judge = judge_of(world, issuer, name)
+    ask(world, judge, 1)
+    issuer.accepted.clear()
+
+    async def work() -> None:
+        await asyncio.gather(*(judge.statements("When?", f"In 2{n}.", call=Call("q1")) for n in range(8)))
+
+    world.run(work())
+    assert len(issuer.exchanges) == 2
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_provider_that_takes_no_token_ends_the_run(world: Any, issuer: Issuer, name: str) -> None:
+    judge = judge_of(world, issuer, name)
+    issuer.accepted = type("Nothing", (set,), {"add": lambda _self, _item: None})()
+    with pytest.raises(JudgeError) as caught:
+        ask(world, judge)
+    assert len(issuer.exchanges) == 2
+    assert "access-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "status"), [(OPENAI, 400), (OPENAI, 403), (ANTHROPIC, 400), (ANTHROPIC, 401)])
+def test_an_identity_that_the_provider_refuses_ends_the_run_with_what_to_compare(
+    world: Any, issuer: Issuer, name: str, status: int
+) -> None:
+    issuer.refuse = status
+    with pytest.raises(JudgeError) as caught:
+        ask(world, judge_of(world, issuer, name))
+    said = str(caught.value)
+    assert f"refused this job's identity (HTTP {status})" in said
+    assert "audience https://api." in said
+    # The provider's words held the ID token.
+    assert "no rule matches ***" in said
+    assert not any(token in said for token in issuer.job_tokens)
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_an_exchange_that_is_down_is_tried_again(world: Any, issuer: Issuer, name: str) -> None:
+    issuer.refuse = 503
+    with pytest.raises(Exception, match="exchanged no token"):
+        ask(world, judge_of(world, issuer, name, max_attempts=3))
+    assert len(issuer.exchanges) == 3
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_job_without_the_permission_is_told_which_it_lacks(world: Any, issuer: Issuer, name: str) -> None:
+    issuer.refuse_job = 403
+    with pytest.raises(JudgeError, match="id-token: write"):
+        ask(world, judge_of(world, issuer, name))
+    assert issuer.exchanges == []
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
+    world: Any, issuer: Issuer, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    judge = judge_of(world, issuer, name)
+    ask(world, judge)
+    assert issuer.told == [issuer.job_tokens[0], issuer.tokens[0]]
+    issuer.accepted.clear()
+    issuer.refuse = 401
+    with pytest.raises(JudgeError) as caught:
+        ask(world, judge, 2)
+    account = make_account(
+        JudgeSettings(name=name, auth="oidc", base_url=world.fake.url), name.split(":")[0], "m", issuer.environ
+    )
+    shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.federation.tokens!r}"
+    for secret in (REQUEST_TOKEN, *issuer.job_tokens, *issuer.tokens):
+        assert secret not in shown
+
+
+def test_a_token_learnt_on_the_way_is_redacted_in_full_and_in_part() -> None:
+    redact = Redactor(())
+    heard: list[str] = []
+    redact.on_add = heard.append
+    token = jwt(7, "somebody")
+    redact.add(token)
+    assert heard == [token]
+    for text in (
+        token,
+        token[:200],
+        f"Bearer {token}",
+        json.dumps({"t": token}),
+        base64.b64encode(token.encode()).decode(),
+    ):
+        assert "signature0007" not in redact(text)
+        assert token[80:120] not in redact(text)
+        assert "***" in redact(text)
+
+
+@pytest.mark.parametrize("missing", ["OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"])
+def test_ids_that_are_not_set_are_named(issuer: Issuer, missing: str) -> None:
+    environ = {name: value for name, value in issuer.environ.items() if name != missing}
+    with pytest.raises(ConfigError, match=f"{missing} is not set"):
+        federation_of("openai", environ)
+
+
+def test_a_job_that_may_not_ask_is_told_before_anything_is_sent(issuer: Issuer) -> None:
+    with pytest.raises(ConfigError) as caught:
+        federation_of("anthropic", IDS)
+    assert "id-token: write" in str(caught.value)
+
+
+def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_none(world: Any, issuer: Issuer) -> None:
+    def account(**more: str) -> Any:
+        return make_account(JudgeSettings(name=OPENAI), "openai", "gpt-4o-mini", issuer.environ | more)
+
+    assert account().federation is not None
+    assert account(OPENAI_API_KEY="sk-0123456789").federation is None
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "says"),
+    [
+        ("openai-compatible:llama", {"base_url": "http://localhost:1/v1"}, "takes no identity"),
+        (OPENAI, {"base_url": "http://example.com/v1"}, "no https address"),
+        (OPENAI, {"base_url": "https://x.openai.azure.com/openai?api-version=2024-10-21"}, "Azure"),
+        (OPENAI, {"api_key": "sk-0123456789"}, "a key is set"),
+    ],
+)
+def test_what_can_not_go_with_an_identity_is_refused(
+    issuer: Issuer, name: str, settings: dict[str, Any], says: str
+) -> None:
+    provider, _, model = name.partition(":")
+    with pytest.raises(ConfigError, match=says):
+        make_account(JudgeSettings(name=name, auth="oidc", **settings), provider, model, issuer.environ)
