@@ -508,3 +508,16 @@ def test_a_ca_bundle_that_is_none_is_named(world: Any, tmp_path: Path) -> None:
     for path in (broken, tmp_path / "missing.pem"):
         with pytest.raises(ConfigError, match="CA bundle"):
             world.judge(OPENAI, ca_bundle=str(path))
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_key_that_the_server_repeats_is_in_no_judgement_and_not_in_the_cache(
+    world: Any, tmp_path: Path, key: str, name: str
+) -> None:
+    world.fake.fill = lambda _schema, _prompt: {"answer": {"kind": "answers", "statements": [f"The key is {key}."]}}
+    cache = tmp_path / "judgements.sqlite"
+    judge = world.judge(name, cache=cache)
+    found = ask(world, judge)
+    world.run(judge.close())
+    assert [statement.text for statement in found.statements] == ["The key is ***."]
+    assert key.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
