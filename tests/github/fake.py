@@ -86,7 +86,8 @@ class FakeGitHub:
         self.pulls: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, tuple[dict[str, Any], bytes]] = {}
-        self.merged: set[str] = set()
+        self.merged: set[str] = {"d" * 40, "b" * 40}
+        """The commits that the branch holds: those of runs as they are added, and of what a runner checks out."""
         self.files: dict[str, dict[str, bytes | str]] = {BASE_SHA: {}}
         """Commit to path to content; a text is where a link leads."""
         self.branches: dict[str, str] = {"main": BASE_SHA}
@@ -361,6 +362,14 @@ class FakeGitHub:
         ]
         return Reply(200, {"total_count": len(found), "artifacts": _page(found, seen)})
 
+    def _list_artifacts(self, seen: Seen, actor: Actor) -> Reply:
+        found = [
+            artifact
+            for artifact, _ in sorted(self.artifacts.values(), key=lambda entry: entry[0]["id"], reverse=True)
+            if seen.query.get("name", artifact["name"]) == artifact["name"]
+        ]
+        return Reply(200, {"total_count": len(found), "artifacts": _page(found, seen)})
+
     def _download(self, seen: Seen, actor: Actor, identity: str) -> Reply:
         if int(identity) not in self.artifacts:
             raise Refusal(404)
@@ -477,6 +486,7 @@ _ROUTES = (
     ("GET", r"/actions/workflows/([^/]+)/runs", "actions", "_list_runs"),
     ("GET", r"/actions/runs/(\d+)", "actions", "_run"),
     ("GET", r"/actions/runs/(\d+)/artifacts", "actions", "_run_artifacts"),
+    ("GET", "/actions/artifacts", "actions", "_list_artifacts"),
     ("GET", r"/actions/artifacts/(\d+)/zip", "actions", "_download"),
     ("GET", r"/compare/([^/]+)\.\.\.([^/]+)", "contents", "_compare"),
     ("GET", r"/branches/([^/]+)", "contents", "_branch"),

@@ -14,7 +14,7 @@ from ragstone.github.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.github.client import GitHubApi
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from tests.github.fake import ALL_RIGHTS, FORK_ID, TOKEN, Actor, FakeGitHub, zip_of
-from tests.github.runs import files_of, make_run
+from tests.github.runs import failed_with, files_of, make_run
 
 OWN_RUN = 900
 
@@ -91,7 +91,7 @@ def test_of_several_attempts_the_newest_artifact_counts(
     github.add_run(1)
     github.add_artifact(1, files)
     github.add_artifact(1, failed_files)
-    assert "passed its gate" in reason(find(api))
+    assert "may not be a baseline" in reason(find(api))
 
 
 def test_the_default_branch_stands_in_where_none_is_named(
@@ -124,6 +124,201 @@ def test_runs_without_our_artifact_are_told_as_such(
     github.add_run(1)
     github.add_artifact(1, files, name="other")
     assert "no artifact" in reason(find(api)).lower() or "has an artifact called" in reason(find(api))
+
+
+# -- a season of runs --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def carrying(passed: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The artifact of a failed run that carries `passed`, which was run 1."""
+    return failed_with(tmp_path_factory.mktemp("carrying"), passed)
+
+
+def calls(github: FakeGitHub) -> int:
+    return len(github.seen) + len(github.storage_seen)
+
+
+@pytest.mark.parametrize("verdict", ["inconclusive", None])
+def test_a_run_that_nothing_is_shown_against_may_be_the_baseline(
+    github: FakeGitHub, api: GitHubApi, tmp_path: Path, verdict: str | None
+) -> None:
+    github.add_run(1)
+    github.add_artifact(1, files_of(make_run(tmp_path, verdict=verdict)))
+    assert found_id(find(api)) == 1
+
+
+def test_thirty_failed_runs_lead_to_the_baseline_that_they_carry(
+    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes], passed: RunDirectory, tmp_path: Path
+) -> None:
+    for run in range(2, 32):
+        github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z", conclusion="failure")
+        github.add_artifact(run, carrying)
+    found = find(api)
+    assert isinstance(found, TrustedBaseline)
+    assert (found.run_id, found.carried_by, found.url) == (1, 31, "https://github.com/acme/rag/actions/runs/1")
+    assert len(github.storage_seen) == 1
+    opened = found.materialise(tmp_path / "baseline")
+    assert opened.manifest == passed.manifest
+    assert opened.scores().metrics == passed.scores().metrics
+
+
+def test_the_judgements_of_a_carried_baseline_are_those_of_the_run_that_carries_it(
+    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes]
+) -> None:
+    github.add_run(2)
+    github.add_artifact(2, {**carrying, "judgements.sqlite": b"outer"})
+    found = find(api)
+    assert isinstance(found, TrustedBaseline)
+    assert sorted(found.files) == ["judgements.sqlite", MANIFEST, SAMPLES]
+    assert found.files["judgements.sqlite"] == b"outer"
+
+
+def test_a_carried_baseline_has_every_score_replayed(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
+    forged = make_run(tmp_path / "forged")
+    lines = claims_perfection(files_of(forged))
+    (forged.path / SAMPLES).write_bytes(lines[SAMPLES])
+    github.add_run(2)
+    github.add_artifact(2, failed_with(tmp_path / "failed", forged))
+    found = find(api)
+    assert isinstance(found, TrustedBaseline)
+    with pytest.raises(RunDirectoryError, match="does not follow from the recorded judgements"):
+        found.materialise(tmp_path / "baseline")
+
+
+def test_a_carried_run_other_than_the_one_that_was_used_is_left_out(
+    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes], tmp_path: Path
+) -> None:
+    other = files_of(make_run(tmp_path, n=4))
+    github.add_run(2)
+    github.add_artifact(2, {**carrying, **{f"baseline/{name}": body for name, body in other.items()}})
+    assert "carries another run" in reason(find(api))
+
+
+def test_a_carried_run_that_failed_itself_is_left_out(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
+    worse = make_run(tmp_path / "worse", verdict="fail", n=4)
+    github.add_run(2)
+    github.add_artifact(2, failed_with(tmp_path / "failed", worse))
+    assert "carries another run" in reason(find(api))
+
+
+def test_a_carried_baseline_whose_commit_left_the_branch_is_left_out(
+    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes]
+) -> None:
+    github.add_run(2, sha="e" * 40)
+    github.merged = {"e" * 40}
+    github.add_artifact(2, carrying)
+    assert "is not on 'main'" in reason(find(api))
+
+
+def test_the_run_that_is_named_as_the_baseline_is_asked_where_nothing_is_carried(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], carrying: dict[str, bytes]
+) -> None:
+    github.add_run(1, created_at="2026-01-01T00:00:00Z")
+    github.add_artifact(1, files)
+    bare = {name: body for name, body in carrying.items() if not name.startswith("baseline/")}
+    for run in range(2, 20):
+        github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z")
+        github.add_artifact(run, bare)
+    assert found_id(find(api)) == 1
+    assert len(github.storage_seen) == 2
+
+
+@pytest.mark.parametrize("cancelled", [60, 450])
+def test_cancelled_runs_hide_no_baseline_and_cost_little(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], cancelled: int
+) -> None:
+    github.add_run(1, created_at="2026-01-01T00:00:00Z")
+    github.add_artifact(1, files)
+    for run in range(2, 2 + cancelled):
+        github.add_run(run, created_at=f"2026-11-20T{run // 60:02d}:{run % 60:02d}:00Z", conclusion="cancelled")
+    for run in range(2_000, 2_150):
+        github.add_run(run, event="pull_request", branch="main", head_repository_id=FORK_ID)
+        github.add_artifact(run, files)
+    assert found_id(find(api)) == 1
+    assert calls(github) <= 30
+
+
+def test_runs_found_by_their_artifacts_are_verified_like_any_other(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+) -> None:
+    lies = {"workflow_run": {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}}
+    for run, odd in enumerate(
+        (
+            {"event": "pull_request", "head_repository_id": FORK_ID},
+            {"event": "push", "head_repository_id": FORK_ID},
+            {"event": "pull_request_target"},
+            {"event": "push", "workflow_id": 43},
+            {"event": "push", "status": "in_progress"},
+            {"event": "push", "sha": "e" * 40},
+        ),
+        start=1,
+    ):
+        github.add_run(run, **odd)
+        artifact = github.add_artifact(run, files)
+        artifact["workflow_run"].update(lies["workflow_run"])
+    for run in range(100, 160):
+        github.add_run(run, conclusion="cancelled")
+    assert isinstance(find(api), NoBaseline)
+    assert github.storage_seen == []
+
+
+def test_artifacts_that_have_expired_are_passed_over(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+) -> None:
+    github.add_run(1, created_at="2026-01-01T00:00:00Z")
+    github.add_artifact(1, files)
+    for run in range(2, 40):
+        github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z")
+        github.add_artifact(run, files, expired=True)
+    assert found_id(find(api)) == 1
+    assert len(github.storage_seen) == 1
+
+
+@pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
+def test_the_run_of_a_tag_named_like_the_branch_is_not_the_baseline(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], event: str
+) -> None:
+    # GitHub gives the tag's name where a branch's would stand, and the tag may point anywhere.
+    github.add_run(1, created_at="2026-01-01T00:00:00Z")
+    github.add_artifact(1, files)
+    github.add_run(2, event=event, branch="main", sha="e" * 40)
+    github.add_artifact(2, files)
+    assert found_id(find(api)) == 1
+    compared = [seen.path for seen in github.seen if "/compare/" in seen.path]
+    assert all(path.endswith(github.branches["main"]) for path in compared)
+    assert len(github.storage_seen) == 1
+
+
+def test_a_commit_that_github_no_longer_knows_is_on_no_branch(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+) -> None:
+    github.add_run(1)
+    github.add_artifact(1, files)
+    github.fail("GET", "/compare/", 404, times=9)
+    assert "not on 'main'" in reason(find(api))
+
+
+def test_the_history_is_that_of_the_newest_run_that_left_one(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], carrying: dict[str, bytes]
+) -> None:
+    github.add_run(1)
+    github.add_artifact(1, {**files, "history.jsonl": b"old"})
+    github.add_run(2)
+    github.add_artifact(2, {**carrying, "history.jsonl": b"new"})
+    found = find(api)
+    assert isinstance(found, TrustedBaseline)
+    assert (found.run_id, found.history) == (1, b"new")
+
+
+def test_the_history_outlives_a_baseline_that_is_lost(
+    github: FakeGitHub, api: GitHubApi, failed_files: dict[str, bytes]
+) -> None:
+    github.add_run(1)
+    github.add_artifact(1, {**failed_files, "history.jsonl": b"kept"})
+    found = find(api)
+    assert isinstance(found, NoBaseline)
+    assert found.history == b"kept"
 
 
 # -- poisoning ---------------------------------------------------------------------------------------------------------
@@ -237,7 +432,7 @@ def test_an_artifact_that_is_not_what_it_should_be_is_left_out_and_named(
         (zip_of({"manifest.json": b"{}", "../../../etc/cron.d/evil": b"x"}), "leads out"),
         (zip_of({"manifest.json": b"\0" * 5_000_000}), "unpacks to more than"),
         (b"not a zip", "no readable zip"),
-        (zip_of({"other.json": b"{}"}), "passed its gate"),
+        (zip_of({"other.json": b"{}"}), "holds no run"),
     ],
 )
 def test_a_hostile_archive_is_refused(

@@ -10,11 +10,12 @@ from pathlib import Path
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.github.baseline import TRUSTED_EVENTS, TrustedBaseline, find_baseline
+from ragstone.github.baseline import TrustedBaseline, find_baseline
 from ragstone.github.event import EventKind
 from ragstone.github.job import Job
 from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, without_key
 from ragstone.github.plan import BaselineSource
+from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import LineProgress
 from ragstone.run.directory import RunDirectory
@@ -114,7 +115,8 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
         job.notes.append(f"The baseline of run {found.run_id} can't be used: {error.message}")
         return None
     job.baseline = found
-    write(f"Baseline: run {found.run_id} of '{found.branch}', commit {found.sha[:12]}, {found.created_at}.\n")
+    carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
+    write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
     return run
 
 

@@ -14,11 +14,12 @@ from ragstone.errors import RagstoneError
 from ragstone.gate.decide import decide_gate
 from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import newest_artifact, read_artifact
-from ragstone.github.baseline import NoBaseline, TrustedBaseline, WorkflowRun, find_baseline, open_members
+from ragstone.github.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
 from ragstone.github.client import GitHubApi, Reply, Trouble
 from ragstone.github.event import Event
 from ragstone.github.publish import Report
 from ragstone.github.remarks import Places
+from ragstone.github.trusted_runs import WorkflowRun
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, RunDirectory

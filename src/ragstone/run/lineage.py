@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.files import open_regular
-from ragstone.run.manifest import BaselineUsed
+from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"
 """The folder of a run directory that holds the baseline of a run that may not be one."""
@@ -29,14 +30,19 @@ _CHUNK = 1024 * 1024
 
 def fingerprint(run: RunDirectory) -> str:
     """What tells `run` from every other: 16 hexadecimal digits, from its records and when it was begun."""
-    digest = hashlib.sha256(run.manifest.created_at.encode())
     path = run.path / SAMPLES
     try:
         with open_regular(path) as stream:
-            while chunk := stream.read(_CHUNK):
-                digest.update(chunk)
+            return fingerprint_of(run.manifest, iter(lambda: stream.read(_CHUNK), b""))
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
+
+
+def fingerprint_of(manifest: Manifest, records: Iterable[bytes]) -> str:
+    """The same for a run that is not on disk; `records` are the parts of its samples.jsonl."""
+    digest = hashlib.sha256(manifest.created_at.encode())
+    for part in records:
+        digest.update(part)
     return digest.hexdigest()[:16]
 
 
