@@ -1,0 +1,218 @@
+"""The baseline over a season of jobs: what each uploads is all that the next ones know."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.run.directory import RunDirectory
+from ragstone.run.lineage import CARRIED, carry, fingerprint
+from tests.github.fake import FakeGitHub
+from tests.github.runs import artifact_of, make_run
+from tests.github.worlds import FACTS, Checkout, Outcome
+
+POLICY = """
+[gate]
+min_coverage = 0.5
+decision = "point"
+
+[metrics.faithfulness]
+max_drop = 0.05
+"""
+BROKEN = "Bananas are purple and were invented in 1834 by a committee."
+
+
+class Season:
+    """One repository over time: jobs on main leave artifacts, each begins with a fresh checkout."""
+
+    def __init__(self, github: FakeGitHub, checkout: Checkout) -> None:
+        self.github = github
+        self.checkout = checkout
+        self.runs = 0
+        checkout.write("thresholds.toml", POLICY)
+
+    @property
+    def out(self) -> Path:
+        return self.checkout.root / "ragstone-run"
+
+    def manifest(self) -> Any:
+        return json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
+
+    def merge(self, event: str = "push", **more: str) -> Outcome:
+        """A job on main, whatever comes of it, and the upload after it."""
+        found = self.job(event, **more)
+        self.upload(event)
+        return found
+
+    def job(self, event: str = "pull_request", **more: str) -> Outcome:
+        self.runs += 1
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.github.add_run(900 + self.runs, event="pull_request", branch="topic", status="in_progress")
+        return self.checkout.gate(self.github, event, GITHUB_RUN_ID=str(900 + self.runs), **more)
+
+    def upload(self, event: str = "push", **changed: Any) -> None:
+        run = next(run for run in self.github.runs if run["id"] == 900 + self.runs)
+        self.github.runs.remove(run)
+        self.finish(event)
+        self.github.add_artifact(900 + self.runs, artifact_of(self.out), **changed)
+
+    def finish(self, event: str = "push", conclusion: str = "success", sha: str = "b" * 40) -> None:
+        minute = f"{self.runs // 60:02d}:{self.runs % 60:02d}"
+        created = f"2026-11-20T{minute}:00Z"
+        self.github.add_run(900 + self.runs, event=event, created_at=created, conclusion=conclusion, sha=sha)
+
+    def cancel(self, times: int) -> None:
+        for _ in range(times):
+            self.runs += 1
+            self.finish(conclusion="cancelled")
+
+    def heal(self) -> None:
+        self.checkout.answer({name: fact for name, _, fact in FACTS})
+
+
+@pytest.fixture
+def season(github: FakeGitHub, tmp_path: Path) -> Season:
+    return Season(github, Checkout(tmp_path))
+
+
+def test_after_ten_failed_runs_a_pull_request_still_has_the_good_baseline(season: Season) -> None:
+    assert season.merge().code == 0
+    good = fingerprint(RunDirectory.open(season.out))
+    season.checkout.answer_badly()
+    for _ in range(10):
+        assert season.merge().code == 1
+        assert (season.out / CARRIED / "manifest.json").is_file()
+        assert season.manifest()["baseline"]["used"]["fingerprint"] == good
+    bad = season.job()
+    assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
+    assert "actions/runs/901" in season.github.bodies()[0]
+    season.heal()
+    repaired = season.job()
+    assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
+
+
+def test_a_week_of_failed_runs_ends_without_a_manual_step(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    for _ in range(3):
+        season.merge()
+    season.heal()
+    repaired = season.merge()
+    assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
+    assert not (season.out / CARRIED).exists()
+    last = season.runs
+    assert season.job().outputs["baseline-run-id"] == str(900 + last)
+
+
+def test_what_a_failed_run_carries_outlives_the_artifact_of_the_baseline(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    season.merge()
+    for artifact, _ in list(season.github.artifacts.values())[:-1]:
+        artifact["expired"] = True
+    season.github.runs = [run for run in season.github.runs if run["id"] != 901]  # GitHub forgets runs, too
+    season.merge()
+    assert season.job().outputs["baseline-run-id"] == "901"
+
+
+def test_sixty_cancelled_runs_hide_nothing(season: Season) -> None:
+    season.merge()
+    season.cancel(60)
+    season.checkout.answer_badly()
+    found = season.job()
+    assert (found.code, found.outputs["baseline-run-id"]) == (1, "901")
+
+
+def test_an_inconclusive_run_on_main_is_the_baseline_of_the_next(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "warn"'))
+    first = season.merge()
+    assert first.outputs["verdict"] == "inconclusive"
+    assert season.manifest()["baseline"] == {
+        "eligible": True,
+        "reason": "nothing is shown against it",
+        "used": None,
+        "lineage": [],
+        "accepted": [],
+        "spent": [],
+    }
+    season.checkout.answer_badly()
+    found = season.job()
+    assert (found.outputs["verdict"], found.outputs["baseline-run-id"]) == ("fail", "901")
+
+
+def test_a_policy_that_requires_a_baseline_gets_its_first_one(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"'))
+    assert season.merge().code == 6
+    assert season.merge().code == 0
+    season.checkout.answer_badly()
+    assert season.job().code == 1
+
+
+def test_a_first_run_that_fails_its_floor_is_no_baseline_though_one_is_required(season: Season) -> None:
+    policy = POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"').replace("max_drop", "min = 0.5\nmax_drop")
+    season.checkout.write("thresholds.toml", policy)
+    season.checkout.answer_badly()
+    assert season.merge().code != 0
+    assert season.manifest()["baseline"]["eligible"] is False
+    assert season.job().outputs["baseline-run-id"] == ""
+
+
+def test_a_tag_named_like_the_branch_makes_no_baseline(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    found = season.job("push", GITHUB_REF="refs/tags/main")
+    assert found.code == 1
+    fact = season.manifest()["baseline"]
+    assert fact["eligible"] is False
+    season.heal()
+    season.job("push", GITHUB_REF="refs/tags/main")
+    assert season.manifest()["baseline"]["reason"] == "it ran on a tag, not on a branch"
+    # An older version does not say so in its manifest: what counts is whether the branch holds the commit.
+    text = (season.out / "manifest.json").read_text(encoding="utf-8").replace('"eligible": false', '"eligible": true')
+    (season.out / "manifest.json").write_text(text, encoding="utf-8")
+    season.github.runs.pop()
+    season.finish(sha="e" * 40)
+    season.github.add_artifact(900 + season.runs, artifact_of(season.out))
+    assert season.job().outputs["baseline-run-id"] == "901"
+
+
+@pytest.mark.parametrize("event", ["pull_request", "release"])
+def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(season: Season, event: str) -> None:
+    season.merge()
+    assert season.job(event).code == 0
+    assert season.manifest()["baseline"]["reason"] == f"a {event} event makes no baseline"
+    assert not (season.out / CARRIED).exists()
+
+
+def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(season: Season) -> None:
+    season.merge()
+    for artifact, _ in season.github.artifacts.values():
+        artifact["expired"] = True
+    found = season.job()
+    assert found.outputs["baseline-run-id"] == ""
+    top = found.summary.split("|", 1)[0]
+    assert "run 901 was left out: the artifact has expired" in top
+    assert "run 901 was left out: the artifact has expired" in season.github.bodies()[0].split("|", 1)[0]
+
+
+@pytest.mark.parametrize("bad", [False, True], ids=["pass", "fail"])
+def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp_path: Path, bad: bool) -> None:
+    planted = make_run(tmp_path / "planted")
+    season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.5\nmax_drop"))
+    if bad:
+        season.checkout.answer_badly()
+    season.runs += 1
+    shutil.copytree(planted.path, season.out)
+    carry(planted, season.out)
+    season.github.add_run(901, event="pull_request", branch="topic", status="in_progress")
+    found = season.checkout.gate(season.github, "push", GITHUB_RUN_ID="901")
+    assert found.code == int(bad)
+    assert not (season.out / CARRIED).exists()
+    if not bad:
+        return
+    season.upload()
+    assert season.job().outputs["baseline-run-id"] == ""
