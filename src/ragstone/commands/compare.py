@@ -24,8 +24,9 @@ import click
     show_default=True,
     help="Of the report.",
 )
+@click.option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its own run failed.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything random.")
-def command(baseline: Path, current: Path, thresholds: Path | None, form: str, seed: int) -> int:
+def command(baseline: Path, current: Path, thresholds: Path | None, form: str, baseline_any: bool, seed: int) -> int:
     """Hold CURRENT against a policy and against BASELINE, and decide.
 
     Each side is a run directory, or a plain score file that any evaluator can write: JSON Lines, or CSV with a header,
@@ -42,7 +43,7 @@ def command(baseline: Path, current: Path, thresholds: Path | None, form: str, s
     from ragstone.report.terminal import print_report
     from ragstone.usecases.compare import compare, read_compare_policy
 
-    found = compare(baseline, current, read_compare_policy(thresholds), seed=seed)
+    found = compare(baseline, current, read_compare_policy(thresholds), seed=seed, baseline_any=baseline_any)
     if form == "md" or form == "json":
         click.echo(render(found.view, "md" if form == "md" else "json"))
     else:

@@ -92,7 +92,7 @@ INPUTS: tuple[Input, ...] = (
     Input("thresholds", "Policy file. Empty: `thresholds.toml`, if it is there.", key="gate.thresholds"),
     Input(
         "baseline",
-        "`artifact`: the newest run that passed on the baseline branch. `none`: compare with nothing. Else: a run "
+        "`artifact`: the newest good run on the baseline branch. `none`: compare with nothing. Else: a run "
         "directory.",
         default="artifact",
     ),

@@ -63,10 +63,11 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
     return load_policy(beside, known_metrics=None, calibration=calibration)
 
 
-def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0) -> Compared:
+def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, baseline_any: bool = False) -> Compared:
     """Compare `current` with `baseline`, each a run directory or a score file.
 
-    Raises BaselineError when the baseline can't be read, ConfigError when the current run can't.
+    Raises BaselineError when the baseline can't be read, is `current` itself, or is of a run that failed (unless
+    `baseline_any`); ConfigError when the current run can't be read.
     """
     now = read_side(current)
     try:
@@ -75,7 +76,22 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0) -> 
         raise BaselineError(
             f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
         ) from None
+    _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
     verdict = decide_gate(now.scores, then.scores, policy, baseline_required=True, seed=seed)
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))
     view = build_view(verdict, now.scores, then.scores, now.find(ids), baseline_details=then.find(ids))
     return Compared(verdict, view)
+
+
+def _refuse_as_baseline(then: Side, baseline: Path, current: Path, *, any_run: bool) -> None:
+    if current.exists() and baseline.samefile(current):
+        raise BaselineError("a run can't be compared with itself.", where=str(baseline), mend="Name another baseline.")
+    if then.run is None or any_run:
+        return
+    standing = then.run.manifest.standing
+    if then.run.manifest.verdict in ("fail", "error") and not standing.eligible:
+        raise BaselineError(
+            f"this run may not be a baseline: {standing.reason}.",
+            where=str(baseline),
+            mend="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
+        )

@@ -104,34 +104,49 @@ def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
     )
 
 
-def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> tuple[RunDirectory, bool]:
-    """The baseline in `path`, and whether the run in `out` has to carry it because it would overwrite it.
+@dataclass(frozen=True, slots=True)
+class NamedBaseline:
+    """The run that a named directory gives to compare with.
+
+    `is_kept`: it lies in the run directory that is about to be written. `stands_in`: the run that was named may not be
+    a baseline, and this is the one that it carries.
+    """
+
+    run: RunDirectory
+    is_kept: bool = False
+    stands_in: bool = False
+
+
+_STANDS_IN = "The run in {} may not be a baseline: compared with the one that it was held against itself."
+
+
+def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> NamedBaseline:
+    """The baseline in `path` for a run that is about to be written to `out`.
 
     Where both are one directory the baseline is put into its folder `baseline` before anything is written. Raises
     BaselineError where there is none, ConfigError where one lies inside of the other.
     """
     theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
-    if theirs == ours / CARRIED:
-        return open_baseline(path, any_run=any_run), True
+    if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
+        raise ConfigError(
+            f"the run directory ({out}) and its baseline ({path}) lie one inside of the other.",
+            mend="Give --out a directory of its own.",
+        )
+    found = open_baseline(path, any_run=any_run)
+    itself = found.path == path
     if theirs != ours:
-        if theirs.is_relative_to(ours) or ours.is_relative_to(theirs):
-            raise ConfigError(
-                f"the run directory ({out}) and its baseline ({path}) lie one inside of the other.",
-                mend="Give --out a directory of its own.",
-            )
-        return open_baseline(path, any_run=any_run), False
-    baseline = open_baseline(path, any_run=any_run)
-    if baseline.path == path and resume:
+        return NamedBaseline(found, is_kept=theirs == ours / CARRIED, stands_in=not itself)
+    if itself and resume:
         # What is there is the run that is gone on with: only what it carries is older.
-        carried = carried_run(baseline)
+        carried = carried_run(found)
         if carried is None:
             raise BaselineError(
                 "a run that is resumed can't be its own baseline.",
                 where=str(path),
                 mend="Name another --baseline, or start anew without --resume.",
             )
-        baseline = carried
-    return carry(baseline, out), True
+        return NamedBaseline(carried, is_kept=True)
+    return NamedBaseline(carry(found, out), is_kept=True, stands_in=not itself)
 
 
 async def gate(
@@ -162,13 +177,15 @@ async def gate(
     trusted = around.trusts_checkout or baseline is not None
     with run_lock(settings.path(settings.run.out)):
         if baseline is None and settings.gate.baseline is not None:
-            baseline, kept = baseline_beside(
+            named = baseline_beside(
                 settings.path(settings.gate.baseline),
                 settings.path(settings.run.out),
                 resume=settings.run.resume,
                 any_run=settings.gate.baseline_any,
             )
-            role = replace(role, carries=role.carries or kept)
+            baseline, role = named.run, replace(role, carries=role.carries or named.is_kept)
+            if named.stands_in:
+                notes = (*notes, _STANDS_IN.format(settings.gate.baseline))
         before = baseline_scores(baseline)
         early: list[EarlyStop] = []
 

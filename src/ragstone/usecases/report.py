@@ -40,7 +40,7 @@ def report(
     Raises RunDirectoryError, BaselineError or ConfigError, each with the place.
     """
     run = RunDirectory.open(run_path)
-    before = open_baseline(baseline) if baseline is not None else None
+    before = open_baseline(baseline, any_run=True) if baseline is not None else None
     verdict = decide_gate(
         run.scores(),
         baseline_scores(before),
