@@ -92,8 +92,7 @@ INPUTS: tuple[Input, ...] = (
     Input("thresholds", "Policy file. Empty: `thresholds.toml`, if it is there.", key="gate.thresholds"),
     Input(
         "baseline",
-        "`artifact`: the newest good run on the baseline branch. `none`: compare with nothing. Else: a run "
-        "directory.",
+        "`artifact`: the newest good run on the baseline branch. `none`: compare with nothing. Else: a run directory.",
         default="artifact",
     ),
     Input("baseline-branch", "Branch of the baseline. Empty: the pull request's base, else the default branch."),
