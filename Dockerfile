@@ -8,9 +8,9 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 # Wheels only: nothing is compiled, so no compiler is needed in either stage. uv makes the environments of users' systems.
 RUN python3 -m venv /opt/wheelwright \
- && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels . "uv>=0.9,<1"
+ && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels ".[bedrock]" "uv>=0.9,<1"
 RUN python3 -m venv /opt/ragstone \
- && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels ragstone uv \
+ && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[bedrock]" uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
  # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported.
  && find /opt/ragstone -path '*/site-packages/*' \( -type d \( -name tests -o -name test \) \

@@ -11,6 +11,7 @@ from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import split_name
 from ragstone.judge.llm.federation import has_job_identity
+from ragstone.judge.llm.platforms import PLATFORMS, has_credentials
 from ragstone.metrics.registry import select_metrics
 from ragstone.report.parts import ReportView
 from ragstone.report.view import build_view
@@ -37,7 +38,11 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
     A server of one's own may need none.
     """
     provider, _ = split_name(settings.judge.name)
-    if provider not in _KEYS or settings.judge.api_key is not None:
+    if settings.judge.api_key is not None:
+        return False
+    if provider in PLATFORMS:
+        return not has_credentials(provider, environ)
+    if provider not in _KEYS:
         return False
     has_key = settings.judge.auth != "oidc" and environ.get(_KEYS[provider])
     return not has_key and (settings.judge.auth == "key" or not has_job_identity(provider, environ))

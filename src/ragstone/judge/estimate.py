@@ -184,6 +184,6 @@ def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] 
         return "openai", settings.embeddings or "text-embedding-3-small"
     if settings.embeddings is None:
         return None
-    if provider == "anthropic":
+    if provider in ("anthropic", "bedrock", "vertex"):
         return "openai", settings.embeddings.partition(":")[2]
     return provider, settings.embeddings

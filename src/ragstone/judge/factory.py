@@ -15,11 +15,13 @@ from ragstone.judge.protocol import Judge
 if TYPE_CHECKING:
     from ragstone.judge.offline.topic import Topic
 
-PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "scripted")
+PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
 _EXAMPLES = {
     "openai": "openai:gpt-5.4-mini",
     "anthropic": "anthropic:claude-haiku-4-5",
     "openai-compatible": "openai-compatible:MODEL",
+    "bedrock": "bedrock:MODEL",
+    "vertex": "vertex:MODEL",
     "scripted": "scripted:judgements.json",
 }
 

@@ -29,7 +29,7 @@ def test_the_page_names_the_defaults_that_the_code_has() -> None:
     for setting in ("concurrency", "max_attempts", "timeout_s", "breaker_failures"):
         assert re.search(rf"`judge\.{setting}`[^.]*\({getattr(defaults, setting):g}\)", PAGE), setting
     for provider in PROVIDERS[1:]:
-        assert f"`{provider}:" in PAGE
+        assert f"`{provider}:" in PAGE, provider
 
 
 def test_every_setting_that_the_page_names_exists() -> None:

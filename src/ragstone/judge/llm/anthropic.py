@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import anthropic
 import httpx2
+from pydantic_core import from_json
 
-from ragstone.judge.llm import wire
+from ragstone.judge.llm import platforms, wire
 from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
 from ragstone.judge.llm.dialect import Dialect, with_schema
 from ragstone.judge.llm.provider import (
@@ -33,8 +34,20 @@ _STOPS = {
 
 def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
     """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
-    environment, no tracing."""
+    environment, no tracing. For Bedrock and Vertex, the SDK's client for those, which has no batches."""
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
+    http_client = anthropic.DefaultAioHttpClient(
+        timeout=timeout,
+        limits=httpx2.Limits(
+            max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
+        ),
+        verify=wire.tls_context(account.ca_bundle),
+        follow_redirects=False,
+        auth=_federated(account),
+    )
+    if account.platform is not None:
+        client: anthropic.AsyncAnthropic = platforms.make_client(account, account.platform, http_client, timeout)
+        return client
     return anthropic.AsyncAnthropic(
         api_key=account.key.get_secret_value() if account.key else "none",
         base_url=account.address.base_url,
@@ -42,15 +55,7 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
         max_retries=0,
         timeout=timeout,
         open_telemetry=False,
-        http_client=anthropic.DefaultAioHttpClient(
-            timeout=timeout,
-            limits=httpx2.Limits(
-                max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
-            ),
-            verify=wire.tls_context(account.ca_bundle),
-            follow_redirects=False,
-            auth=_federated(account),
-        ),
+        http_client=http_client,
     )
 
 
@@ -146,7 +151,12 @@ class AnthropicProvider:
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         """One POST."""
         content = wire.encoded(body)
-        return await outcome(self._account, self._client.post(_MESSAGES, content=content, cast_to=httpx2.Response))
+        if self._account.platform is not None:
+            # Those clients build the body themselves: the model goes into the path.
+            post = self._client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
+        else:
+            post = self._client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
+        return await outcome(self._account, post)
 
     async def close(self) -> None:
         await self._client.close()
@@ -166,3 +176,7 @@ async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
         return None, wire.connection_error(account, error)
     except anthropic.AnthropicError as error:
         return None, Broken(account.scrubbed(error))
+    except Exception as error:
+        if account.platform is None:
+            raise
+        return None, platforms.credentials_error(account, error)

@@ -20,6 +20,7 @@ from ragstone.judge.llm.federation import check_address, federation_of, has_job_
 from ragstone.judge.llm.forms import all_schemas
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
+from ragstone.judge.llm.platforms import BEARER, CREDENTIALS, PLATFORMS, address_of, platform_of
 from ragstone.judge.llm.prompts import all_prompts
 from ragstone.judge.llm.provider import Embedder, Provider
 from ragstone.judge.llm.replies import READING
@@ -139,6 +140,8 @@ def make_account(
 ) -> Account:
     """Address, and key or identity. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only."""
     own = _OWN_VARIABLES.get(provider)
+    if provider in PLATFORMS:
+        return _platform_account(settings, provider, model, environ)
     url = settings.base_url or environ.get(_BASE_VARIABLES.get(provider, ""), "") or _BASE_URLS.get(provider)
     if not url:
         raise ConfigError(
@@ -185,6 +188,29 @@ def make_account(
     )
 
 
+def _platform_account(settings: JudgeSettings, provider: str, model: str, environ: Mapping[str, str]) -> Account:
+    """The account of a cloud, as its own variables name it; a key of the settings is an access token of that cloud."""
+    if settings.auth == "oidc" or settings.batch:
+        what = "judge.auth" if settings.auth == "oidc" else "judge.batch"
+        raise ConfigError(
+            f"judge '{provider}:{model}' has no '{what.partition('.')[2]}'.", where=what, mend="Leave it out."
+        )
+    given = settings.api_key.get_secret_value().strip() if settings.api_key is not None else ""
+    token = given or environ.get(BEARER.get(provider, ""), "").strip()
+    platform = platform_of(provider, environ, has_token=bool(token))
+    return Account(
+        service=provider,
+        model=model,
+        address=parse_address(settings.base_url or address_of(provider, platform)),
+        key=SecretStr(token) if token else None,
+        key_variable=CREDENTIALS[provider],
+        timeout_s=settings.timeout_s,
+        connections=settings.concurrency,
+        ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
+        platform=platform,
+    )
+
+
 def _parameters(settings: JudgeSettings, provider: str) -> dict[str, str | int | float | bool]:
     return {**_DEFAULT_PARAMETERS.get(provider, {}), **settings.parameters}
 
@@ -203,7 +229,7 @@ def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
     parameters = _parameters(settings, account.service)
 
     def make() -> Provider:
-        if account.service == "anthropic":
+        if account.service == "anthropic" or account.platform is not None:
             from ragstone.judge.llm.anthropic import AnthropicProvider
 
             return AnthropicProvider(account, parameters=parameters)
@@ -234,7 +260,7 @@ def _similarity(
     model = settings.embeddings or (_DEFAULT_EMBEDDINGS if account.service == "openai" else None)
     if model is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []
-    beside = account.service == "anthropic"
+    beside = account.service == "anthropic" or account.platform is not None
     owner = account
     if beside:
         model = _embeddings_beside(model)

@@ -23,6 +23,7 @@ from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected, Room, Sto
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.federation import Federation
+    from ragstone.judge.llm.platforms import Platform
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -60,7 +61,8 @@ class Address:
 class Account:
     """Who calls whom: for clients and for messages. The key never shows in a repr.
 
-    With `federation`, there is no key: the job's own identity is exchanged for tokens.
+    With `federation`, there is no key: the job's own identity is exchanged for tokens. With `platform`, Anthropic's
+    models are asked at Bedrock or Vertex.
     """
 
     service: str
@@ -72,6 +74,7 @@ class Account:
     connections: int
     ca_bundle: Path | None
     federation: Federation | None = None
+    platform: Platform | None = None
 
     def scrubbed(self, text: object) -> str:
         """One line of at most 300 characters of a provider's words, without the key or anything like one."""
@@ -84,6 +87,8 @@ class Account:
         secret = self.key.get_secret_value() if self.key else ""
         if secret:
             text = text.replace(secret, "***")
+        for value in self.platform.aws.values() if self.platform is not None else ():
+            text = text.replace(value.get_secret_value(), "***")
         return self.federation.tokens.scrubbed(text) if self.federation is not None else text
 
 

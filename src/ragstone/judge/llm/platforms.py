@@ -1,0 +1,170 @@
+"""Anthropic's models on Amazon Bedrock and Google's Vertex AI, through the SDK's own clients for them.
+
+Both bill and authenticate by the cloud account: credentials are the usual ones of AWS and Google, taken from the
+environment that the front door hands in: what a job's steps for signing in to the cloud leave there will do.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm.provider import Broken
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from ragstone.judge.llm.wire import Account
+
+PLATFORMS = ("bedrock", "vertex")
+_REGIONS = {"bedrock": ("AWS_REGION", "AWS_DEFAULT_REGION"), "vertex": ("CLOUD_ML_REGION",)}
+_PROJECTS = ("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
+_AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_GOOGLE_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
+_PACKAGES = {"bedrock": "boto3", "vertex": "google.auth"}
+BEARER = {"bedrock": "AWS_BEARER_TOKEN_BEDROCK"}
+"""Variables that hold a token, which goes where a key would."""
+
+CREDENTIALS = {
+    "bedrock": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
+    "vertex": "RAGSTONE_JUDGE_API_KEY (an access token) or GOOGLE_APPLICATION_CREDENTIALS",
+}
+"""What is named when the platform refuses the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Where on the platform, and as whom. Empty `aws`, or no `google_file`: what the cloud's own SDK finds."""
+
+    region: str
+    project: str | None = None
+    aws: Mapping[str, SecretStr] = field(default_factory=dict)
+    google_file: str | None = None
+
+
+def has_credentials(service: str, environ: Mapping[str, str]) -> bool:
+    """Whether the environment names credentials for `service`."""
+    names = (_AWS[1], BEARER["bedrock"]) if service == "bedrock" else (_GOOGLE_FILE,)
+    return any(environ.get(name, "").strip() for name in names)
+
+
+def platform_of(service: str, environ: Mapping[str, str], *, has_token: bool) -> Platform:
+    """What `environ` says about the platform. Raises ConfigError for what is missing, packages included."""
+    region = _first(_REGIONS[service], environ)
+    if region is None:
+        raise ConfigError(
+            f"judge '{service}' needs a region.", where="judge", mend=f"Set {_REGIONS[service][0]} in the environment."
+        )
+    project = _first(_PROJECTS, environ) if service == "vertex" else None
+    if service == "vertex" and project is None:
+        raise ConfigError("judge 'vertex' needs a project.", where="judge", mend=f"Set {_PROJECTS[0]}.")
+    if not has_token and not _installed(_PACKAGES[service]):
+        raise ConfigError(
+            f"judge '{service}' needs the package {_PACKAGES[service].partition('.')[0]}, which is not installed.",
+            where="judge.name",
+            mend=f'Install it with: pip install "ragstone[{service}]".',
+        )
+    found = {name: environ.get(name, "").strip() for name in _AWS} if service == "bedrock" and not has_token else {}
+    if bool(found.get(_AWS[0])) != bool(found.get(_AWS[1])):
+        raise ConfigError(f"only one of {_AWS[0]} and {_AWS[1]} is set.", where="judge", mend="Set both, or neither.")
+    aws = {name: SecretStr(value) for name, value in found.items() if value}
+    return Platform(region, project, aws, environ.get(_GOOGLE_FILE, "").strip() or None)
+
+
+def address_of(service: str, platform: Platform) -> str:
+    """The platform's own address for the region, as the SDK has it."""
+    region = platform.region
+    if service == "bedrock":
+        return f"https://bedrock-runtime.{region}.amazonaws.com"
+    if region == "global":
+        return "https://aiplatform.googleapis.com/v1"
+    if region in ("us", "eu"):
+        return f"https://aiplatform.{region}.rep.googleapis.com/v1"
+    return f"https://{region}-aiplatform.googleapis.com/v1"
+
+
+def make_client(account: Account, platform: Platform, http_client: httpx2.AsyncClient, timeout: httpx2.Timeout) -> Any:
+    """The SDK's client for the platform. Retries are off, as for the others: the scheduler has them."""
+    token = account.key.get_secret_value() if account.key else None
+    common: dict[str, Any] = {
+        "base_url": account.address.base_url,
+        "max_retries": 0,
+        "timeout": timeout,
+        "open_telemetry": False,
+        "http_client": http_client,
+    }
+    if account.service == "bedrock":
+        from anthropic import AsyncAnthropicBedrock
+
+        secret = {name: value.get_secret_value() for name, value in platform.aws.items()}
+        return AsyncAnthropicBedrock(
+            aws_region=platform.region,
+            api_key=token,
+            aws_access_key=secret.get(_AWS[0]),
+            aws_secret_key=secret.get(_AWS[1]),
+            aws_session_token=secret.get(_AWS[2]),
+            **common,
+        )
+    from anthropic import AsyncAnthropicVertex
+
+    return AsyncAnthropicVertex(
+        region=platform.region,
+        project_id=platform.project or "",
+        access_token=token,
+        credentials=None if token else _google_credentials(platform),
+        **common,
+    )
+
+
+def credentials_error(account: Account, error: Exception) -> Broken | JudgeError:
+    """What it means that the cloud's SDK could not sign a request: signed out, or for a moment out of reach."""
+    said = f"{account.service} could not be signed in to: {account.scrubbed(error) or type(error).__name__}"
+    if type(error).__name__ in ("TransportError", "ConnectTimeoutError", "EndpointConnectionError"):
+        return Broken(said)
+    return JudgeError(said, where="judge", mend=f"Set {CREDENTIALS[account.service]}.")
+
+
+def _google_credentials(platform: Platform) -> Any:
+    """Those in the file that the environment names, None for what google-auth finds by itself.
+
+    Workload identity, a service account or a user; no kind of file that names a program to run.
+    """
+    if platform.google_file is None:
+        return None
+    from google.auth import exceptions, identity_pool
+    from google.oauth2 import credentials, service_account
+
+    load: Mapping[str, Callable[..., Any]] = {
+        "external_account": identity_pool.Credentials.from_file,
+        "service_account": service_account.Credentials.from_service_account_file,
+        "authorized_user": credentials.Credentials.from_authorized_user_file,
+    }
+    try:
+        kind = json.loads(Path(platform.google_file).read_text(encoding="utf-8"))["type"]
+        return load[kind](platform.google_file, scopes=[_GOOGLE_SCOPE])
+    except (exceptions.GoogleAuthError, OSError, ValueError, KeyError, TypeError) as error:
+        reason = type(error).__name__
+    raise ConfigError(
+        f"Google's credentials can't be used ({reason}).",
+        where=_GOOGLE_FILE,
+        mend="Name a file of workload identity federation, of a service account or of a user.",
+    )
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
