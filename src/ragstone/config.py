@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, field_validator
 
 from ragstone.errors import ConfigError, suggestion
 
@@ -101,10 +101,19 @@ class JudgeSettings(_Table):
         default=None,
         description="oidc: the CI job's own identity in place of a key; None: a key if there is one, else the identity",
     )
+    headers: SecretStr | None = Field(
+        default=None, description="`Name: value` lines sent to the judge; never in a file: environment only"
+    )
     embeddings: str | None = Field(
         default=None,
         description="embedding model for answer relevancy, or local:FOLDER (relative to the config file); None: the "
         "judge's default",
+    )
+    embeddings_base_url: str | None = Field(
+        default=None, description="address of the embeddings, where it is not the judge's"
+    )
+    embeddings_api_key: SecretStr | None = Field(
+        default=None, description="key for that address; never in a file: environment only"
     )
     concurrency: int = Field(default=64, ge=1, le=1024, description="calls in flight at most")
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, description="seconds for one call")
@@ -117,14 +126,21 @@ class JudgeSettings(_Table):
         default=None, ge=1, description="limit of the account; None: what the provider says"
     )
     context_window: int | None = Field(default=None, ge=1024, description="tokens; None: known or 128,000")
-    parameters: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="passed on to the model, such as temperature"
+    parameters: dict[str, JsonValue] = Field(
+        default_factory=dict, description="passed on to the model, such as temperature; may nest"
     )
     max_cost_usd: float | None = Field(default=None, gt=0, description="stop, and save, before judging costs more")
     prices: dict[str, Price] = Field(default_factory=dict, description="model to price, over the shipped ones")
     ca_bundle: str | None = Field(default=None, description="certificates to trust, besides the usual ones")
     refresh: bool = Field(default=False, description="ignore cached judgements")
     batch: bool = Field(default=False, description="use the provider's batch API")
+
+    def secrets(self) -> tuple[str, ...]:
+        """Keys and header values: what may be shown to nobody."""
+        values = [value.get_secret_value() for value in (self.api_key, self.embeddings_api_key) if value is not None]
+        if self.headers is not None:
+            values += [line.partition(":")[2] for line in self.headers.get_secret_value().splitlines()]
+        return tuple(value.strip() for value in values if value.strip())
 
 
 class RunSettings(_Table):
@@ -213,7 +229,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL"),
     Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False),
     Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
+    Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False),
     Option("judge.embeddings", "RAGSTONE_EMBEDDINGS"),
+    Option("judge.embeddings_base_url", "RAGSTONE_EMBEDDINGS_BASE_URL"),
+    Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False),
     Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
     Option("judge.timeout_s", "RAGSTONE_JUDGE_TIMEOUT"),
     Option("judge.requests_per_minute", "RAGSTONE_REQUESTS_PER_MINUTE"),
@@ -278,7 +297,7 @@ def load_settings(
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"][:2])
         path = ".".join(str(part) for part in first["loc"])
-        shown = "" if "api_key" in path else f", found {_shown(first['input'])}"
+        shown = "" if "api_key" in path or "headers" in path else f", found {_shown(first['input'])}"
         raise ConfigError(f"'{path}': {first['msg']}{shown}.", where=origin.get(key, where)) from None
 
 

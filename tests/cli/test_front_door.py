@@ -146,3 +146,12 @@ def test_reports_and_the_log_replace_links_in_the_run_directory(tmp_path: Path) 
         (repo / "ragstone-run" / name).symlink_to(victim)
     assert ragstone(["gate"], repo).returncode in (0, 1)
     assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("budget", "says"), [("0.0001", True), ("100", False)])
+def test_check_says_when_its_own_estimate_is_above_the_budget(tmp_path: Path, budget: str, says: bool) -> None:
+    project = make_project(tmp_path)
+    judge = ["--judge", "openai:gpt-5.4-mini", "--max-cost-usd", budget]
+    done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"})
+    assert done.returncode == 0, done.stderr
+    assert ("is less than that" in done.stdout) is says

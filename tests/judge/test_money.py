@@ -52,16 +52,54 @@ def test_the_user_s_own_price_comes_first() -> None:
     assert own.cost_usd(Usage(input_tokens=1_000_000, cached_input_tokens=1_000_000)) == 2.0
 
 
-def test_calls_in_flight_can_not_overshoot_the_budget_together() -> None:
-    budget = Budget(1.0)
-    reserved = [budget.reserve(0.4), budget.reserve(0.4)]
-    with pytest.raises(JudgeError, match=r"budget of \$1.00 is used up") as caught:
-        budget.reserve(0.4)
-    assert "--resume" in str(caught.value)
-    for amount in reserved:
-        budget.settle(amount, 0.1)
-    assert budget.spent_usd == pytest.approx(0.2)
-    budget.reserve(0.4)
+def test_a_call_that_does_not_fit_waits_for_those_in_flight() -> None:
+    async def spend() -> None:
+        budget = Budget(1.0)
+        assert [await budget.reserve(0.4), await budget.reserve(0.4)] == [0.4, 0.4]
+        third = asyncio.create_task(budget.reserve(0.4))
+        await asyncio.sleep(0)
+        assert not third.done()
+        budget.settle(0.4, 0.1)
+        assert await third == 0.4
+        assert budget.spent_usd == pytest.approx(0.1)
+
+    asyncio.run(spend())
+
+
+def test_a_call_that_does_not_fit_while_nothing_is_in_flight_ends_the_run() -> None:
+    async def spend() -> None:
+        budget = Budget(1.0)
+        reserved = await budget.reserve(0.9)
+        waiting = [asyncio.create_task(budget.reserve(0.4)) for _ in range(3)]
+        await asyncio.sleep(0)
+        budget.settle(reserved, 0.7)
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
+        assert "budget of $1.00 is used up: $0.7000 spent" in str(outcomes[0])
+        assert "--resume" in str(outcomes[0])
+
+    asyncio.run(spend())
+
+
+def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
+    """Each call sets aside several times of what it comes to cost; 200 at once would not fit, one after another do."""
+    from ragstone.judge.protocol import Call, Ledger
+
+    world.fake.delay_s = 0.005
+    ledger = Ledger()
+
+    async def many(judge: Any) -> None:
+        calls = [judge.statements("When?", f"In {year}.", call=Call(str(year), ledger=ledger)) for year in range(200)]
+        await asyncio.gather(*calls)
+
+    free = world.judge()
+    world.run(many(free))
+    real = ledger.cost_usd
+    assert real is not None
+    world.fake.delay_s = 0.0
+    ledger.cost_usd = 0.0
+    world.run(many(world.judge(max_cost_usd=1.1 * real)))
+    assert ledger.cost_usd == pytest.approx(real)
 
 
 def test_the_estimate_counts_four_calls_a_sample_and_shared_embeddings() -> None:

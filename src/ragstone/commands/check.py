@@ -25,12 +25,18 @@ def _rules(policy: Policy) -> str:
     return f"{where}: {', '.join(rules) or 'no floors or drops'}"
 
 
-def _cost(estimate: CostEstimate) -> str:
+def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     if not estimate.calls:
         return "no judge calls, $0"
     price = f"about ${estimate.usd:.2f}" if estimate.usd is not None else "price unknown: set it under [judge.prices]"
     tokens = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
-    return f"at most {estimate.calls:,} judge calls, {tokens}, {price} ({estimate.assumptions})"
+    cost = f"at most {estimate.calls:,} judge calls, {tokens}, {price} ({estimate.assumptions})"
+    if budget_usd is None or estimate.usd is None or estimate.usd <= budget_usd:
+        return cost
+    return (
+        f"{cost}\nbudget       ${budget_usd:.2f} is less than that: a run may stop before its end, with code 5; raise "
+        "judge.max_cost_usd, or finish it with --resume"
+    )
 
 
 @click.command(name="check")
@@ -58,7 +64,7 @@ def command(**flags: object) -> None:
         f"judge        {found.judge.label()}",
         f"policy       {_rules(found.policy)}",
         f"baseline     {found.baseline or 'none: only floors are checked'}",
-        f"cost         {_cost(found.estimate)}",
+        f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
-    for line in lines:
+    for line in "\n".join(lines).split("\n"):
         click.echo(terminal(line))

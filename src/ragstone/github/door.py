@@ -36,7 +36,7 @@ from ragstone.report.parts import ReportView
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome
-from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.known_secrets import MIN_LENGTH, known_secrets
 
 
 async def run_on_github(
@@ -76,8 +76,9 @@ async def run_on_github(
         temporary=temporary,
         now=now,
     )
-    if settings.judge.api_key is not None:
-        mask(settings.judge.api_key.get_secret_value(), out)
+    for secret in settings.judge.secrets():
+        if len(secret) >= MIN_LENGTH:
+            mask(secret, out)
     try:
         return await (_report(job) if plan.task is Task.REPORT else _gate(job))
     finally:

@@ -180,6 +180,8 @@ def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] 
     """Provider and model of the embeddings to pay for; None if the judge compares words or asks a local model."""
     if local_path(settings.embeddings) is not None:
         return None
+    if settings.embeddings_base_url and settings.embeddings:
+        return "openai-compatible", settings.embeddings.removeprefix("openai-compatible:").removeprefix("openai:")
     if provider == "openai":
         return "openai", settings.embeddings or "text-embedding-3-small"
     if settings.embeddings is None:

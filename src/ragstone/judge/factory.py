@@ -90,7 +90,8 @@ def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic |
         raise ConfigError(
             f"'{settings.embeddings}' names no embeddings that the offline judge can use.",
             where="judge.embeddings",
-            mend="Write 'local:FOLDER', or 'openai-compatible:MODEL' and set judge.base_url, or leave it out.",
+            mend="Write 'local:FOLDER', or 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it "
+            "out.",
         )
     from ragstone.judge.llm.assembly import endpoint_similarity
 

@@ -9,6 +9,7 @@ from ragstone.config import Settings
 
 _ALWAYS = (
     "RAGSTONE_JUDGE_API_KEY",
+    "RAGSTONE_EMBEDDINGS_API_KEY",
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
     "GITHUB_TOKEN",
@@ -36,7 +37,6 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    if settings.judge.api_key is not None:
-        yield settings.judge.api_key.get_secret_value().strip()
+    yield from settings.judge.secrets()
     for name in (*_ALWAYS, *(name for name in settings.system.env if _SECRET_NAME.search(name))):
         yield environ.get(name, "").strip()

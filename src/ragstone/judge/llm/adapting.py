@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.dialect import Dialect
+from ragstone.judge.llm.dialect import AS_USUAL, Dialect, Own
 from ragstone.judge.llm.provider import Broken, Fault, Rejected
 
 _T = TypeVar("_T")
@@ -43,22 +43,27 @@ class Adapter:
 
     async def accepted(
         self,
-        body: Callable[[], Body],
+        body: Callable[[Own], Body],
         send: Callable[[Mapping[str, object]], Awaitable[tuple[_T | None, Exception | None]]],
     ) -> _T:
-        """The first reply to `body()`, made anew after each change of the dialect.
+        """The first reply to `body(own)`, made anew after each change of the dialect, or of what is this request's own.
 
         Raises the fault of this attempt, or JudgeError when the judge rejects all that it is sent.
         """
+        own = AS_USUAL
         for _ in range(_MAX_ADAPTATIONS):
             version = self.dialect.version
-            sent = body()
+            sent = body(own)
             reply, error = await send(sent)
             if reply is not None:
                 self.succeeded = True
                 return reply
             if not isinstance(error, BadRequest):
                 raise error or Broken("no reply")
+            changed = self.dialect.except_for(error.complaint, sent, own)
+            if changed is not None:
+                own = changed
+                continue
             # Another call may have changed the dialect meanwhile: then this one was asked in the old way.
             if self.dialect.version == version and not self._adapt(error.complaint, sent):
                 raise self._rejection(error.fault)
@@ -67,7 +72,9 @@ class Adapter:
     def _adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
         if self.dialect.adapt(complaint, sent):
             return True
-        return any(name in complaint and self.dialect.drop_parameter(name) for name in self._parameters)
+        # What nests says how and where the user's data are handled: it is kept, or the request fails.
+        plain = (name for name, value in self._parameters.items() if not isinstance(value, dict | list))
+        return any(self.dialect.drop_parameter(name, complaint) for name in plain)
 
     def _rejection(self, fault: Rejected) -> Fault | JudgeError:
         self._rejected += 1

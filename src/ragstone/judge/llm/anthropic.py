@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from ragstone.judge.llm import platforms, wire
 from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
-from ragstone.judge.llm.dialect import Dialect, with_schema
+from ragstone.judge.llm.dialect import AS_USUAL, Dialect, Own, with_schema
 from ragstone.judge.llm.provider import (
     Broken,
     ChatReply,
@@ -52,6 +52,7 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
         api_key=account.key.get_secret_value() if account.key else "none",
         base_url=account.address.base_url,
         default_query=dict(account.address.query) or None,
+        default_headers={name: value.get_secret_value() for name, value in account.headers.items()} or None,
         max_retries=0,
         timeout=timeout,
         open_telemetry=False,
@@ -75,7 +76,7 @@ class AnthropicProvider:
         self,
         account: wire.Account,
         *,
-        parameters: Mapping[str, str | int | float | bool],
+        parameters: Mapping[str, object],
         client: anthropic.AsyncAnthropic | None = None,
     ) -> None:
         self._account = account
@@ -92,12 +93,12 @@ class AnthropicProvider:
         return self._client
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        response = await self._adapter.accepted(lambda: self.body(request), self._send)
+        response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
         return self.read(wire.parsed(response.content), wire.room_of(response.headers))
 
-    def body(self, request: ChatRequest) -> dict[str, object]:
+    def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
         """The request's JSON, in the dialect known so far. The system prompt, the same for all samples, is cached."""
-        mode = self._dialect.mode
+        mode = own.mode or self._dialect.mode
         given = self._adapter.given()
         effort = given.pop("effort", None)
         static: dict[str, object] = {"type": "text", "text": request.static}
@@ -106,7 +107,7 @@ class AnthropicProvider:
         data = with_schema(request.data, request.schema) if mode == "prompt" else request.data
         body: dict[str, object] = {
             "model": self._account.model,
-            "max_tokens": self._dialect.limit(request.max_output_tokens),
+            "max_tokens": self._dialect.limit(request.max_output_tokens, own),
             "system": [static],
             "messages": [{"role": "user", "content": data}],
             **given,
@@ -124,6 +125,9 @@ class AnthropicProvider:
 
     def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
         """A message as a ChatReply. Raises Broken for anything else."""
+        error = wire.body_error(self._account, document, room)
+        if error is not None:
+            raise error
         content = document.get("content")
         if not isinstance(content, list):
             raise Broken("the reply is no message")

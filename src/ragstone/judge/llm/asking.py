@@ -136,15 +136,13 @@ class Asker:
         expected = tokens_at_most(request.static) + tokens_at_most(request.data)
         output = max(512, 3 * self._output_tokens // max(1, self._replies))
         tariff = self._tariff
-        reserved = 0.0
-        if tariff is not None:
-            likely = Usage(input_tokens=expected, output_tokens=output)
-            reserved = self._budget.reserve(tariff.cost_usd(likely, batched=self._batched))
+        likely = Usage(input_tokens=expected, output_tokens=output)
+        reserved = await self._budget.reserve(tariff.cost_usd(likely, batched=self._batched) if tariff else 0.0)
         spent = 0.0
         try:
             reply = await self._scheduler.run(lambda: self._provider.chat(request), tokens=expected)
             usage = reply.usage
-            cost = None if tariff is None else tariff.cost_usd(usage, batched=reply.batched)
+            cost = usage.cost_usd if tariff is None else tariff.cost_usd(usage, batched=reply.batched)
             spent = cost or 0.0
         except Rejected as fault:
             reason = fault.reason

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError
@@ -26,12 +29,13 @@ from ragstone.judge.llm.provider import Embedder, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.similarity import EmbeddingSimilarity, LexicalSimilarity, Similarity
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
-from ragstone.judge.llm.wire import Account, Address, parse_address, tls_context
+from ragstone.judge.llm.wire import Account, Address, parse_address, parse_headers, tls_context
 from ragstone.judge.prices import Tariff, known_window, price_date, tariff
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.scheduler import Clock, Scheduler
 
 KEY_VARIABLE = "RAGSTONE_JUDGE_API_KEY"
+EMBEDDINGS_KEY_VARIABLE = "RAGSTONE_EMBEDDINGS_API_KEY"
 _OWN_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _BASE_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _BASE_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -40,6 +44,14 @@ _DEFAULT_PARAMETERS: Mapping[str, Mapping[str, int]] = {
     "openai": {"temperature": 0},
     "openai-compatible": {"temperature": 0},
 }
+# What a request is made of; anything else is the user's to set.
+_OURS = frozenset(
+    (
+        *("model", "messages", "system", "stream", "n", "stop"),
+        *("response_format", "tools", "tool_choice", "output_config", "output_format"),
+    )
+)
+_AZURE_DEPLOYMENT = re.compile(r"(https?://[^?]*/openai/deployments/)[^/]+")
 _DEFAULT_EMBEDDINGS = "text-embedding-3-small"
 _COMPATIBLE = "openai-compatible"
 _BATCH_SAMPLES = 2_000
@@ -126,9 +138,14 @@ def make_identity(
         model=model,
         version=digest[:12],
         endpoint=address.endpoint,
-        parameters=tuple(sorted((name, str(value)) for name, value in _parameters(settings, provider).items())),
+        parameters=tuple(sorted((name, _plain(value)) for name, value in _parameters(settings, provider).items())),
         embeddings=embeddings,
     )
+
+
+def _plain(value: JsonValue) -> str:
+    """A parameter as one line, the same whatever the order of what nests in it."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
 def make_account(
@@ -185,6 +202,7 @@ def make_account(
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
         federation=federation,
+        headers=parse_headers(settings.headers),
     )
 
 
@@ -208,10 +226,16 @@ def _platform_account(settings: JudgeSettings, provider: str, model: str, enviro
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
         platform=platform,
+        headers=parse_headers(settings.headers),
     )
 
 
-def _parameters(settings: JudgeSettings, provider: str) -> dict[str, str | int | float | bool]:
+def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
+    taken = _OURS & settings.parameters.keys()
+    if taken:
+        raise ConfigError(
+            f"'{min(taken)}' is not a parameter to set: Ragstone sets it itself.", where="judge.parameters"
+        )
     return {**_DEFAULT_PARAMETERS.get(provider, {}), **settings.parameters}
 
 
@@ -257,26 +281,67 @@ def _similarity(
         from ragstone.judge.local.similarity import LocalSimilarity
 
         return LocalSimilarity(local), []
-    model = settings.embeddings or (_DEFAULT_EMBEDDINGS if account.service == "openai" else None)
-    if model is None:
+    owner = _embeddings_account(settings, account, environ, tell_secret)
+    if owner is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []
-    beside = account.service == "anthropic" or account.platform is not None
-    owner = account
-    if beside:
-        model = _embeddings_beside(model)
-        # Beside: another service, with a key or an identity of its own.
-        own = settings.model_copy(update={"api_key": None, "base_url": None, "auth": None})
-        owner = make_account(own, "openai", model, environ, tell_secret)
 
     def make() -> Embedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
 
         live = chat.made()
-        client = live.client if isinstance(live, OpenAIProvider) else None
-        return OpenAIEmbedder(owner, model=model, compatible=owner.service == _COMPATIBLE, client=client)
+        same = isinstance(live, OpenAIProvider) and (owner.address, owner.key) == (account.address, account.key)
+        client = live.client if same and isinstance(live, OpenAIProvider) else None
+        return OpenAIEmbedder(owner, compatible=owner.service == _COMPATIBLE, client=client)
 
-    embedder = LazyEmbedder(make, label=f"{owner.service} {model}")
-    return _by_embeddings(settings, embedder, owner, model, budget=budget, clock=clock)
+    label = f"{owner.service} {owner.model}"
+    if settings.embeddings_base_url:
+        label += f" at {owner.address.endpoint}"
+    return _by_embeddings(settings, LazyEmbedder(make, label=label), owner, budget=budget, clock=clock)
+
+
+def _embeddings_account(
+    settings: JudgeSettings,
+    account: Account,
+    environ: Mapping[str, str],
+    tell_secret: Callable[[str], None] | None,
+) -> Account | None:
+    """Who is asked for embeddings; None if words are compared instead.
+
+    At an address of their own they get a key of their own or none, never the judge's.
+    """
+    model = settings.embeddings or (_DEFAULT_EMBEDDINGS if account.service == "openai" else None)
+    if settings.embeddings_base_url:
+        return _own_embeddings(settings, environ)
+    if model is None:
+        return None
+    key = settings.embeddings_api_key
+    if account.service == "anthropic" or account.platform is not None:
+        model = _embeddings_beside(model)
+        # Beside: another service, with a key or an identity of its own.
+        update = {"api_key": key, "base_url": None, "headers": None, "auth": None}
+        account = make_account(settings.model_copy(update=update), "openai", model, environ, tell_secret)
+    own = replace(account, model=model, setting="judge.embeddings")
+    if key is not None:
+        own = replace(own, key=key, key_variable=EMBEDDINGS_KEY_VARIABLE, federation=None)
+    deployment = _AZURE_DEPLOYMENT.fullmatch(own.address.base_url)
+    if deployment:
+        own = replace(own, address=replace(own.address, base_url=deployment.group(1) + model))
+    return own
+
+
+def _own_embeddings(settings: JudgeSettings, environ: Mapping[str, str]) -> Account:
+    model = (settings.embeddings or "").removeprefix(f"{_COMPATIBLE}:").removeprefix("openai:").strip()
+    if not model:
+        raise ConfigError(
+            "there is an address for embeddings, and no model for them.",
+            where="judge.embeddings_base_url",
+            mend="Set judge.embeddings to the name of the model.",
+        )
+    url = str(settings.embeddings_base_url).strip()
+    parse_address(url, "judge.embeddings_base_url")
+    update = {"api_key": settings.embeddings_api_key, "base_url": url, "headers": None, "auth": "key"}
+    account = make_account(settings.model_copy(update=update), _COMPATIBLE, model, environ)
+    return replace(account, key_variable=EMBEDDINGS_KEY_VARIABLE, setting="judge.embeddings")
 
 
 def endpoint_similarity(
@@ -285,30 +350,33 @@ def endpoint_similarity(
     """For a judge without an endpoint of its own: `model` of the OpenAI-compatible server at `settings.base_url`, what
     has to be closed, and the endpoint to show. Raises ConfigError as `assemble` does.
     """
-    account = make_account(settings, _COMPATIBLE, model, environ)
+    if settings.embeddings_base_url:
+        account = _own_embeddings(settings, environ)
+    else:
+        account = replace(make_account(settings, _COMPATIBLE, model, environ), setting="judge.embeddings")
     tls_context(account.ca_bundle)
     _check_budget(settings, _COMPATIBLE, model, tariff(_COMPATIBLE, model, settings.prices))
 
     def make() -> Embedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(account, model=model, compatible=True)
+        return OpenAIEmbedder(account, compatible=True)
 
     embedder = LazyEmbedder(make, label=f"{_COMPATIBLE} {model}")
     similarity, closers = _by_embeddings(
-        settings, embedder, account, model, budget=Budget(settings.max_cost_usd), clock=clock or Clock()
+        settings, embedder, account, budget=Budget(settings.max_cost_usd), clock=clock or Clock()
     )
     return similarity, closers, account.address.endpoint
 
 
 def _by_embeddings(
-    settings: JudgeSettings, embedder: Embedder, account: Account, model: str, *, budget: Budget, clock: Clock
+    settings: JudgeSettings, embedder: Embedder, account: Account, *, budget: Budget, clock: Clock
 ) -> tuple[Similarity, list[Closer]]:
     similarity = EmbeddingSimilarity(
         embedder,
         scheduler=_embedding_scheduler(settings, clock),
         budget=budget,
-        tariff=tariff(account.service, model, settings.prices),
+        tariff=tariff(account.service, account.model, settings.prices),
     )
     return similarity, [similarity.close, embedder.close]
 

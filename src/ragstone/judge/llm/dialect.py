@@ -5,10 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Mode = Literal["json_schema", "tool", "json_object", "prompt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What holds for one request alone, in place of what the dialect says; None: as the dialect says."""
+
+    mode: Mode | None = None
+    output_cap: int | None = None
+
+
+AS_USUAL = Own()
 
 
 @dataclass(slots=True)
@@ -33,12 +44,37 @@ class Dialect:
         """The name of the parameter that limits output tokens."""
         return self.limit_names[0]
 
-    def limit(self, wanted: int) -> int:
-        """`wanted` output tokens, or as many as the model allows."""
-        return wanted if self.output_cap is None else min(wanted, self.output_cap)
+    def limit(self, wanted: int, own: Own = AS_USUAL) -> int:
+        """`wanted` output tokens, or as many as the model allows, for this request too."""
+        return min(wanted, *(cap for cap in (self.output_cap, own.output_cap, wanted) if cap is not None))
+
+    def except_for(self, complaint: str, sent: Mapping[str, object], own: Own) -> Own | None:
+        """What to change for this request alone: a form that is too large, or a reply that the window has no room for.
+
+        None if `complaint` (lower case) is not about that. Other requests may well be taken as they are.
+        """
+        mode = own.mode or self.mode
+        if any(word in complaint for word in _FORM) and any(word in complaint for word in _TOO_LARGE):
+            after = self.modes.index(mode) + 1
+            if after < len(self.modes):
+                chosen = self.modes[after]
+                self.note(f"some forms are too large for {_MODE_NAMES[mode]}; for them {_MODE_NAMES[chosen]} is used")
+                return replace(own, mode=chosen)
+        window = next((int(match.group(1)) for match in _WINDOW.finditer(complaint) if match.group(1)), None)
+        read = next((int(match.group(1)) for match in _READ.finditer(complaint)), None)
+        wanted = sent.get(self.limit_name)
+        if window is None or read is None or not isinstance(wanted, int):
+            return None
+        left = window - read - _SPARE
+        if not _LEAST_REPLY <= left < wanted:
+            return None
+        self.note(f"the model's window is {window:,} tokens; set judge.context_window = {window}")
+        return replace(own, output_cap=left)
 
     def adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
         """Change what `complaint` (lower case) says the model does not take; False if nothing can be changed."""
+        if _WINDOW.search(complaint):
+            return False
         if self.limit_name in complaint and self._adapt_limit(complaint, sent):
             return True
         for name in _OPTIONAL:
@@ -62,9 +98,10 @@ class Dialect:
             return self._changed(f"the model takes '{self.limit_name}' as the limit of its output")
         return False
 
-    def drop_parameter(self, name: str) -> bool:
-        """Leave out a parameter that the user set and the model refuses."""
-        if name in self.dropped:
+    def drop_parameter(self, name: str, complaint: str) -> bool:
+        """Leave out a parameter that the user set, if that is what the model refuses."""
+        named = re.search(rf"(?<![\w-]){re.escape(name.lower())}(?![\w-])", complaint)
+        if name in self.dropped or not named or not any(word in complaint for word in _REFUSALS):
             return False
         self.dropped.add(name)
         return self._changed(f"the model does not take the parameter '{name}' from judge.parameters; it is left out")
@@ -94,6 +131,16 @@ def with_schema(data: str, schema: Mapping[str, object]) -> str:
     )
 
 
+_FORM = ("schema", "grammar", "enum")
+_TOO_LARGE = ("too large", "too complex", "too many", "at most", "exceed", "too deep")
+_WINDOW = re.compile(r"maximum context length (?:is |\()(\d+)|got -\d+()")
+_READ = re.compile(r"(\d+) (?:in the messages|input tokens|prompt tokens)")
+_SPARE = 8
+_LEAST_REPLY = 256
+_REFUSALS = (
+    *("unsupported", "not support", "unknown", "unrecogni", "unexpected", "not permitted", "not allowed"),
+    *("extra", "invalid", "does not exist", "no such", "cannot be used", "forbidden"),
+)
 _NUMBER = re.compile(r"\b\d{3,7}\b")
 _OPTIONAL = ("temperature", "reasoning_effort", "prompt_cache_key", "top_p", "cache_control", "thinking")
 _FORM_WORDS: Mapping[Mode, tuple[str, ...]] = {

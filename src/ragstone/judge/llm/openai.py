@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import httpx2
@@ -13,7 +15,7 @@ import openai
 
 from ragstone.judge.llm import wire
 from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
-from ragstone.judge.llm.dialect import Dialect, with_schema
+from ragstone.judge.llm.dialect import AS_USUAL, Dialect, Own, with_schema
 from ragstone.judge.llm.provider import (
     Broken,
     ChatReply,
@@ -24,9 +26,11 @@ from ragstone.judge.llm.provider import (
     Stop,
     Usage,
 )
+from ragstone.judge.llm.windows import tokens_at_least
 
 _T = TypeVar("_T")
 _CHAT = "/chat/completions"
+_THINKING, _THOUGHT = "<think>", "</think>"
 # "model_length" is Mistral's; the others are what gateways hand through of other providers.
 _STOPS = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED),
@@ -49,12 +53,14 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
     address = account.address
     # Servers on one's own machine have no key, and the SDK insists on one.
     key = account.key.get_secret_value() if account.key else "none"
+    headers = {name: value.get_secret_value() for name, value in account.headers.items()} or None
     if "api-version" in address.query:
         return openai.AsyncAzureOpenAI(
             api_key=key,
             base_url=address.base_url,
             api_version=address.query["api-version"],
             default_query=dict(address.query),
+            default_headers=headers,
             max_retries=0,
             timeout=timeout,
             http_client=http_client,
@@ -63,6 +69,7 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
         api_key=key,
         base_url=address.base_url,
         default_query=dict(address.query) or None,
+        default_headers=headers,
         max_retries=0,
         timeout=timeout,
         http_client=http_client,
@@ -86,7 +93,7 @@ class OpenAIProvider:
         self,
         account: wire.Account,
         *,
-        parameters: Mapping[str, str | int | float | bool],
+        parameters: Mapping[str, object],
         compatible: bool,
         client: openai.AsyncOpenAI | None = None,
     ) -> None:
@@ -119,19 +126,34 @@ class OpenAIProvider:
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(
-            lambda: self.body(request), lambda body: send(self._client, self._account, _CHAT, body)
+            lambda own: self.body(request, own), lambda body: send(self._client, self._account, _CHAT, body)
         )
-        return self.read(wire.parsed(response.content), wire.room_of(response.headers))
+        reply = self.read(wire.parsed(response.content), wire.room_of(response.headers))
+        if self._compatible:
+            self._check_window(request, reply.usage.all_input_tokens)
+            reply = replace(reply, usage=_with_cost(reply.usage, response.headers.get("x-litellm-response-cost")))
+        return reply
 
-    def body(self, request: ChatRequest) -> dict[str, object]:
+    def _check_window(self, request: ChatRequest, read: int) -> None:
+        """Raise Rejected if the server says that it read fewer tokens than were sent: Ollama cuts in silence."""
+        sent = tokens_at_least(request.static) + tokens_at_least(request.data)
+        if not 0 < read < sent:
+            return
+        self._dialect.note("the server cuts requests off at its own window: enlarge it, or set judge.context_window")
+        raise Rejected(
+            f"the server read {read:,} tokens of a request that has {sent:,} at least: its window is smaller than "
+            "judge.context_window"
+        )
+
+    def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
         """The request's JSON, in the dialect known so far."""
-        mode = self._dialect.mode
+        mode = own.mode or self._dialect.mode
         in_words = self._compatible or mode in ("json_object", "prompt")
         data = with_schema(request.data, request.schema) if in_words else request.data
         body: dict[str, object] = {
             "model": self._account.model,
             "messages": [{"role": "system", "content": request.static}, {"role": "user", "content": data}],
-            self._dialect.limit_name: self._dialect.limit(request.max_output_tokens),
+            self._dialect.limit_name: self._dialect.limit(request.max_output_tokens, own),
             **self._adapter.given(),
         }
         if mode == "json_schema":
@@ -148,9 +170,12 @@ class OpenAIProvider:
         return body
 
     def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
-        """A chat completion as a ChatReply. Raises Broken for anything else."""
+        """A chat completion as a ChatReply. Raises what an error in its place means, and Broken for anything else."""
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
+        for place in (document, choice):
+            if isinstance(place, dict) and (error := wire.body_error(self._account, place, room)) is not None:
+                raise error
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
             raise Broken("the reply is no chat completion")
@@ -164,6 +189,8 @@ class OpenAIProvider:
             function = calls[0].get("function")
             text = function.get("arguments") if isinstance(function, dict) else None
         text = text if isinstance(text, str) else ""
+        if text.lstrip().startswith(_THINKING):  # of a server that does not keep thoughts and reply apart
+            text = text.partition(_THOUGHT)[2]
         return ChatReply(self._account.without_secrets(text), stop, self._usage(document.get("usage")), room, batched)
 
     def _usage(self, usage: object) -> Usage:
@@ -175,7 +202,8 @@ class OpenAIProvider:
         prompt = wire.count(usage.get("prompt_tokens"))
         cached = min(prompt, wire.count(details.get("cached_tokens")))
         written = min(prompt - cached, wire.count(details.get("cache_write_tokens")))
-        return Usage(prompt - cached - written, cached, written, wire.count(usage.get("completion_tokens")))
+        counted = Usage(prompt - cached - written, cached, written, wire.count(usage.get("completion_tokens")))
+        return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
     async def close(self) -> None:
         await self._client.close()
@@ -184,21 +212,18 @@ class OpenAIProvider:
 class OpenAIEmbedder:
     """The embeddings endpoint; shares the `client` of the chat provider where it is the same service."""
 
-    def __init__(
-        self, account: wire.Account, *, model: str, compatible: bool, client: openai.AsyncOpenAI | None = None
-    ) -> None:
+    def __init__(self, account: wire.Account, *, compatible: bool, client: openai.AsyncOpenAI | None = None) -> None:
         self._account = account
         self._owns_client = client is None
         self._client = client or make_client(account)
-        self._model = model
         self._compatible = compatible
 
     @property
     def label(self) -> str:
-        return f"{self._account.service} {self._model}"
+        return f"{self._account.service} {self._account.model}"
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply:
-        body: dict[str, object] = {"model": self._model, "input": list(texts)}
+        body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
         if not self._compatible:
             body["encoding_format"] = "base64"
         response, error = await send(self._client, self._account, "/embeddings", body)
@@ -247,6 +272,15 @@ async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
         return None, wire.connection_error(account, error)
     except openai.OpenAIError as error:
         return None, Broken(account.scrubbed(error))
+
+
+def _with_cost(usage: Usage, cost_usd: object) -> Usage:
+    """`usage` with what a gateway says that it cost, if that is a sum of money."""
+    try:
+        cost = float(cost_usd) if isinstance(cost_usd, str | int | float) and cost_usd is not True else -1.0
+    except ValueError:
+        return usage
+    return replace(usage, cost_usd=cost) if 0.0 <= cost < math.inf else usage
 
 
 def _vector(value: object) -> Sequence[float]:

@@ -96,6 +96,7 @@ def make_client(account: Account, platform: Platform, http_client: httpx2.AsyncC
     token = account.key.get_secret_value() if account.key else None
     common: dict[str, Any] = {
         "base_url": account.address.base_url,
+        "default_headers": {name: value.get_secret_value() for name, value in account.headers.items()} or None,
         "max_retries": 0,
         "timeout": timeout,
         "open_telemetry": False,

@@ -41,6 +41,8 @@ class Usage:
     cached_input_tokens: int = 0
     cache_write_tokens: int = 0
     output_tokens: int = 0
+    cost_usd: float | None = None
+    """What the reply cost, where a gateway says so."""
 
     @property
     def all_input_tokens(self) -> int:
@@ -150,10 +152,11 @@ def no_quota(service: str, reason: str) -> JudgeError:
     )
 
 
-def unknown_model(service: str, model: str, reason: str) -> JudgeError:
-    """The error for a model or an address that isn't there."""
+def unknown_model(service: str, model: str, reason: str, *, setting: str = "judge.name") -> JudgeError:
+    """The error for a model or an address that isn't there. `setting` is what names the model."""
+    address = "judge.base_url" if setting == "judge.name" else "judge.embeddings_base_url"
     return JudgeError(
         f"{service} does not know the model '{model}' at this address: {reason}",
-        where="judge.name",
-        mend="Check the model's name and judge.base_url, and that the key has access to the model.",
+        where=setting,
+        mend=f"Check the model's name and {address}, and that the key has access to the model.",
     )

@@ -148,7 +148,7 @@ class EmbeddingSimilarity:
     async def _request(self, texts: Sequence[str], batch: Sequence[_Waiting]) -> EmbedReply:
         expected = sum(tokens_at_most(text) for text in texts)
         price = self._tariff.input / 1_000_000 if self._tariff else 0.0
-        reserved = self._budget.reserve(expected * price)
+        reserved = await self._budget.reserve(expected * price)
         spent = 0.0
         try:
             reply = await self._scheduler.run(lambda: self._embedder.embed(texts), tokens=expected)

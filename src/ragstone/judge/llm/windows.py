@@ -17,6 +17,7 @@ DEFAULT_WINDOW = 128_000
 MOST_OUTPUT_TOKENS = 32_768
 _MARGIN = 0.9
 _RETOLD = 3
+_WORD = re.compile(r"\w+")
 _LEAST_ROOM = 200
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?。！？])\s+"), re.compile(r"\s+"))
 
@@ -27,6 +28,11 @@ Piece = tuple[str, str]
 def tokens_at_most(text: str) -> int:
     """A number of tokens that `text` hardly exceeds: a third of its UTF-8 bytes (English has a quarter)."""
     return len(text) // 3 + 1 if text.isascii() else len(text.encode("utf-8", "replace")) // 3 + 1
+
+
+def tokens_at_least(text: str) -> int:
+    """A number of tokens below which `text` hardly has: three for four words, whatever the tokenizer."""
+    return len(_WORD.findall(text)) * 3 // 4
 
 
 def retold_tokens(text: str) -> int:

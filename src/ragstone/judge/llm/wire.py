@@ -8,7 +8,7 @@ import re
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,15 +35,30 @@ _QUOTA = (
     "billing hard limit",
     "credit balance",
     "specified api usage limit",
+    "insufficient credits",
+    "insufficient balance",
+    "requires more credits",
 )
+_BAD_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key", "incorrect api key")
+_PASSING = ("json_validate_failed", "failed to generate json")
+"""What a model wrote was no JSON, says the provider: it may be the next time."""
 _TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
     "prompt is too long",
     "context window",
     "too many tok",
+    "exceeds model's maximum context",
+    "must be at least 1, got -",
 )
 _FILTER = ("content_filter", "content management policy", "responsibleai", "input was flagged")
+_SECRET_LENGTH = 8
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
+_KEY_VARIABLES = {
+    "judge.base_url": "RAGSTONE_JUDGE_API_KEY",
+    "judge.embeddings_base_url": "RAGSTONE_EMBEDDINGS_API_KEY",
+}
 _SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
 
 
@@ -75,6 +90,9 @@ class Account:
     ca_bundle: Path | None
     federation: Federation | None = None
     platform: Platform | None = None
+    headers: Mapping[str, SecretStr] = field(default_factory=dict)
+    setting: str = "judge.name"
+    """What names the model."""
 
     def scrubbed(self, text: object) -> str:
         """One line of at most 300 characters of a provider's words, without the key or anything like one."""
@@ -83,30 +101,53 @@ class Account:
         return line if len(line) <= 300 else line[:297] + "..."
 
     def without_secrets(self, text: str) -> str:
-        """`text` without the key, and without any token: a server may repeat what it was called with."""
-        secret = self.key.get_secret_value() if self.key else ""
-        if secret:
+        """`text` without key, headers and tokens: a server may repeat what it was called with."""
+        for secret in self._secrets():
             text = text.replace(secret, "***")
         for value in self.platform.aws.values() if self.platform is not None else ():
             text = text.replace(value.get_secret_value(), "***")
         return self.federation.tokens.scrubbed(text) if self.federation is not None else text
 
+    def _secrets(self) -> list[str]:
+        """The longest first, so that none is torn by another that it contains."""
+        values = [value.get_secret_value() for value in self.headers.values()]
+        values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
+        values = [value for value in values if len(value) >= _SECRET_LENGTH]
+        return sorted([*values, *([self.key.get_secret_value()] if self.key else [])], key=len, reverse=True)
 
-def parse_address(url: str) -> Address:
+
+def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
+    """The headers in lines of `Name: value`. Raises ConfigError, which never shows a value."""
+    headers: dict[str, SecretStr] = {}
+    for number, line in enumerate(lines.get_secret_value().splitlines() if lines else (), start=1):
+        if not line.strip():
+            continue
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not value or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(
+                f"line {number} is no header.",
+                where="RAGSTONE_JUDGE_HEADERS",
+                mend="Write one header a line, as 'Name: value', in ASCII.",
+            )
+        headers[name] = SecretStr(value)
+    return headers
+
+
+def parse_address(url: str, setting: str = "judge.base_url") -> Address:
     """The address in `url`. Raises ConfigError if it is none, or if a secret is written in it."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            "'judge.base_url' is no http or https address.",
-            where="judge.base_url",
+            f"'{setting}' is no http or https address.",
+            where=setting,
             mend="Write for example http://localhost:11434/v1.",
         )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.username or parts.password or any(name.lower() in _SECRET_QUERY for name in query):
         raise ConfigError(
-            "'judge.base_url' holds a credential.",
-            where="judge.base_url",
-            mend="Take it out, and set the environment variable RAGSTONE_JUDGE_API_KEY.",
+            f"'{setting}' holds a credential.",
+            where=setting,
+            mend=f"Take it out, and set the environment variable {_KEY_VARIABLES[setting]}.",
         )
     base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     shown = base + (f"?api-version={query['api-version']}" if "api-version" in query else "")
@@ -160,12 +201,14 @@ def status_error(
     """What a reply with an error status means, as the exception to raise."""
     message, code = _words(body)
     reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
+    if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _PASSING):
+        return Broken(reason)
     lowered = f"{code} {message}".lower()
     if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _QUOTA)):
         return no_quota(account.service, reason)
     if status in (400, 403, 422) and any(word in lowered for word in _FILTER):
         return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
-    if status in (401, 403):
+    if status in (401, 403) or (status == 400 and any(word in lowered for word in _BAD_KEY)):
         return refused_key(account.service, reason, account.key_variable)
     if 300 <= status < 400:
         place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
@@ -175,7 +218,7 @@ def status_error(
             mend="Set judge.base_url to the address that answers itself.",
         )
     if status == 404:
-        return unknown_model(account.service, account.model, reason)
+        return unknown_model(account.service, account.model, reason, setting=account.setting)
     if status in (429, 503, 529):
         return Busy(reason, retry_after_s(headers), room)
     if status in (408, 409, 425) or status >= 500:
@@ -183,6 +226,19 @@ def status_error(
     if status == 413 or any(word in lowered for word in _TOO_LONG):
         return Rejected(f"the request is longer than the judge's window ({reason})")
     return Rejected(f"the judge rejected the request ({reason})")
+
+
+def body_error(account: Account, document: Mapping[str, Any], room: Room | None) -> Fault | JudgeError | None:
+    """What the error in a reply of status 200 means, as the exception to raise; None if there is none.
+
+    Gateways answer 200 before they know how the model behind them will answer.
+    """
+    error = document.get("error")
+    if not error:
+        return None
+    code = error.get("code") if isinstance(error, dict) else None
+    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else 502
+    return status_error(account, status, {}, document, room)
 
 
 def connection_error(account: Account, error: BaseException) -> Broken | JudgeError:
@@ -245,14 +301,24 @@ def complaint(body: object) -> str:
 
 def _words(body: object) -> tuple[str, str]:
     """Message, and code with parameter, of an error body in any of the usual shapes."""
+    if isinstance(body, list) and body:  # Google
+        body = body[0]
     if isinstance(body, dict):
         inner = body.get("error", body)
         if isinstance(inner, dict):
             message = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
-            code = " ".join(str(inner[name]) for name in ("code", "type", "param") if inner.get(name))
+            code = " ".join(_word(inner.get(name)) for name in ("code", "type", "param", "status"))
+            details = inner.get("details")
+            for detail in details if isinstance(details, list) else ():
+                code += f" {_word(detail.get('reason'))}" if isinstance(detail, dict) else ""
             return (message if isinstance(message, str) else json.dumps(message, default=str)), code
         return str(inner), ""
     return (body if isinstance(body, str) else ""), ""
+
+
+def _word(value: object) -> str:
+    """An error's code, if it is a word: a number says nothing that the status does not."""
+    return value if isinstance(value, str) and not value.isdigit() else ""
 
 
 def _whole(value: str | None) -> int | None:
