@@ -11,12 +11,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
 from ragstone.config import Settings, load_settings
 from ragstone.errors import EXIT_BUG, ConfigError, RagstoneError
+from ragstone.github.command_files import RunnerFolders
 from ragstone.github.commands import Annotation, Level, commands_stopped, mask, print_annotations
 from ragstone.github.confinement import confine, wipe_environment
 from ragstone.github.container import Container
@@ -53,7 +55,10 @@ def run(environ: Mapping[str, str], out: TextIO) -> int:
         settings = action_settings(inputs, environ, workspace)
         with tempfile.TemporaryDirectory(prefix="ragstone-private-") as private:
             container = _container(inputs, environ, workspace, Path(private))
-            return asyncio.run(run_on_github(settings, environ=environ, out=out, inputs=inputs, container=container))
+            with container.guarding() if container is not None else nullcontext():
+                return asyncio.run(
+                    run_on_github(settings, environ=environ, out=out, inputs=inputs, container=container)
+                )
     except RagstoneError as error:
         print_annotations([error_annotation(error, Places(workspace, workspace))], out)
         _no_verdict(environ)
@@ -129,7 +134,7 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
             )
         return None
     directory = _inside(workspace, inputs.working_directory, "working-directory")
-    return Container(confinement, private, directory, environ, inputs)
+    return Container(confinement, private, directory, environ, inputs, RunnerFolders(environ, workspace))
 
 
 def _given_secrets(environ: Mapping[str, str]) -> Iterator[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragstone.github.inputs import INPUTS
+from ragstone.github.strays import kill_all_of
 from tests.github.conftest import contract, github  # noqa: F401 - fixtures
 from tests.github.fake import TOKEN, FakeGitHub
 from tests.github.payloads import payload_of, runner, with_payload
@@ -23,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 STATE = Path(os.environ.get("RAGSTONE_IMAGE_STATE") or ROOT / ".cache" / "image")
 IMAGE = "localhost/ragstone:test"
 STORAGE = ["--root", str(STATE / "store"), "--runroot", str(STATE / "run"), "--storage-driver", "vfs"]
-OWNER = 1001
+OWNER = 2_000_000 + os.getpid()
+"""The runner's user: nobody else's on this machine, with whose processes the container's are listed."""
 SECRETS = {
     "INPUT_JUDGE-API-KEY": "sk-the-judges-own-key-0123456789",
     "INPUT_GITHUB-TOKEN": TOKEN,
@@ -92,8 +96,14 @@ class Runner:
         self.checkout = checkout
         self.github = fake
         self.folder = folder
-        for name in ("home", "workflow", "file_commands", "runner_temp"):
-            (folder / name).mkdir()
+        # As hosted runners lay it out: all below RUNNER_TEMP, which is in the container a second time.
+        self.temporary = folder / "runner_temp"
+        self.commands = self.temporary / "_runner_file_commands"
+        self.home = self.temporary / "_github_home"
+        self.workflow = self.temporary / "_github_workflow"
+        for name in (self.temporary, self.commands, self.home, self.workflow):
+            name.mkdir()
+            name.chmod(0o755)
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket_path = folder / "docker.sock"
         self.socket.bind(str(self.socket_path))
@@ -110,8 +120,18 @@ class Runner:
         **inputs: str,
     ) -> Outcome:
         """One step with the action. `inputs` have underscores for dashes."""
+        done = self.execute(event, payload, environ=environ, **inputs)
+        for name in ("output", "step_summary"):
+            content = self.command_file(f"GITHUB_{name.upper()}").encode("utf-8")
+            (self.checkout.files / name.replace("step_", "")).write_bytes(content)
+        return self.checkout.outcome(done.returncode, done.stdout + done.stderr)
+
+    def execute(
+        self, event: str, payload: Any = None, /, *, environ: dict[str, str] | None = None, **inputs: str
+    ) -> subprocess.CompletedProcess[str]:
+        """The same, with nothing read afterwards."""
         given = {name.replace("_", "-"): value for name, value in inputs.items()}
-        commands = self.folder / "file_commands"
+        commands = self.commands
         for old in commands.iterdir():
             old.unlink()
         files = {
@@ -133,15 +153,15 @@ class Runner:
             **SECRETS,
             **(environ or {}),
         }
-        with_payload({}, payload_of(event) if payload is None else payload, self.folder / "workflow")
+        with_payload({}, payload_of(event) if payload is None else payload, self.workflow)
         variables["GITHUB_EVENT_PATH"] = "/github/workflow/event.json"
         self.give_to_owner()
         mounts = {
             self.checkout.root: "/github/workspace",
-            self.folder / "home": "/github/home",
-            self.folder / "workflow": "/github/workflow",
+            self.home: "/github/home",
+            self.workflow: "/github/workflow",
             commands: "/github/file_commands",
-            self.folder / "runner_temp": "/github/runner_temp",
+            self.temporary: "/github/runner_temp",
             # Through the image's link this is /var/run/docker.sock; buildah would follow the link out of the image.
             self.socket_path: "/run/docker.sock",
         }
@@ -151,43 +171,52 @@ class Runner:
         for source, target in mounts.items():
             arguments += ["--volume", f"{source}:{target}"]
         entrypoint = ["/opt/ragstone/bin/python", "-I", "-m", "ragstone.action"]
-        done = buildah(*arguments, self.image.name, "--", *entrypoint, check=False)
-        for name in ("output", "step_summary"):
-            source = commands / f"github_{name}_1"
-            (self.checkout.files / name.replace("step_", "")).write_bytes(source.read_bytes())
-        return self.checkout.outcome(done.returncode, done.stdout + done.stderr)
+        return buildah(*arguments, self.image.name, "--", *entrypoint, check=False)
 
     def give_to_owner(self) -> None:
-        for top in (
-            self.checkout.root,
-            *(self.folder / name for name in ("home", "workflow", "file_commands", "runner_temp")),
-        ):
+        for top in (self.checkout.root, self.temporary):
             for path in (top, *top.rglob("*")):
                 os.chown(path, OWNER, OWNER, follow_symlinks=False)
 
     def command_file(self, name: str) -> str:
-        return (self.folder / "file_commands" / f"{name.lower()}_1").read_text(encoding="utf-8")
+        """What the runner reads, by the path that it knows."""
+        path = self.folder / "runner_temp" / "_runner_file_commands" / f"{name.lower()}_1"
+        assert stat.S_ISREG(path.lstat().st_mode), path
+        return path.read_text(encoding="utf-8")
 
     def close(self) -> None:
         self.socket.close()
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    found = Checkout(tmp_path)
+def make_checkout(folder: Path) -> Checkout:
+    found = Checkout(folder)
     # pytest's folders are closed to others; the owner of the workspace has to get through.
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.name.startswith("pytest-"):
-            folder.chmod(0o755)
-    tmp_path.chmod(0o755)
+    for above in (folder, *folder.parents):
+        if above.name.startswith("pytest-"):
+            above.chmod(0o755)
+    folder.chmod(0o755)
     return found
 
 
-@pytest.fixture
-def step(image: Image, checkout: Checkout, tmp_path: Path, github: FakeGitHub) -> Iterator[Runner]:  # noqa: F811
-    folder = tmp_path / "host"
+@contextmanager
+def runner_of(image: Image, checkout: Checkout, fake: FakeGitHub) -> Iterator[Runner]:
+    folder = checkout.root.parent / "host"
     folder.mkdir()
-    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
-    found = Runner(image, checkout, folder, github)
-    yield found
-    found.close()
+    fake.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+    found = Runner(image, checkout, folder, fake)
+    try:
+        yield found
+    finally:
+        kill_all_of(OWNER)
+        found.close()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return make_checkout(tmp_path)
+
+
+@pytest.fixture
+def step(image: Image, checkout: Checkout, github: FakeGitHub) -> Iterator[Runner]:  # noqa: F811
+    with runner_of(image, checkout, github) as found:
+        yield found

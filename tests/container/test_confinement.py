@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.container.conftest import OWNER, SECRETS, Runner
-from tests.github.worlds import FACTS
+from ragstone.github.command_files import COMMAND_FILES
+from ragstone.github.strays import living
+from tests.container.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
+from tests.github.fake import running
+from tests.github.openapi import Contract
+from tests.github.worlds import FACTS, Outcome
 
 pytestmark = pytest.mark.container
 
+HOSTILE = Path(__file__).with_name("hostile.py")
 NO_RIGHT = f"refused: {errno.EACCES}"  # there, and not to be had
 SYSTEM = """
 import hostile
@@ -25,8 +38,9 @@ hostile.attempt("worker")
 def answer(question):
     print("::set-output name=verdict::pass")
     print("text ##[error]forged")
-    return {{"answer": FACTS[question], "contexts": [FACTS[question]]}}
+    return {{"answer": "Elephants are the largest animals on land today.", "contexts": [FACTS[question]]}}
 """
+RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
 INPUTS = {
     "golden_set": "golden.jsonl",
     "entrypoint": "python:rag:answer",
@@ -36,29 +50,71 @@ INPUTS = {
 }
 
 
-@pytest.fixture
-def attempted(step: Runner) -> Any:
-    """A step whose `setup` and whose system are both hostile."""
-    shutil.copy(Path(__file__).with_name("hostile.py"), step.checkout.root / "hostile.py")
-    step.checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
-    return step.run(environ={"MY_OWN_SETTING": "passed on"}, **INPUTS)
+@dataclass(frozen=True)
+class Attempted:
+    """A step whose `setup` and whose system were both hostile, and what came of it."""
+
+    step: Runner
+    outcome: Outcome
 
 
-def attempts(step: Runner) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def attempted(image: Image, contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempted]:
+    checkout = make_checkout(tmp_path_factory.mktemp("hostile"))
+    shutil.copy(HOSTILE, checkout.root / "hostile.py")
+    checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
+    with running(contract) as fake, runner_of(image, checkout, fake) as step:
+        yield Attempted(step, step.run(environ={"MY_OWN_SETTING": "passed on"}, **INPUTS))
+
+
+def attempts(step: Runner, *who: str) -> list[dict[str, Any]]:
     return [
-        json.loads((step.checkout.root / f"attempts-{who}.json").read_text(encoding="utf-8"))
-        for who in ("setup", "worker")
+        json.loads((step.checkout.root / f"attempts-{one}.json").read_text(encoding="utf-8"))
+        for one in who or ("setup", "worker")
     ]
 
 
-def test_the_users_code_gets_hold_of_nothing(step: Runner, attempted: Any) -> None:
-    assert attempted.code == 0, attempted.log
-    for found in attempts(step):
+def wait_for(sign: Callable[[], bool], running: Future[Any]) -> None:
+    while not sign():
+        if running.done():
+            pytest.fail(f"it ended before: {running.result()}")
+        time.sleep(0.05)
+
+
+def gates_below(root: int) -> list[int]:
+    """The gates among the descendants of process `root`."""
+    parents: dict[int, int] = {}
+    gates = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                if command[0] == b"/opt/ragstone/bin/python" and b"ragstone.action" in command:
+                    gates.append(int(entry.name))
+
+    def is_below(pid: int) -> bool:
+        return pid == root or (pid in parents and is_below(parents[pid]))
+
+    return [pid for pid in gates if is_below(pid)]
+
+
+def as_user(uid: int, gid: int, line: str, folder: Path) -> bool:
+    done = subprocess.run(["/bin/sh", "-c", line], check=False, user=uid, group=gid, extra_groups=[], cwd=folder)
+    return done.returncode == 0
+
+
+def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
+    assert attempted.outcome.code == 1, attempted.outcome.log
+    for found in attempts(attempted.step):
         everything = json.dumps(found)
         for name, secret in SECRETS.items():
             assert secret not in everything, name
         assert found["uid"] == OWNER
-        assert found["groups"] in ([], [OWNER])
+        assert found["gid"] not in (0, OWNER)
+        assert found["groups"] in ([], [found["gid"]])
+        assert found["no_new_privileges"] == "1"
         assert found["gates"], "the gate was not found, so nothing was tried"
         assert {*found["gate_environ"], *found["gate_memory"]} == {NO_RIGHT}
         assert not any(found["gate_killable"])
@@ -72,23 +128,80 @@ def test_the_users_code_gets_hold_of_nothing(step: Runner, attempted: Any) -> No
         assert found["environ"]["HOME"] != "/github/home"
 
 
-def test_what_it_wrote_for_github_to_read_is_gone_and_its_strays_are_dead(step: Runner, attempted: Any) -> None:
-    assert attempted.outputs["verdict"] == "pass"
-    assert "EVIL" not in attempted.outputs
+def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
+    for found in attempts(attempted.step):
+        assert found["forged"] == []
+    assert attempted.outcome.outputs["verdict"] == "fail"
+    assert "EVIL" not in attempted.outcome.outputs
     for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"):
-        assert step.command_file(name) == ""
+        assert attempted.step.command_file(name) == ""
     for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
-        assert "STRAY" not in step.command_file(name)
-        assert "EVIL" not in step.command_file(name)
+        assert "EVIL" not in attempted.step.command_file(name)
+    for folder in (attempted.step.temporary, attempted.step.commands, attempted.step.home, attempted.step.workflow):
+        assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (OWNER, 0o755), "given back"
 
 
-def test_what_it_printed_does_not_act(attempted: Any) -> None:
-    assert "forged" in attempted.log
-    assert not any("forged" in line or "set-output" in line for line in attempted.annotations)
+def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted) -> None:
+    assert living(OWNER) == {}
+    manifest = json.loads((attempted.step.checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["verdict"] == "fail"
+    assert attempted.outcome.code == 1
 
 
-def test_the_results_belong_to_the_owner_of_the_workspace(step: Runner, attempted: Any) -> None:
-    run = step.checkout.root / attempted.outputs["run-directory"]
+def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
+    shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
+    step.checkout.write(
+        "rag.py",
+        """
+        import hostile, pathlib, time
+
+        hostile.attempt("worker")
+
+        def answer(question):
+            pathlib.Path("/github/workspace/asked").touch()
+            time.sleep(600)
+        """,
+    )
+    with ThreadPoolExecutor(1) as pool:
+        inputs = {name: value for name, value in INPUTS.items() if name != "setup"}
+        going = pool.submit(step.execute, "pull_request", **inputs)
+        wait_for((step.checkout.root / "asked").exists, going)
+        (gate,) = gates_below(os.getpid())
+        os.kill(gate, signal.SIGKILL)
+        found = going.result()
+    assert found.returncode != 0
+    # Docker's process namespace ends with the gate; the one here is the machine's.
+    assert living(OWNER), "nothing of it lived on, so nothing was tried"
+    time.sleep(0.5)
+    (worker,) = attempts(step, "worker")
+    assert worker["forged"] == []
+    for name in COMMAND_FILES:
+        assert step.command_file(name) == ""
+    manifest = step.checkout.root / "ragstone-run" / "manifest.json"
+    assert not manifest.exists()
+    # The runner is in the folder's group and can go on; the user's code is not.
+    assert as_user(OWNER, OWNER, "touch set_output_2 && rm github_output_1", step.commands)
+    assert not as_user(OWNER, worker["gid"], "touch set_output_3", step.commands)
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o600])
+def test_a_workspace_that_belongs_to_dockers_group(step: Runner, mode: int) -> None:
+    os.chown(step.socket_path, 0, OWNER)
+    step.socket_path.chmod(mode)
+    shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
+    found = step.run(setup="python hostile.py setup", **RECORDED)
+    assert found.code == 0, found.log
+    (tried,) = attempts(step, "setup")
+    assert tried["docker"] == NO_RIGHT
+
+
+def test_what_it_printed_does_not_act(attempted: Attempted) -> None:
+    assert "forged" in attempted.outcome.log
+    assert not any("forged" in line or "set-output" in line for line in attempted.outcome.annotations)
+
+
+def test_the_results_belong_to_the_owner_of_the_workspace(attempted: Attempted) -> None:
+    run = attempted.step.checkout.root / attempted.outcome.outputs["run-directory"]
     assert (run / "manifest.json").is_file()
     assert {path.stat().st_uid for path in (run, *run.iterdir())} == {OWNER}
 

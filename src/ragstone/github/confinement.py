@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import io
+import itertools
 import os
-import signal
 import stat
 import subprocess
 import tarfile
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.errors import ConfigError
+from ragstone.github.strays import living
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
-"""Who the user's code runs as when the workspace belongs to root."""
+"""Who the user's code runs as when the workspace belongs to root, and the first choice for its group."""
 
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
-COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 _ENV_START = 47
 """Field 50 of /proc/self/stat, counted from the one after the command's name."""
 
@@ -62,27 +60,38 @@ class Confinement:
 def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement | None:
     """The user to run the user's code as; None where we are not root and can't change users.
 
-    Raises ConfigError where that user could reach Docker's socket, which is as good as being root.
+    Their group is one that owns nothing here: the workspace's may be Docker's. From here on, no program that is started
+    gains rights by a setuid bit. Raises ConfigError where that user could reach Docker's socket, which is as good as
+    being root, or has processes that are not ours.
     """
     if os.geteuid() != 0:
         return None
     owner = workspace.stat()
     notices: tuple[str, ...] = ()
-    uid, gid = owner.st_uid, owner.st_gid
+    uid = owner.st_uid
     root_owns = uid == 0
     if root_owns:
-        uid, gid = NOBODY, NOBODY
+        uid = NOBODY
         notices = (
             "The workspace belongs to root, so your system runs as an unprivileged user who can read it but not write "
             "to it.",
         )
+    sockets = tuple(sockets)
+    gid = _group_apart([owner.st_gid, temporary.stat().st_gid, *(s.stat().st_gid for s in sockets if s.exists())])
     for socket in sockets:
         if may_write(socket, uid, gid):
             raise ConfigError(
                 f"{socket} may be written to by the user that your system runs as ({uid}), who would be root with it.",
-                mend="Take its group and world rights away on the runner's host.",
+                mend="On the runner's host, let it belong to another user, and take its world rights away.",
             )
-    _become_reaper()
+    if others := living(uid):
+        pid, name = min(others.items())
+        raise ConfigError(
+            f"a process that is not the gate's runs as the user that your system would run as ({uid}): {pid} ({name}). "
+            "Your system could read its memory.",
+            mend="Give the container a process namespace of its own.",
+        )
+    _gain_no_rights()
     folder = temporary / f"ragstone-{uid}"
     confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, notices, root_owns)
     made = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
@@ -108,35 +117,6 @@ def may_write(path: Path, uid: int, gid: int) -> bool:
     return bool(found.st_mode & stat.S_IWOTH)
 
 
-def end_strays(confinement: Confinement, *, patience_s: float = 5.0) -> int:
-    """Kill whatever of the user's code is still running below us; returns how many processes there were.
-
-    Orphans come to us, since we asked for them, so nothing that was started can have got away.
-    """
-    ended: set[int] = set()
-    left: set[int] = set()
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        strays = _descendants_of(os.getpid(), confinement.run_as.uid)
-        for pid in strays:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        ended |= strays
-        left = {pid for pid in left | strays if not _reaped(pid)}
-        if not strays and not left:
-            break
-        time.sleep(0.01)
-    return len(ended)
-
-
-def _reaped(pid: int) -> bool:
-    """Take the exit code of a process that came to us; False while it is still on its way."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
-
-
 def wipe_environment(names: Iterable[str]) -> None:
     """Blank the values of `names` in the block that ``/proc/self/environ`` shows, and forget them in os.environ.
 
@@ -157,18 +137,6 @@ def wipe_environment(names: Iterable[str]) -> None:
         if name in wanted and value:
             ctypes.memset(place + len(name) + 1, ord("x"), len(value))
         place += len(entry) + 1
-
-
-def seal_command_files(environ: Mapping[str, str]) -> None:
-    """Empty the files that GitHub reads after this step. They belong to the workspace's owner, so the user's code may
-    have written outputs, variables or a summary of its own into them. For a step that is ours alone."""
-    for name in COMMAND_FILES:
-        path = environ.get(name, "")
-        if path:
-            with suppress(OSError):
-                # Not following links: the folder is theirs as well.
-                descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
-                os.close(descriptor)
 
 
 def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
@@ -203,31 +171,11 @@ def _as_owner(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member
 
 
-def _become_reaper() -> None:
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def _group_apart(taken: Iterable[int]) -> int:
+    return next(gid for gid in itertools.count(NOBODY) if gid not in set(taken))
 
 
-def _descendants_of(root: int, uid: int) -> set[int]:
-    parents: dict[int, int] = {}
-    owners: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError, ValueError, IndexError):
-                # The command's name may hold anything, so fields are counted from its closing bracket.
-                fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-                if fields[0] != "Z":
-                    parents[int(entry.name)] = int(fields[1])
-                    owners[int(entry.name)] = entry.stat().st_uid
-    found = {pid for pid, owner in owners.items() if owner == uid and _is_below(pid, root, parents)}
-    return found - {root}
-
-
-def _is_below(pid: int, root: int, parents: Mapping[int, int]) -> bool:
-    for _ in range(len(parents) + 1):
-        if pid == root:
-            return True
-        if pid not in parents:
-            return False
-        pid = parents[pid]
-    return False
+def _gain_no_rights() -> None:
+    """For us and all that we start: setuid bits and file capabilities mean nothing. Raises ConfigError."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise ConfigError(f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}.")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.config import Settings
-from ragstone.github.confinement import Confinement, end_strays, hand_over, seal_command_files
+from ragstone.errors import SystemUnderTestError
+from ragstone.github.command_files import RunnerFolders
+from ragstone.github.confinement import Confinement, hand_over
 from ragstone.github.inputs import ActionInputs
+from ragstone.github.strays import end_strays
 from ragstone.github.user_environment import container_environ, prepare
 from ragstone.system.build import build_system
 from ragstone.system.response import System
@@ -28,6 +32,7 @@ class Container:
     directory: Path
     environ: Mapping[str, str]
     inputs: ActionInputs
+    folders: RunnerFolders
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -61,10 +66,27 @@ class Container:
 
         return settings, replace(around, system_factory=factory)
 
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Within the block, the runner's own folders are closed to the user's code. Raises ConfigError.
+
+        They stay closed where something of that code can't be ended.
+        """
+        try:
+            self.folders.close(self.confinement)
+            yield
+        finally:
+            with suppress(SystemUnderTestError):
+                end_strays(self.confinement.run_as.uid)
+                self.folders.give_back()
+
     def seal(self) -> None:
-        """The user's code is done: end what is left of it, and empty what it may have written for GitHub to read."""
-        end_strays(self.confinement)
-        seal_command_files(self.environ)
+        """The user's code is done: end what is left of it, and start what GitHub reads anew.
+
+        Raises SystemUnderTestError where something of it doesn't end; then nothing may be published.
+        """
+        end_strays(self.confinement.run_as.uid)
+        self.folders.renew()
 
     def publish(self, run: Path, target: Path) -> None:
         """Put the run directory into the workspace, as the owner's."""

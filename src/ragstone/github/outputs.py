@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.github.command_files import append
 from ragstone.metrics.registry import METRICS
 
 MAX_VALUE_BYTES = 200_000
@@ -64,13 +65,15 @@ def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: s
 
 
 def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Append `values` to the output file; None (not in a step): nothing. Returns the names that were too long."""
+    """Append `values` to the output file; None (not in a step): nothing. Returns the names that were too long.
+
+    Raises OSError; also where the file is not a regular one.
+    """
     too_long = tuple(name for name, value in values.items() if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES)
     if path is None:
         return too_long
     kept = {name: "" if name in too_long else _one_encoding(value) for name, value in values.items()}
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write("".join(format_output(name, value) for name, value in kept.items()))
+    append(path, "".join(format_output(name, value) for name, value in kept.items()).encode("utf-8"))
     return too_long
 
 
