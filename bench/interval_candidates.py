@@ -27,7 +27,7 @@ DRAWS = 1000
 TAIL = 0.025
 
 
-def student(x: Floats, rng: np.random.Generator) -> tuple[float, float]:  # noqa: ARG001
+def student(x: Floats, rng: np.random.Generator) -> tuple[float, float]:
     half = stats.t.ppf(1 - TAIL, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
     return float(x.mean() - half), float(x.mean() + half)
 

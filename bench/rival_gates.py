@@ -14,7 +14,7 @@ Groups = NDArray[np.int64] | None
 EVALSIG_RESAMPLES = 1000
 
 
-def bare_mean(baseline: Floats, current: Floats, groups: Groups) -> dict[str, bool]:  # noqa: ARG001
+def bare_mean(baseline: Floats, current: Floats, groups: Groups) -> dict[str, bool]:
     """Fails when the mean of any metric is lower; with a tolerance, when it is lower by more than 0.02."""
     change = (current - baseline).mean(axis=0)
     return {"bare mean": bool(np.any(change < -1e-12)), "tolerance .02": bool(np.any(change < -0.02 - 1e-12))}

@@ -1,0 +1,3 @@
+from tests.github.conftest import contract
+
+__all__ = ["contract"]

@@ -1,0 +1,71 @@
+"""A season at a small size: what must hold over many merges, whatever happens in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.season import Job, Season, accept_by_command, episodes, simulate
+from ragstone.gate.verdict import Status
+from tests.github.fake import running
+from tests.github.openapi import Contract
+
+pytestmark = pytest.mark.heavy
+
+MERGES = 80
+SAMPLES = 100
+
+
+@pytest.fixture(scope="module")
+def season(contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Season:
+    with running(contract) as github:
+        found = simulate(
+            tmp_path_factory.mktemp("season"), github, merges=MERGES, samples=SAMPLES, accept=accept_by_command
+        )
+    assert github.problems == []
+    return found
+
+
+def _after(season: Season, merge: int) -> list[Job]:
+    return [job for job in season.jobs if job.merge >= merge]
+
+
+def test_no_run_is_unguarded_in_silence(season: Season) -> None:
+    unguarded = [job for job in season.jobs if not job.guarded]
+    assert unguarded, "the first run has no baseline"
+    assert [job for job in unguarded if not job.warned] == []
+
+
+def test_a_healthy_main_branch_has_a_young_baseline(season: Season) -> None:
+    first = min(job.merge for job in season.of("main"))
+    after_the_gap = episodes(MERGES)["nobody merges for 100 days"].start
+    found = [job for job in season.jobs if job.healthy and job.merge > first and job.merge != after_the_gap]
+    assert [job for job in found if job.baseline is None] == []
+    assert max(age for job in found if (age := season.age(job)) is not None) <= 5
+
+
+def test_after_a_broken_week_nobody_has_to_do_anything(season: Season) -> None:
+    mended = episodes(MERGES)["broken week"].stop
+    found = [job for job in _after(season, mended) if job.merge < mended + 3]
+    assert {job.healthy for job in found} == {True}
+    assert [job for job in found if job.verdict == Status.FAIL] == []
+
+
+def test_an_accepted_drop_is_spent(season: Season) -> None:
+    accepted = season.accepted_at
+    assert accepted is not None
+    assert [job.code for job in season.rerun] == [0]
+    assert season.removable_at is not None
+    assert season.removable_at - accepted <= 5
+
+
+def test_a_broken_pull_request_is_red(season: Season) -> None:
+    start = episodes(MERGES)["broken week"].start
+    [job] = [job for job in season.of("pull request") if job.merge == start]
+    assert job.code == 1
+
+
+def test_red_runs_of_a_healthy_system_are_rare(season: Season) -> None:
+    healthy = [job for job in season.jobs if job.healthy]
+    red = [job for job in healthy if job.code != 0]
+    # At most 5 %, and two standard errors of that on so few runs.
+    assert len(red) <= len(healthy) * (0.05 + 2 * (0.05 * 0.95 / len(healthy)) ** 0.5)
