@@ -134,7 +134,7 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
             )
         return None
     directory = _inside(workspace, inputs.working_directory, "working-directory")
-    return Container(confinement, private, directory, environ, inputs, RunnerFolders(environ, workspace))
+    return Container(confinement, private, workspace, directory, environ, inputs, RunnerFolders(environ, workspace))
 
 
 def _given_secrets(environ: Mapping[str, str]) -> Iterator[str]:

@@ -206,12 +206,45 @@ def test_the_results_belong_to_the_owner_of_the_workspace(attempted: Attempted) 
     assert {path.stat().st_uid for path in (run, *run.iterdir())} == {OWNER}
 
 
-def test_a_link_in_place_of_the_run_directory_is_not_followed(step: Runner) -> None:
+def test_a_run_directory_in_place_of_something_else_is_refused_and_nothing_is_lost(step: Runner) -> None:
+    root = step.checkout.root
+    for name in ("src/main.py", ".git/HEAD", "decoy/keep.txt", "forged/main.py", "forged/baseline/main.py"):
+        step.checkout.write(name, "precious")
+    step.checkout.write("forged/manifest.json", '{"ragstone_version": "1", "schema_version": 1}')
+    (step.home / "keep.txt").write_text("precious", encoding="utf-8")
+    (root / "link").symlink_to("decoy")
+    (root / "out").symlink_to("/github/home")
+    before = content_of(step)
+    for out in (".", ".git", "out"):  # the others are in tests/github/test_container.py
+        step.checkout.write("ragstone.toml", f"[run]\nout = {json.dumps(out)}\n")
+        found = step.run(**RECORDED)
+        assert found.code == 2, (out, found.log)
+        assert content_of(step) == before, out
+    # Somebody took pains to make it look like a run: then a run replaces the run, and nothing else.
+    step.checkout.write("ragstone.toml", '[run]\nout = "forged"\n')
+    assert step.run(**RECORDED).code in (0, 1, 2)
+    assert {name: content_of(step).get(name) for name in before if name != "workspace/forged/manifest.json"} == {
+        name: text for name, text in before.items() if name != "workspace/forged/manifest.json"
+    }
+
+
+def content_of(step: Runner) -> dict[str, str]:
+    """What is in the workspace and in /github/home, but for the config that the test writes."""
+    found = {}
+    for label, top in (("workspace", step.checkout.root), ("home", step.home)):
+        for path in sorted(top.rglob("*")):
+            name = f"{label}/{path.relative_to(top)}"
+            if name != "workspace/ragstone.toml" and not path.is_dir():
+                found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through(step: Runner) -> None:
     step.checkout.write("decoy/keep.txt", "precious")
-    (step.checkout.root / "ragstone-run").symlink_to("decoy")
-    found = step.run(golden_set="golden.jsonl", entrypoint="file:outputs.jsonl", metrics="faithfulness")
+    found = step.run(setup="ln -s decoy ragstone-run", **RECORDED)
     assert found.code == 0, found.log
-    assert not (step.checkout.root / "ragstone-run").is_symlink()
+    assert "does not hold a run" in found.log
+    assert found.outputs["run-directory"] == ""
     assert [path.name for path in (step.checkout.root / "decoy").iterdir()] == ["keep.txt"]
 
 

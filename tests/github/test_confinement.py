@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.github.confinement import (
     NOBODY,
     Confinement,
@@ -123,23 +123,42 @@ def test_a_docker_socket_within_reach_is_refused(open_folder: Path) -> None:
 
 
 @as_root
-def test_a_link_in_the_place_of_results_is_replaced(open_folder: Path) -> None:
+def test_results_replace_a_run_and_nothing_else_and_follow_no_link(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
-    os.chown(workspace, OWNER, OWNER)
-    found = confine(workspace, temporary, sockets=())
+    found = confine(_owned(workspace), temporary, sockets=())
     assert found is not None
     elsewhere = open_folder / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "keep").touch()
-    (workspace / "run").symlink_to(elsewhere)
+    run = workspace / "run"
+    run.mkdir()
+    (run / "samples.jsonl").symlink_to(elsewhere / "keep")
+    (run / "baseline").symlink_to(elsewhere)
+    (run / "judgements.sqlite-wal").touch()
+    (run / "notes.txt").touch()
+    _owned(run)
     source = open_folder / "source"
-    (source / "sub").mkdir(parents=True)
-    (source / "sub" / "file").write_text("x", encoding="utf-8")
+    (source / "baseline").mkdir(parents=True)
+    (source / "baseline" / "manifest.json").write_text("x", encoding="utf-8")
+    (source / "samples.jsonl").write_text("y", encoding="utf-8")
     (source / "link").symlink_to("/etc/shadow")
-    hand_over(found, source, workspace / "run")
+    hand_over(found, source, run)
     assert [path.name for path in elsewhere.iterdir()] == ["keep"]
-    assert sorted(path.name for path in (workspace / "run").rglob("*")) == ["file", "sub"]
-    assert (workspace / "run" / "sub" / "file").stat().st_uid == OWNER
+    assert (elsewhere / "keep").read_text(encoding="utf-8") == ""
+    assert sorted(path.name for path in run.rglob("*")) == ["baseline", "manifest.json", "notes.txt", "samples.jsonl"]
+    assert (run / "baseline" / "manifest.json").stat().st_uid == OWNER
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+@as_root
+def test_results_go_nowhere_that_their_owner_may_not_write_to(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    found = confine(_owned(workspace), temporary, sockets=())
+    assert found is not None
+    (workspace / "run").mkdir(mode=0o755)
+    with pytest.raises(RunDirectoryError, match="can't be written"):
+        hand_over(found, _folders(temporary)[0], workspace / "run" / "inner")
+    assert list((workspace / "run").iterdir()) == []
 
 
 @as_root
@@ -178,6 +197,12 @@ def test_what_is_started_gains_no_rights(open_folder: Path) -> None:
     found = confine(workspace, temporary, sockets=())
     assert found is not None
     assert b"NoNewPrivs:\t1" in found.call(["/bin/cat", "/proc/self/status"]).stdout
+
+
+def _owned(folder: Path) -> Path:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, OWNER, OWNER, follow_symlinks=False)
+    return folder
 
 
 def _folders(folder: Path) -> tuple[Path, Path]:

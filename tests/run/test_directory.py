@@ -131,6 +131,30 @@ def test_a_directory_with_something_else_in_it_is_never_written_to(tmp_path: Pat
         RunWriter.create(tmp_path / "thesis.tex", manifest(GOLDEN))
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("manifest.json", '{"manifest_version": 3, "name": "an extension"}'), (".git/HEAD", "ref"), ("link/x", "")],
+)
+def test_what_only_looks_like_a_run_is_never_written_to(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "link").symlink_to("precious")
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    place = path.parent
+    with pytest.raises(RunDirectoryError, match=r"does not hold a run"):
+        RunWriter.create(place, manifest(GOLDEN))
+    assert [p.name for p in (tmp_path / "precious").iterdir()] == (["x"] if name == "link/x" else [])
+    assert path.read_text() == content
+
+
+def test_gits_own_folder_is_never_written_to(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(RunDirectoryError, match="git's own folder"):
+        RunWriter.create(tmp_path / ".git" / "run", manifest(GOLDEN))
+    assert list((tmp_path / ".git").iterdir()) == []
+
+
 def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN), redact=lambda text: text.replace("It is so", "***"))
     writer.append(record(GOLDEN.samples[0]))

@@ -70,7 +70,7 @@ def test_a_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     assert not (path / LOCK).exists()
 
 
-@pytest.mark.parametrize("pid", [1, os.getpid()])
+@pytest.mark.parametrize("pid", [1, os.getpid()], ids=["another", "our own"])
 def test_a_lock_file_that_names_a_living_process_holds_nobody_up(tmp_path: Path, pid: int) -> None:
     # In another container, and after a restart, the same number is another process.
     (tmp_path / LOCK).write_text(json.dumps({"pid": pid, "host": "here", "since": "2026-01-01"}))

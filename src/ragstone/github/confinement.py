@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-import io
 import itertools
 import os
 import stat
 import subprocess
-import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from ragstone.errors import ConfigError
 from ragstone.github.strays import living
+from ragstone.run.placing import put_run
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
@@ -36,25 +37,33 @@ class Confinement:
     notices: tuple[str, ...] = ()
     root_owns: bool = False
 
-    def call(
-        self, argv: Sequence[str], *, stdin: bytes | None = None, as_owner: bool = False
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run a program of the image as that user, to its end; file work done so can't be led astray by links.
-
-        `as_owner`: as root where the workspace is root's, into which the user's code can't have put a link.
-        """
-        root = as_owner and self.root_owns
+    def call(self, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Run a program of the image as that user, to its end; file work done so can't be led astray by links."""
         return subprocess.run(  # noqa: S603 - programs of the image, by absolute path
             list(argv),
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             env={"PATH": SAFE_PATH, "HOME": str(self.run_as.home)},
             cwd="/",
-            user=0 if root else self.run_as.uid,
-            group=0 if root else self.run_as.gid,
+            user=self.run_as.uid,
+            group=self.run_as.gid,
             extra_groups=[],
         )
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Within the block, files are made and removed as that user. Only while none of their processes lives."""
+        groups = os.getgroups()
+        os.setgroups([])
+        os.setegid(self.run_as.gid)
+        os.seteuid(self.run_as.uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(groups)
 
 
 def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement | None:
@@ -140,35 +149,19 @@ def wipe_environment(names: Iterable[str]) -> None:
 
 
 def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
-    """Copy the folder `source`, which is ours, to `target` in the workspace, as its owner and in place of what
-    is there.
+    """Put the run in `source`, which is ours, to `target` in the workspace as its owner, in place of a run there.
 
-    Raises ConfigError when the owner may not write there.
+    For when none of the user's code runs any more. Raises RunDirectoryError when that is no place for a run, or when
+    the owner may not write there.
     """
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in sorted(source.rglob("*")):
-            archive.add(path, arcname=str(path.relative_to(source)), recursive=False, filter=_as_owner)
-    for argv, stdin in (
-        (["/bin/rm", "-rf", "--", str(target)], None),
-        (["/bin/mkdir", "-p", "--", str(target)], None),
-        (["/bin/tar", "-x", "--no-same-owner", "-C", str(target)], packed.getvalue()),
-    ):
-        done = confinement.call(argv, stdin=stdin, as_owner=True)
-        if done.returncode != 0:
-            raise ConfigError(
-                f"the run directory can't be written: {done.stderr.decode('utf-8', 'replace').strip()[:300]}",
-                where=str(target),
-            )
-
-
-def _as_owner(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    if not (member.isfile() or member.isdir()):
-        return None
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mode = 0o755 if member.isdir() else 0o644
-    return member
+    with ExitStack() as stack:
+        files: dict[Path, BinaryIO] = {
+            path.relative_to(source): stack.enter_context(path.open("rb"))
+            for path in source.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        }
+        with nullcontext() if confinement.root_owns else confinement.acting():
+            put_run(files, target)
 
 
 def _group_apart(taken: Iterable[int]) -> int:

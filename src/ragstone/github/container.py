@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.config import Settings
-from ragstone.errors import SystemUnderTestError
+from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.github.command_files import RunnerFolders
 from ragstone.github.confinement import Confinement, hand_over
 from ragstone.github.inputs import ActionInputs
 from ragstone.github.strays import end_strays
 from ragstone.github.user_environment import container_environ, prepare
+from ragstone.run.directory import refuse_foreign
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.run import Surroundings
@@ -29,6 +30,7 @@ class Container:
 
     confinement: Confinement
     private: Path
+    workspace: Path
     directory: Path
     environ: Mapping[str, str]
     inputs: ActionInputs
@@ -39,9 +41,26 @@ class Container:
         return self.confinement.notices
 
     def staged(self, settings: Settings) -> Settings:
-        """`settings` with the run directory out of the user's reach until the verdict stands."""
+        """`settings` with the run directory out of the user's reach until the verdict stands.
+
+        Raises ConfigError where the one that they name is no place for a run.
+        """
+        refuse_foreign(settings.path(settings.run.out))
+        self._target(settings)
         out = str((self.private / "run").resolve())
         return settings.model_copy(update={"run": settings.run.model_copy(update={"out": out})})
+
+    def _target(self, settings: Settings) -> Path:
+        """Where the run directory really is: links followed. Raises ConfigError where that is not in the workspace."""
+        named = settings.run.out
+        place = settings.path(named).resolve()
+        if place == self.workspace.resolve() or not place.is_relative_to(self.workspace.resolve()):
+            raise ConfigError(
+                f"'{named}' is not a folder in the workspace, and nothing is written anywhere else.",
+                where="run.out",
+                mend="Name a folder of its own, such as ragstone-run.",
+            )
+        return place
 
     def prepare(
         self, settings: Settings, around: Surroundings, log: Path, write: Callable[[str], None]
@@ -88,9 +107,9 @@ class Container:
         end_strays(self.confinement.run_as.uid)
         self.folders.renew()
 
-    def publish(self, run: Path, target: Path) -> None:
-        """Put the run directory into the workspace, as the owner's."""
-        hand_over(self.confinement, run, target)
+    def publish(self, run: Path, settings: Settings) -> None:
+        """Put the run directory to where `settings` name it, as the owner's. Raises ConfigError where it can't be."""
+        hand_over(self.confinement, run, self._target(settings))
 
     def user_environ(self) -> dict[str, str]:
         return container_environ(self.environ, self.confinement)

@@ -142,7 +142,7 @@ def _place_run(job: Job, outcome: GateOutcome) -> tuple[str, dict[str, str]]:
     """Where the run directory ends up, relative to the workspace, and its reports by format."""
     target = job.settings.path(job.settings.run.out)
     if job.container is not None:
-        job.container.publish(outcome.run.path, target)
+        job.container.publish(outcome.run.path, job.settings)
     shown = job.places.within(str(target.absolute())) or str(target)
     present = {path.name for path in outcome.reports}
     return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}

@@ -297,18 +297,32 @@ def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise RunDirectoryError where `path` holds something that is not a run, and so must not be written to."""
+    """Raise RunDirectoryError where `path`, or what it leads to, is no place for a run: it holds something else."""
+    mend = "Choose another place with --out, or `out` under [run]."
     try:
-        if path.exists() and not path.is_dir():
-            raise RunDirectoryError("that is a file.", where=str(path), mend="Choose another place with --out.")
-        strangers = path.is_dir() and any(entry.name != LOCK for entry in path.iterdir())
-        foreign = strangers and not ((path / MANIFEST).exists() or (path / CACHE).exists())
+        if path.is_symlink() and not path.exists():
+            raise RunDirectoryError("it is a link that leads nowhere.", where=str(path), mend=mend)
+        place = path.resolve()
+        if place.exists() and not place.is_dir():
+            raise RunDirectoryError("that is a file.", where=str(path), mend=mend)
+        foreign = place.is_dir() and any(entry.name != LOCK for entry in place.iterdir()) and not _holds_run(place)
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
     if foreign:
-        raise RunDirectoryError(
-            "the directory exists and does not hold a run.", where=str(path), mend="Choose another place with --out."
-        )
+        raise RunDirectoryError("the directory exists and does not hold a run.", where=str(path), mend=mend)
+    if ".git" in place.parts:
+        raise RunDirectoryError("it is git's own folder, or lies in it.", where=str(path), mend=mend)
+
+
+def _holds_run(place: Path) -> bool:
+    """Whether a run was written there. A manifest.json alone may be anybody's."""
+    if any((place / name).exists() for name in (SAMPLES, CACHE)):
+        return True
+    try:
+        with open_regular(place / MANIFEST) as stream:
+            return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)
+    except FileNotFoundError:
+        return False
 
 
 def _put_aside(path: Path) -> None:

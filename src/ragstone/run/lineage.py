@@ -124,7 +124,9 @@ def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        shutil.rmtree(path)
+        for name in (MANIFEST, SAMPLES):
+            (path / name).unlink(missing_ok=True)
+        path.rmdir()  # refused where something else lies there, which is not ours to remove
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -17,7 +17,7 @@ from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.cache import BATCHES, JudgementCache
+from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
@@ -30,6 +30,7 @@ from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
 from ragstone.system.build import build_system
 from ragstone.system.response import System
@@ -141,7 +142,7 @@ async def evaluate_run(
 def from_nothing(settings: Settings) -> Settings:
     """`settings` for a run that owes nothing to its directory: judgements there go, records are not read."""
     out = settings.path(settings.run.out)
-    for name in (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES):
+    for name in JUDGED:
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
     drop_carried(out)
