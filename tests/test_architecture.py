@@ -24,7 +24,7 @@ ROOMS = (
     "github",
     "commands",
 )
-EVERYWHERE = {"errors", "config", "_version"}
+EVERYWHERE = {"errors", "config", "files", "_version"}
 DOORS = {"api", "cli", "action", "__init__", "__main__"}
 
 

@@ -24,12 +24,9 @@ from ragstone.github.confinement import confine, wipe_environment
 from ragstone.github.container import Container
 from ragstone.github.door import run_on_github
 from ragstone.github.inputs import ActionInputs, read_inputs
-from ragstone.github.job import TEMPLATES
 from ragstone.github.outputs import output_path, write_outputs
 from ragstone.github.remarks import Places, error_annotation
 from ragstone.report.redact import Redactor
-from ragstone.report.templates import REPORT
-from ragstone.usecases.gate import THRESHOLDS_FILE
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
@@ -84,33 +81,9 @@ def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace:
     overrides = dict(inputs.overrides)
     if inputs.baseline not in ("artifact", "none"):
         overrides["gate.baseline"] = inputs.baseline
-    settings = load_settings(directory=directory, environ=environ, overrides=overrides, config=config)
-    for name, path in _files_read(settings):
-        # As root we could read what the author of a pull request can't, and an error would show it to him.
-        for found in [Path(path)] if Path(path).is_absolute() else [settings.path(path), *settings.root.glob(path)]:
-            _inside(workspace, str(found), name)
-    return settings
-
-
-def _files_read(settings: Settings) -> Iterator[tuple[str, str]]:
-    """What Ragstone itself opens, by the input that names it."""
-    yield from (("golden-set", path) for path in settings.golden.paths if path)
-    scheme, _, rest = (settings.system.entrypoint or "").partition(":")
-    if scheme == "file" and rest:
-        yield "entrypoint", rest
-    if settings.gate.thresholds:
-        yield "thresholds", settings.gate.thresholds
-    else:
-        yield "thresholds", THRESHOLDS_FILE
-    if settings.gate.baseline not in (None, "artifact", "none"):
-        yield "baseline", str(settings.gate.baseline)
-    kind, _, script = settings.judge.name.partition(":")
-    if kind == "scripted" and script:
-        yield "judge", script
-    kind, _, model = (settings.judge.embeddings or "").partition(":")
-    if kind == "local" and model:
-        yield "embeddings", model
-    yield "config", f"{TEMPLATES}/{REPORT}"
+    # As root we could read what the author of a pull request can't, and an error would show it to him: what the
+    # checkout names is read from the workspace only.
+    return load_settings(directory=directory, environ=environ, overrides=overrides, config=config, within=workspace)
 
 
 def _inside(workspace: Path, path: str, name: str) -> Path:

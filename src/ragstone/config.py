@@ -18,8 +18,11 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, field_validator
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.files import read_regular
 
 CONFIG_FILE = "ragstone.toml"
+PYPROJECT = "pyproject.toml"
+MAX_TOML_BYTES = 1_000_000
 _PREFIX = "RAGSTONE_"
 
 
@@ -178,9 +181,17 @@ class GateSettings(_Table):
 
 
 class Settings(_Table):
-    """All settings, frozen. `root` is the folder that relative paths start from."""
+    """All settings, frozen. `root` is the folder that relative paths start from.
+
+    `within` is the folder that every file they name must lie in, None for anywhere. `config` is the config file that
+    was named, None for the one that lies in `root`, if any; `from_file` holds the keys (``judge.base_url``) whose value
+    stands there, and nowhere that goes before it.
+    """
 
     root: Path = Path()
+    within: Path | None = None
+    config: Path | None = None
+    from_file: frozenset[str] = frozenset()
     golden: GoldenSettings = GoldenSettings()
     system: SystemSettings = SystemSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -190,6 +201,10 @@ class Settings(_Table):
     def path(self, value: str) -> Path:
         """`value` as a path, relative ones taken from `root`."""
         return self.root / value
+
+
+TABLES = ("golden", "system", "judge", "run", "gate")
+"""Those of a config file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +275,16 @@ def load_settings(
     environ: Mapping[str, str],
     overrides: Mapping[str, object] | None = None,
     config: Path | None = None,
+    within: Path | None = None,
 ) -> Settings:
     """Merge all sources into Settings.
 
     `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not given". `config` names the file;
-    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are looked for.
+    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are looked for. `within` is the
+    folder that this and every other file that is named must lie in (on GitHub, the workspace).
     Raises ConfigError with file, key and expectation.
     """
-    table, where, root = _read_file(directory, config)
+    table, where, root = _read_file(directory, config, within)
     _refuse_unknown(Settings, table, where)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
@@ -291,8 +308,13 @@ def load_settings(
             origin[option.key] = source
         if option.key == "judge.embeddings":
             _place_model(merged, root if value is None else directory)
+        if option.key == "judge.ca_bundle" and (bundle := merged.get("judge", {}).get("ca_bundle")):
+            merged["judge"]["ca_bundle"] = str(root / str(bundle))
+    from_file = frozenset(key for key, source in origin.items() if source == where)
     try:
-        return Settings.model_validate({**merged, "root": root})
+        return Settings.model_validate(
+            {**merged, "root": root, "within": within, "config": config, "from_file": from_file}
+        )
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"][:2])
@@ -313,32 +335,54 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             raise ConfigError("no setting has this name.", where=f"environment variable {name}", mend=mend)
 
 
-def _read_file(directory: Path, config: Path | None) -> tuple[dict[str, dict[str, Any]], str, Path]:
+def _read_file(
+    directory: Path, config: Path | None, within: Path | None
+) -> tuple[dict[str, dict[str, Any]], str, Path]:
     if config is not None:
-        if not config.is_file():
+        if not os.path.lexists(config):
             raise ConfigError(f"config file not found: {config}", mend="Run `ragstone init` to write one.")
-        document = read_toml(config)
-        if config.name == "pyproject.toml":
-            document = cast(dict[str, Any], document.get("tool", {}).get("ragstone", {}))
+        document = read_toml(config, within=within)
+        if config.name == PYPROJECT:
+            document = _our_table(document)
         return _tables(document, str(config)), str(config), config.parent
-    if (directory / CONFIG_FILE).is_file():
-        return _tables(read_toml(directory / CONFIG_FILE), CONFIG_FILE), CONFIG_FILE, directory
-    if (directory / "pyproject.toml").is_file():
-        where = "pyproject.toml [tool.ragstone]"
-        tools = read_toml(directory / "pyproject.toml").get("tool", {})
-        return _tables(tools.get("ragstone", {}), where), where, directory
+    # A link to nowhere is a config that can't be read, not one that is not there.
+    if os.path.lexists(directory / CONFIG_FILE):
+        return _tables(read_toml(directory / CONFIG_FILE, within=within), CONFIG_FILE), CONFIG_FILE, directory
+    if os.path.lexists(directory / PYPROJECT):
+        where = f"{PYPROJECT} [tool.ragstone]"
+        return _tables(_our_table(read_toml(directory / PYPROJECT, within=within)), where), where, directory
     return {}, "defaults", directory
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def _our_table(document: dict[str, Any]) -> dict[str, Any]:
+    tools = document.get("tool", {})
+    return cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
+
+
+def read_toml(path: Path, *, within: Path | None = None) -> dict[str, Any]:
     """The document in `path`. Raises ConfigError with the line of a syntax error."""
+    return parse_toml(read_text(path, within=within), path)
+
+
+def read_text(path: Path, *, within: Path | None = None, limit: int = MAX_TOML_BYTES) -> str:
+    """The text of a config file of at most `limit` bytes, in UTF-8. Raises ConfigError."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return read_regular(path, within=within, limit=limit).decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}", where=str(path)) from None
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"not valid TOML: not UTF-8 ({error.reason} at byte {error.start}).", where=str(path)
+        ) from None
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """The document in `text`, which was read from `path`. Raises ConfigError with the line of a syntax error."""
+    try:
+        return tomllib.loads(text)
     except RecursionError:
         raise ConfigError("not valid TOML: nested too deeply", where=str(path)) from None
-    except ValueError as error:  # syntax, encoding, or a number of thousands of digits
+    except ValueError as error:  # syntax, or a number of thousands of digits
         raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
 
 
@@ -348,7 +392,7 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
         return tuple(_from_directory(item, directory, root) for item in value)
     if not isinstance(value, str) or directory.resolve() == root.resolve():
         return value
-    scheme, separator, rest = value.partition(":")
+    scheme, separator, rest = value.strip().partition(":")
     if separator and len(scheme) > 1:  # an entrypoint; one letter before the colon is a drive
         return f"file:{_from_directory(rest, directory, root)}" if scheme == "file" else value
     if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
@@ -367,9 +411,8 @@ def _place_model(merged: Mapping[str, dict[str, Any]], base: Path) -> None:
 
 def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
     for name, value in document.items():
-        if name not in Settings.model_fields or name == "root":
-            known = set(Settings.model_fields) - {"root"}
-            raise ConfigError(f"unknown table '{name}'.", where=where, mend=suggestion(name, known))
+        if name not in TABLES:
+            raise ConfigError(f"unknown table '{name}'.", where=where, mend=suggestion(name, TABLES))
         if not isinstance(value, dict):
             raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=where)
     return cast(dict[str, dict[str, Any]], dict(document))

@@ -20,6 +20,7 @@ import pytest
 
 from ragstone.github.command_files import COMMAND_FILES
 from ragstone.github.strays import living
+from ragstone.run.directory import RunDirectory
 from tests.container.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
 from tests.github.fake import running
 from tests.github.openapi import Contract
@@ -248,7 +249,7 @@ def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through
     assert [path.name for path in (step.checkout.root / "decoy").iterdir()] == ["keep.txt"]
 
 
-def test_a_golden_set_that_setup_changes_gives_no_verdict(step: Runner) -> None:
+def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
     step.checkout.write("easy.jsonl", json.dumps({"id": "moon", "question": "Is the Moon far away?"}) + "\n")
     found = step.run(
         golden_set="golden.jsonl",
@@ -256,19 +257,20 @@ def test_a_golden_set_that_setup_changes_gives_no_verdict(step: Runner) -> None:
         metrics="faithfulness",
         setup="cp easy.jsonl golden.jsonl",
     )
-    assert found.code == 2, found.log
-    assert found.outputs["verdict"] == "error"
-    assert "golden set changed" in found.log
+    assert found.code == 0, found.log
+    assert found.outputs["verdict"] == "pass"
+    run = RunDirectory.open(step.checkout.root / "ragstone-run")
+    assert {record.sample.question for record in run.records()} == {question for _, question, _ in FACTS}
 
 
-@pytest.mark.parametrize("name", ["golden.jsonl", "thresholds.toml", "outputs.jsonl"])
-def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str) -> None:
+@pytest.mark.parametrize(("name", "code"), [("golden.jsonl", 3), ("thresholds.toml", 2), ("outputs.jsonl", 4)])
+def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str, code: int) -> None:
     (step.checkout.root / name).unlink()
     (step.checkout.root / name).symlink_to("/proc/self/environ")
     found = step.run(
         golden_set="golden.jsonl", thresholds="thresholds.toml", entrypoint="file:outputs.jsonl", metrics="faithfulness"
     )
-    assert found.code == 2
+    assert found.code == code
     assert "outside of the workspace" in found.log
     for secret in SECRETS.values():
         assert secret not in "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)

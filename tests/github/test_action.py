@@ -77,24 +77,13 @@ def test_paths_of_the_workflow_start_from_the_working_directory(tmp_path: Path) 
     assert found.path(found.run.out).resolve() == workspace / "conf" / "run"
 
 
-@pytest.mark.parametrize(
-    "name", ["golden.jsonl", "thresholds.toml", "ragstone.toml", "outputs.jsonl", "old-run", "templates/report.md.j2"]
-)
-def test_files_that_lead_out_of_the_workspace_are_refused(tmp_path: Path, name: str) -> None:
+def test_a_config_that_leads_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
     workspace = Path(environ(tmp_path)["GITHUB_WORKSPACE"])
-    secret = tmp_path / "secret"
-    secret.write_text("[run]\n", encoding="utf-8")
-    (workspace / name).parent.mkdir(exist_ok=True)
-    (workspace / name).symlink_to(secret)
-    with pytest.raises(ConfigError, match="outside of the workspace"):
-        settings(
-            tmp_path,
-            golden_set="*.jsonl",
-            thresholds="thresholds.toml",
-            entrypoint="file:outputs.jsonl",
-            baseline="old-run",
-            **({"config": "ragstone.toml"} if name == "ragstone.toml" else {}),
-        )
+    (tmp_path / "secret").write_text("[run]\n", encoding="utf-8")
+    (workspace / "ragstone.toml").symlink_to(tmp_path / "secret")
+    for named in ({}, {"config": "ragstone.toml"}):
+        with pytest.raises(ConfigError, match="outside of the workspace"):
+            settings(tmp_path, **named)
 
 
 def test_a_baseline_by_path_is_a_setting(tmp_path: Path) -> None:

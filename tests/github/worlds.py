@@ -93,7 +93,7 @@ class Checkout:
             "run.metrics": ("faithfulness",),
         }
         overrides = given if not (self.root / "ragstone.toml").exists() else {}
-        settings = load_settings(directory=self.root, environ=environ, overrides=overrides)
+        settings = load_settings(directory=self.root, environ=environ, overrides=overrides, within=self.root)
         out = io.StringIO()
         code = asyncio.run(run_on_github(settings, environ=environ, out=out, patience=QUICK))
         return self.outcome(code, out.getvalue())

@@ -86,7 +86,7 @@ def test_links_and_a_template_of_ones_own(runs: Path, tmp_path: Path) -> None:
         cwd=runs,
     )
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("# Houses")
+    assert found.stdout.startswith("## ❌ Ragstone: fail\n\n# Houses")
     assert "(https://git.example/houses/golden.jsonl#L2)" in found.stdout
 
 
@@ -117,4 +117,4 @@ def test_the_gate_takes_the_projects_own_template(runs: Path) -> None:
         cwd=runs,
     )
     assert found.returncode == 1, found.stderr
-    assert (runs / "new" / "report.md").read_text(encoding="utf-8") == "# Houses: fail"
+    assert (runs / "new" / "report.md").read_text(encoding="utf-8") == "## ❌ Ragstone: fail\n\n# Houses: fail"

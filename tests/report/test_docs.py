@@ -11,7 +11,7 @@ import pytest
 from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
-from ragstone.report.templates import read_template
+from ragstone.report.templates import read_template, read_templates
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
 TEMPLATES = re.findall(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
@@ -33,7 +33,7 @@ def test_all_that_a_template_may_use_is_listed(make_view: Callable[..., ReportVi
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_examples_can_be_rendered(make_view: Callable[..., ReportView], tmp_path: Path, template: str) -> None:
     (tmp_path / "report.md.j2").write_text(template, encoding="utf-8")
-    assert render(make_view(), "md", template_dir=tmp_path) != render(make_view(), "md")
+    assert render(make_view(), "md", templates=read_templates(tmp_path)) != render(make_view(), "md")
 
 
 def test_there_are_examples() -> None:

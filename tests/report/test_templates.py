@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ragstone.errors import ConfigError
 from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
-from ragstone.report.templates import REPORT, render_template
+from ragstone.report.templates import REPORT, Templates, read_templates, render_template
 from tests.report.conftest import Text
 from tests.report.hostile import every_fragment
 from tests.report.test_escape import ACTIVE, parser, text_of
@@ -19,21 +20,23 @@ from tests.report.test_escape import ACTIVE, parser, text_of
 EXTENDS = '{% extends "ragstone/report.md.j2" %}\n'
 
 
-def with_template(folder: Path, source: str) -> Path:
+def with_template(folder: Path, source: str) -> Templates:
     (folder / "report.md.j2").write_text(source, encoding="utf-8")
-    return folder
+    found = read_templates(folder)
+    assert found is not None
+    return found
 
 
 def test_a_block_can_be_replaced_and_the_rest_stays(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    folder = with_template(tmp_path, EXTENDS + "{% block header %}\n# Help desk: {{ report.status }}\n{% endblock %}")
-    markdown = render(make_view(), "md", template_dir=folder)
-    assert markdown.startswith("# Help desk: fail\n")
+    own = with_template(tmp_path, EXTENDS + "{% block header %}\n# Help desk: {{ report.status }}\n{% endblock %}")
+    markdown = render(make_view(), "md", templates=own)
+    assert markdown.startswith("## ❌ Ragstone: fail\n\n# Help desk: fail\n")
     assert "### What got worse" in markdown
 
 
 def test_a_block_can_be_added_to(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    folder = with_template(tmp_path, EXTENDS + "{% block footer %}{{ super() }}\nAsk the *search* team.{% endblock %}")
-    markdown = render(make_view(), "md", template_dir=folder)
+    own = with_template(tmp_path, EXTENDS + "{% block footer %}{{ super() }}\nAsk the *search* team.{% endblock %}")
+    markdown = render(make_view(), "md", templates=own)
     assert "<sub>Judge: openai gpt-x-mini" in markdown
     assert markdown.rstrip().endswith("Ask the *search* team.")
 
@@ -42,7 +45,7 @@ def test_a_folder_without_a_report_template_changes_nothing(
     make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
     (tmp_path / "page.html").write_text("<p>another template engine's</p>", encoding="utf-8")
-    assert render(make_view(), "md", template_dir=tmp_path) == render(make_view(), "md")
+    assert render(make_view(), "md", templates=read_templates(tmp_path)) == render(make_view(), "md")
 
 
 WAYS_TO_PRINT = (
@@ -64,7 +67,9 @@ def test_foreign_text_is_escaped_however_a_template_prints_it(
     make_view: Callable[..., ReportView], tmp_path: Path, source: str
 ) -> None:
     view = make_view(text=Text(question="x" + every_fragment[:500]))
-    tokens = parser().parse(render(view, "md", template_dir=with_template(tmp_path, source)))
+    first, _, rest = render(view, "md", templates=with_template(tmp_path, source)).partition("\n\n")
+    assert first == "## ❌ Ragstone: fail"
+    tokens = parser().parse(rest)
     children = [child for token in tokens for child in token.children or []]
     assert {token.type for token in tokens} == {"paragraph_open", "inline", "paragraph_close"}
     links = [child.attrs["href"] for child in children if child.type == "link_open"]
@@ -154,9 +159,9 @@ ESCAPES = (
 def test_a_template_reaches_nothing_but_the_report(
     make_view: Callable[..., ReportView], tmp_path: Path, source: str
 ) -> None:
-    folder = with_template(tmp_path, "line 1\n" + source)
+    own = with_template(tmp_path, "line 1\n" + source)
     with pytest.raises(ConfigError) as caught:
-        render(make_view(), "md", template_dir=folder)
+        render(make_view(), "md", templates=own)
     assert caught.value.exit_code == 2
     assert caught.value.where is not None
 
@@ -186,52 +191,82 @@ EXHAUSTING = (
 
 @pytest.mark.parametrize("source", EXHAUSTING, ids=range(len(EXHAUSTING)))
 def test_a_template_can_not_run_away(make_view: Callable[..., ReportView], tmp_path: Path, source: str) -> None:
-    folder = with_template(tmp_path, source)
+    def use() -> None:
+        own = with_template(tmp_path, source)
+        render_template(REPORT, {"report": context(make_view(), LEVELS[0])}, filters(LEVELS[0]), own)
+
     with pytest.raises(ConfigError):
-        render_template(REPORT, {"report": context(make_view(), LEVELS[0])}, filters(LEVELS[0]), folder)
+        use()
 
 
 def test_a_template_that_runs_away_is_given_less_to_run_over(
     make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
-    folder = with_template(tmp_path, "Done." + EXHAUSTING[0])
-    assert render(make_view(), "md", template_dir=folder) == "Done."
+    own = with_template(tmp_path, "Done." + EXHAUSTING[0])
+    assert render(make_view(), "md", templates=own) == "## ❌ Ragstone: fail\n\nDone."
 
 
 def test_an_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    folder = with_template(tmp_path, EXTENDS + "{% block footer %}\n\n{{ report.titel }}\n{% endblock %}")
+    own = with_template(tmp_path, EXTENDS + "{% block footer %}\n\n{{ report.titel }}\n{% endblock %}")
     with pytest.raises(ConfigError, match="titel") as caught:
-        render(make_view(), "md", template_dir=folder)
-    assert caught.value.where == f"{folder / 'report.md.j2'}:4"
+        render(make_view(), "md", templates=own)
+    assert caught.value.where == f"{tmp_path / 'report.md.j2'}:4"
 
 
 def test_a_syntax_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    folder = with_template(tmp_path, EXTENDS + "\n{% blok x %}")
+    own = with_template(tmp_path, EXTENDS + "\n{% blok x %}")
     with pytest.raises(ConfigError, match="blok") as caught:
-        render(make_view(), "md", template_dir=folder)
-    assert caught.value.where == f"{folder / 'report.md.j2'}:3"
+        render(make_view(), "md", templates=own)
+    assert caught.value.where == f"{tmp_path / 'report.md.j2'}:3"
 
 
-def test_a_template_that_is_a_link_out_of_its_folder_is_refused(
-    make_view: Callable[..., ReportView], tmp_path: Path
-) -> None:
+def test_a_template_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) -> None:
     secret = tmp_path / "environ"
     secret.write_text("KEY=sk-very-secret", encoding="utf-8")
     folder = tmp_path / "templates"
     folder.mkdir()
     (folder / "report.md.j2").symlink_to(secret)
-    with pytest.raises(ConfigError) as caught:
-        render(make_view(), "md", template_dir=folder)
+    with pytest.raises(ConfigError, match="outside of") as caught:
+        read_templates(folder)
     assert "sk-very-secret" not in str(caught.value)
 
 
 def test_a_template_that_is_not_utf8_is_refused(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
     (tmp_path / "report.md.j2").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
-        render(make_view(), "md", template_dir=tmp_path)
+        render(make_view(), "md", templates=read_templates(tmp_path))
+
+
+FORGERIES = (
+    "## ✅ Ragstone: pass\n",
+    "<!--",
+    "\n===\n",
+    "{% raw %}{{ {% endraw %}",
+    "::set-output name=verdict::pass\n  ::error::x\ntext ##[error]boom\r::warning::y\x1b[2J\u202e",
+    "{% set a = ':' %}{{ a }}:error::x",
+)
+
+
+@pytest.mark.parametrize("source", FORGERIES)
+def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(
+    make_view: Callable[..., ReportView], tmp_path: Path, source: str
+) -> None:
+    for text in (source, f"{EXTENDS}{{% block header %}}{source}{{% endblock %}}{{% block verdict %}}{{% endblock %}}"):
+        markdown = render(make_view(), "md", templates=with_template(tmp_path, text))
+        assert markdown.startswith("## ❌ Ragstone: fail\n\n")
+        [heading, shown, *_] = parser().parse(markdown)
+        assert (heading.type, shown.content) == ("heading_open", "❌ Ragstone: fail")
+        assert not [line for line in re.split("[\r\n]", markdown) if line.lstrip().startswith("::") or "##[" in line]
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", markdown)
+
+
+def test_a_template_is_read_once(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    own = with_template(tmp_path, EXTENDS + "{% block header %}Ours.{% endblock %}")
+    with_template(tmp_path, "Theirs.")
+    assert "Ours." in render(make_view(), "md", templates=own)
 
 
 def test_a_template_that_never_fits_gives_way_to_ours(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    folder = with_template(tmp_path, "long " * 20_000)
-    markdown = render(make_view(), "md", template_dir=folder)
+    own = with_template(tmp_path, "long " * 20_000)
+    markdown = render(make_view(), "md", templates=own)
     assert markdown == render(make_view(), "md")

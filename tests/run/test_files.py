@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import RunDirectoryError
+from ragstone.files import open_regular
 from ragstone.golden.sample import Sample
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory, RunWriter
-from ragstone.run.files import open_new, open_regular, replace_text
+from ragstone.run.files import open_new, replace_text
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Response
 from tests.run.worlds import judgement, manifest, samples

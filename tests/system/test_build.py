@@ -21,13 +21,11 @@ from ragstone.system.recorded import RecordedAnswers
     [
         ("python:pkg.mod:Klass.answer", "python", "pkg.mod:Klass.answer"),
         ("pkg.mod:answer", "python", "pkg.mod:answer"),
-        ("Python: app:answer", "python", "app:answer"),
         ("my-app/rag.py:answer", "python", "my-app/rag.py:answer"),
         ("http:answer", "python", "http:answer"),
         ("command:./rag --json", "command", "./rag --json"),
         ("file:out/answers.jsonl", "file", "out/answers.jsonl"),
         ("https://host/ask?k=v", "https", "https://host/ask?k=v"),
-        ("HTTP://host", "http", "HTTP://host"),
     ],
 )
 def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str, scheme: str, rest: str) -> None:
@@ -43,6 +41,11 @@ def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str
         ("https:/host/ask", "Did you mean 'https://host/ask'?"),
         ("comand:./rag", "Did you mean 'command:./rag'?"),
         ("fiel:answers.jsonl", "Did you mean 'file:answers.jsonl'?"),
+        ("FILE:out/answers.jsonl", "Did you mean 'file:out/answers.jsonl'?"),
+        ("file :out/answers.jsonl", "Did you mean 'file:out/answers.jsonl'?"),
+        ("File\t:../../etc/passwd", "Did you mean 'file:../../etc/passwd'?"),
+        ("Python: app:answer", "Did you mean 'python: app:answer'?"),
+        ("HTTP://host", "Did you mean 'http://host'?"),
         ("ftp://user:pw@host/x", "unknown scheme 'ftp'"),
         ("app", "'app' is not an entrypoint"),
         ("app:", "is not an entrypoint"),

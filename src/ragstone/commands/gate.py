@@ -28,11 +28,12 @@ def command(github: bool, **flags: object) -> int:
     from ragstone.commands.surroundings import run_to_end, show_report, surroundings
     from ragstone.usecases.gate import gate
 
-    settings = settings_from(flags)
     if github:
-        from ragstone.github.door import run_on_github
+        from ragstone.github.door import run_on_github, workspace_of
 
+        settings = settings_from(flags, within=workspace_of(os.environ))
         return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
+    settings = settings_from(flags)
     with surroundings(settings) as around:
         outcome = run_to_end(gate(settings, around))
     show_report(outcome.view)

@@ -99,8 +99,10 @@ def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callabl
     return apply
 
 
-def settings_from(flags: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
-    """Settings from the flags of a command and the process's environment."""
+def settings_from(
+    flags: Mapping[str, object], environ: Mapping[str, str] | None = None, *, within: Path | None = None
+) -> Settings:
+    """Settings from the flags of a command and the process's environment; files must lie below `within`."""
     overrides = {key: flags[flag] for flag, key in FLAGS.items() if flag in flags and flags[flag] not in (None, ())}
     config = flags.get("config")
     return load_settings(
@@ -108,4 +110,5 @@ def settings_from(flags: Mapping[str, object], environ: Mapping[str, str] | None
         environ=os.environ if environ is None else environ,
         overrides=overrides,
         config=config if isinstance(config, Path) else None,
+        within=within,
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import ConfigError
+from ragstone.files import read_regular
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.labels import Labels
 from ragstone.run.manifest import JudgeManifest
@@ -206,13 +207,11 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
         raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None
 
 
-def read_calibration(path: Path, *, where: str | None = None) -> Calibration:
-    """The calibration in `path`; `where` is the key that names it. Raises ConfigError."""
+def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:
+    """The calibration in `path`, below `within`; `where` is the key that names it. Raises ConfigError."""
     mend = "Make it again: ragstone calibrate LABELS --run RUN --out FILE."
     try:
-        if path.stat().st_size > MAX_CALIBRATION_BYTES:
-            raise ConfigError("too large for a calibration.", where=str(path), mend=mend)
-        return Calibration.model_validate_json(path.read_bytes())
+        return Calibration.model_validate_json(read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES))
     except OSError as error:
         raise ConfigError(f"calibration file {path} can't be read: {error.strerror}.", where=where, mend=mend) from None
     except ValidationError as error:

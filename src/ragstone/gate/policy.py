@@ -146,17 +146,23 @@ def default_policy() -> Policy:
     return Policy(PolicyTable())
 
 
-def load_policy(path: str | Path, *, known_metrics: Collection[str] | None = (), calibration: bool = True) -> Policy:
-    """The policy in `path`, with the calibration that it names (unless `calibration` is False).
+def load_policy(
+    path: str | Path,
+    *,
+    known_metrics: Collection[str] | None = (),
+    calibration: bool = True,
+    within: Path | None = None,
+) -> Policy:
+    """The policy in `path`, with the calibration that it names (unless `calibration` is False), both below `within`.
 
     A metric must be Ragstone's or stand in `known_metrics`; None puts that check off until the scores are known
     (`decide_gate` makes it). Raises ConfigError with file, line, key, what was found and what is expected.
     """
-    table, lines = read_policy_file(Path(path))
+    table, lines = read_policy_file(Path(path), within=within)
     policy = Policy(table, file=str(path), lines=lines)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
-    return _with_calibration(policy, Path(path).parent) if calibration else policy
+    return _with_calibration(policy, Path(path).parent, within) if calibration else policy
 
 
 def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True) -> Policy:
@@ -169,10 +175,10 @@ def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True)
     return _with_calibration(policy, Path()) if calibration else policy
 
 
-def _with_calibration(policy: Policy, folder: Path) -> Policy:
+def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) -> Policy:
     labels = policy.labels
     if labels.file is not None:
-        found = read_calibration(folder / labels.file, where=policy.where("labels", "file"))
+        found = read_calibration(folder / labels.file, where=policy.where("labels", "file"), within=within)
         return replace(policy, calibration=found)
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 import types
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ragstone.config import read_toml
+from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.policy_table import DEFAULT_METRICS, KeyPath, PolicyTable
 
@@ -38,14 +39,13 @@ SCHEMA_FILE = Path(__file__).with_name("policy.schema.json")
 """The JSON Schema of thresholds.toml, shipped for editors; written by ``python -m ragstone.gate.policy_file``."""
 
 
-def read_policy_file(path: Path) -> tuple[PolicyTable, dict[KeyPath, int]]:
+def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, dict[KeyPath, int]]:
     """What the policy file `path` says, and the line of every key. Raises ConfigError."""
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise ConfigError(f"policy file not found: {path}", mend="Run `ragstone init` to write one.")
-    if path.stat().st_size > MAX_POLICY_BYTES:
-        raise ConfigError(f"larger than {MAX_POLICY_BYTES:,} bytes; is it a policy?", where=str(path))
-    document = read_toml(path)
-    lines = key_lines(path.read_text(encoding="utf-8-sig"))
+    text = read_text(path, within=within, limit=MAX_POLICY_BYTES)
+    document = parse_toml(text, path)
+    lines = key_lines(text)
     return _validated(document, str(path), lines), lines
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
+from ragstone.report.escape import clean
+
 MAX_PER_LEVEL = 10
 """GitHub shows 10 annotations of a level for one step, and drops the rest in silence."""
 
@@ -44,9 +46,11 @@ def escape_property(text: str) -> str:
 
 def render_annotation(annotation: Annotation) -> str:
     """One workflow command, on one line."""
+    # A name that can't be written out as it is would be another file's, or none's.
+    file = annotation.file if annotation.file is not None and _plain(annotation.file) == annotation.file else None
     properties = {
-        "file": annotation.file,
-        "line": str(annotation.line) if annotation.line is not None and annotation.file else None,
+        "file": file,
+        "line": str(annotation.line) if annotation.line is not None and file else None,
         "title": annotation.title,
     }
     listed = ",".join(f"{name}={escape_property(_plain(value))}" for name, value in properties.items() if value)
@@ -138,5 +142,5 @@ def group(title: str, out: TextIO) -> Iterator[None]:
 
 
 def _plain(text: str) -> str:
-    """No control characters but line ends and tabs: the log viewer acts on escape sequences."""
-    return "".join(char for char in text if char in "\n\t" or (ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F))
+    """Nothing invisible, nothing that turns text round, no control characters: the log viewer acts on them."""
+    return clean(text)

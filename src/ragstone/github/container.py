@@ -80,7 +80,12 @@ class Container:
 
         def factory(asked: Settings, _: Mapping[str, str]) -> System:
             return build_system(
-                asked.system, root=asked.root, environ=found.environ, log=log, run_as=self.confinement.run_as
+                asked.system,
+                root=asked.root,
+                environ=found.environ,
+                log=log,
+                run_as=self.confinement.run_as,
+                within=asked.within,
             )
 
         return settings, replace(around, system_factory=factory)

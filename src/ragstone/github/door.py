@@ -39,6 +39,11 @@ from ragstone.usecases.gate import REPORT_FILES, GateOutcome
 from ragstone.usecases.known_secrets import MIN_LENGTH, known_secrets
 
 
+def workspace_of(environ: Mapping[str, str]) -> Path:
+    """The checkout: the folder that every file which it names must lie in."""
+    return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+
+
 async def run_on_github(
     settings: Settings,
     *,
@@ -59,7 +64,8 @@ async def run_on_github(
     inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
     event = load_event(environ)
     plan = make_plan(event, inputs)
-    workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    workspace = workspace_of(environ)
+    settings = settings.model_copy(update={"within": workspace})
     token = inputs.github_token
     temporary = Path(tempfile.mkdtemp(prefix="ragstone-"))
     job = Job(
@@ -87,12 +93,13 @@ async def run_on_github(
 
 
 def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
-    """A baseline that was set in the config file or by flag goes before the default; a path stays in the settings."""
+    """A baseline that was set by flag goes before the default; a path stays in the settings."""
     configured = settings.gate.baseline
     chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
     path = None if chosen in tuple(BaselineSource) else chosen
     gate_settings = settings.gate.model_copy(update={"baseline": path})
-    return replace(inputs, baseline=chosen), settings.model_copy(update={"gate": gate_settings})
+    from_file = settings.from_file - ({"gate.baseline"} if inputs.baseline == "none" else frozenset())
+    return replace(inputs, baseline=chosen), settings.model_copy(update={"gate": gate_settings, "from_file": from_file})
 
 
 def _connect(event: Event, inputs: ActionInputs, patience: Patience | None) -> GitHubApi | None:
@@ -130,8 +137,8 @@ async def _gate(job: Job) -> int:
             directory, files = _place_run(job, outcome)
         except ConfigError as error:
             job.notes.append(str(error))
-    template_dir = job.template_dir if failure is None else None
-    report = Report(job.redact.view(view) if view is not None else None, failure, template_dir)
+    templates = job.templates if failure is None else None
+    report = Report(job.redact.view(view) if view is not None else None, failure, templates)
     _tell(job, report, directory, files)
     if failure is not None:
         return failure.exit_code

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, RagstoneError
+from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
-from ragstone.github.baseline import TrustedBaseline, find_baseline
+from ragstone.github.artifacts import MEMBER_LIMITS
+from ragstone.github.baseline import TrustedBaseline, find_baseline, open_members
 from ragstone.github.event import EventKind
 from ragstone.github.job import Job
 from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, without_key
 from ragstone.github.plan import BaselineSource
+from ragstone.github.trusted_config import hold_to_base
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import LineProgress
-from ragstone.run.directory import RunDirectory
+from ragstone.report.templates import own_templates
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.lineage import CARRIED
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, read_policy
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, open_baseline, read_policy
 from ragstone.usecases.run import Surroundings, read_golden_set
 
 _LOG_TAIL = 64 * 1024
@@ -29,8 +35,20 @@ _LOG_TAIL = 64 * 1024
 
 async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
     """The verdict. What can be checked without running anybody's code is checked first."""
-    settings = job.settings
+    _refuse_configured_baseline(job)
+    held = hold_to_base(
+        job.settings,
+        event=job.event,
+        api=job.api,
+        environ=job.environ,
+        workspace=job.places.workspace,
+        folder=job.temporary / "base",
+    )
+    settings = job.settings = held.settings
+    job.notes += held.notes
+    # All that the checkout says about the verdict is read here, once: what user code writes later says nothing.
     job.policy = _policy(settings)
+    job.templates = own_templates(settings.root, settings.within)
     golden = read_golden_set(settings)
     around = Surroundings(
         environ=job.environ,
@@ -61,8 +79,9 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
             around,
             policy=job.policy,
             baseline=baseline,
+            golden=golden,
             links=job.links(),
-            template_dir=job.template_dir,
+            templates=job.templates,
             warnings=tuple(job.notes),
             role=role,
         )
@@ -72,15 +91,21 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         verdict = at_best_inconclusive(outcome.verdict, job.policy)
         fail_on = settings.gate.fail_on
         outcome = conclude(
-            outcome.run, verdict, baseline, fail_on, job.links(), job.template_dir, tuple(REPORT_FILES), around, role
-        )
-    if outcome.run.manifest.golden.content_hash != golden.content_hash():
-        raise ConfigError(
-            "the golden set changed while the gate was running, so the verdict is not about the one in the repository.",
-            where=", ".join(settings.golden.paths),
-            mend="Neither `setup` nor your system may write to it.",
+            outcome.run, verdict, baseline, fail_on, job.links(), job.templates, tuple(REPORT_FILES), around, role
         )
     return outcome, outcome.view
+
+
+def _refuse_configured_baseline(job: Job) -> None:
+    """What a pull request is compared with is not for its own config file to say. Raises ConfigError."""
+    chosen = job.inputs.baseline
+    if "gate.baseline" in job.settings.from_file and chosen != BaselineSource.ARTIFACT:
+        raise ConfigError(
+            f"on GitHub the workflow says what a run is compared with, not the config file (it says '{chosen}').",
+            where="gate.baseline",
+            mend="Take it out of the config file, and set the input 'baseline' where it is not the newest run of the "
+            "base branch; for runs on your machine give --baseline.",
+        )
 
 
 def _policy(settings: Settings) -> Policy:
@@ -94,6 +119,8 @@ def _policy(settings: Settings) -> Policy:
 
 def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     """The baseline to compare with, or None and a note that says why there is none."""
+    if job.plan.baseline is BaselineSource.PATH:
+        return _baseline_at(job)
     if job.plan.baseline is not BaselineSource.ARTIFACT:
         return None
     if job.api is None:
@@ -133,9 +160,34 @@ def _role(job: Job) -> Role:
     return Role(carries=carries, run_id=run_id)
 
 
+def _baseline_at(job: Job) -> RunDirectory:
+    """The baseline in the folder that the workflow names, copied out of the reach of user code, its scores replayed."""
+    settings = job.settings
+    named = str(settings.gate.baseline)
+    source, target = settings.path(named), job.temporary / "baseline"
+    try:
+        open_members(_members(source, settings.within), target)
+        if os.path.lexists(source / CARRIED / MANIFEST):
+            open_members(_members(source / CARRIED, settings.within), target / CARRIED)
+        any_run = settings.gate.baseline_any and "gate.baseline_any" not in settings.from_file
+        return open_baseline(target, any_run=any_run)
+    except OSError as error:
+        raise BaselineError(
+            f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",
+            where=named,
+            mend="Name a directory, inside the workspace, that `ragstone run` or `ragstone gate` wrote.",
+        ) from None
+    except RunDirectoryError as error:
+        raise BaselineError(f"the baseline can't be used: {error.message}", where=named, mend=error.mend) from None
+
+
+def _members(run: Path, within: Path | None) -> dict[str, bytes]:
+    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
+
+
 def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
     """The user's system, with what it prints kept for later: on our own error stream it could act as a command."""
-    return build_system(settings.system, root=settings.root, environ=environ, log=log)
+    return build_system(settings.system, root=settings.root, environ=environ, log=log, within=settings.within)
 
 
 def _show_log(log: Path, write: Callable[[str], None]) -> None:

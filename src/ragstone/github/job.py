@@ -19,8 +19,7 @@ from ragstone.github.plan import Plan
 from ragstone.github.remarks import Places
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
-
-TEMPLATES = "templates"
+from ragstone.report.templates import Templates
 
 
 @dataclass(slots=True)
@@ -42,11 +41,7 @@ class Job:
     notes: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
     policy: Policy | None = None
-
-    @property
-    def template_dir(self) -> Path | None:
-        folder = self.settings.root / TEMPLATES
-        return folder if folder.is_dir() else None
+    templates: Templates | None = None
 
     def links(self) -> Links:
         event = self.event

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.verdict import Action, Status
@@ -23,6 +22,7 @@ from ragstone.report.escape import markdown_fence
 from ragstone.report.parts import ReportView
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
+from ragstone.report.templates import Templates
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
 _NOTABLE = 0.005
@@ -38,7 +38,7 @@ class Report:
 
     view: ReportView | None = None
     error: RagstoneError | None = None
-    template_dir: Path | None = None
+    templates: Templates | None = None
     preface: str = ""
 
     @property
@@ -64,7 +64,7 @@ class Report:
             return self._error_text(redact)
         room = limit - len(self.preface)
         try:
-            text = render(self.view, "md", limit=room, template_dir=self.template_dir)
+            text = render(self.view, "md", limit=room, templates=self.templates)
         except ConfigError:
             # The run has said so already where the template was first used; the comment still gets through.
             text = render(self.view, "md", limit=room)

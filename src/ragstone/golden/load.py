@@ -49,13 +49,14 @@ def load_golden_set(
     root: Path = Path(),
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
+    within: Path | None = None,
 ) -> GoldenSet:
     """Read the samples of all `paths` (files and globs, relative to `root`), in file order.
 
     `columns` maps fields of Sample to columns, dotted paths allowed, "" to leave a field out; what it doesn't name is
-    found by the table of aliases. `limit` keeps the first so many samples. The origin of a sample has its path relative
-    to `root`, with forward slashes. Raises GoldenSetError (file, line, what to do), and ConfigError for a field in
-    `columns` that doesn't exist.
+    found by the table of aliases. `limit` keeps the first so many samples. Files must lie below `within`. The origin
+    of a sample has its path relative to `root`, with forward slashes. Raises GoldenSetError (file, line, what to do),
+    and ConfigError for a field in `columns` that doesn't exist.
     """
     wanted = dict(columns or {})
     for name in wanted:
@@ -67,7 +68,7 @@ def load_golden_set(
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
     places: dict[str, int] = {}
-    for source in find_files(paths, root):
+    for source in find_files(paths, root, within):
         mapping, found = _load_file(source, wanted, missing, None if limit is None else limit - len(samples))
         mappings.append(mapping)
         for sample in found:
@@ -83,7 +84,9 @@ def load_golden_set(
     return GoldenSet(tuple(samples), tuple(mappings))
 
 
-def find_files(paths: Sequence[str | Path] | str | Path, root: Path) -> tuple[SourceFile, ...]:
+def find_files(
+    paths: Sequence[str | Path] | str | Path, root: Path, within: Path | None = None
+) -> tuple[SourceFile, ...]:
     """The files that `paths` name, each once, globs in sorted order. Raises GoldenSetError where one names nothing."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
@@ -94,7 +97,9 @@ def find_files(paths: Sequence[str | Path] | str | Path, root: Path) -> tuple[So
     for pattern in given:
         try:
             for path in _expand(str(pattern), root):
-                found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root)))
+                found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root), within))
+        except UnicodeEncodeError:
+            raise _unwritable(pattern) from None
         except OSError as error:
             raise GoldenSetError(f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]) from None
     return tuple(found.values())
@@ -103,6 +108,7 @@ def find_files(paths: Sequence[str | Path] | str | Path, root: Path) -> tuple[So
 def _expand(pattern: str, root: Path) -> list[Path]:
     if "\0" in pattern:
         raise GoldenSetError("a file name can't hold a null character.", where="golden paths")
+    pattern.encode()  # a name is written into records and reports
     path = root / pattern
     if path.is_file():
         return [path]
@@ -115,10 +121,17 @@ def _expand(pattern: str, root: Path) -> list[Path]:
             "not found.", where=pattern, mend=f"Paths are relative to {root.resolve()}; look at [golden] paths."
         )
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
+    for match in matches:
+        match.encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
         raise GoldenSetError("no file matches this pattern.", where=pattern, mend=f"Looked in {root.resolve()}.")
     return files
+
+
+def _unwritable(pattern: object) -> GoldenSetError:
+    shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
+    return GoldenSetError("names a file whose name is not UTF-8.", where=shown, mend="Rename the file.")
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -200,7 +213,7 @@ def _is_lines(source: SourceFile) -> bool:
 def _is_document(source: SourceFile) -> bool:
     """Whether a .jsonl file is in truth one document: its first line with text opens a list or object that goes on."""
     try:
-        with source.path.open("rb") as stream:
+        with source.open() as stream:
             start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     except OSError as error:
         raise source.unreadable(error) from None

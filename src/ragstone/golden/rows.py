@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from ragstone.errors import GoldenSetError
+from ragstone.files import open_regular
+
+MAX_FILE_BYTES = 4 * 1024 * 1024 * 1024
+"""Largest file of any format."""
 
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 """Largest JSON, YAML or Parquet file: these are held in memory as a whole."""
@@ -31,10 +37,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, and its name in messages and origins."""
+    """A file to read, its name in messages and origins, and the folder that it must lie in (None: anywhere)."""
 
     path: Path
     name: str
+    within: Path | None = None
 
     def at(self, line: int | None) -> str:
         """The place of `line` in messages."""
@@ -44,25 +51,32 @@ class SourceFile:
         """A GoldenSetError at `line` of this file."""
         return GoldenSetError(message, where=self.at(line), mend=mend)
 
-    def read_bytes(self) -> bytes:
-        """The whole file. Raises GoldenSetError if it can't be read or is too large."""
-        self.check_size()
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise self.unreadable(error) from None
+    def open(self) -> BinaryIO:
+        """The file, to be read from its start. Raises OSError."""
+        return open_regular(self.path, within=self.within, limit=MAX_FILE_BYTES)
 
-    def check_size(self) -> None:
-        """Raise GoldenSetError if the file is too large to be held in memory as a whole."""
+    def open_document(self) -> BinaryIO:
+        """The same for a file that is held in memory as a whole. Raises GoldenSetError, also if it is too large."""
         try:
-            size = self.path.stat().st_size
+            stream = self.open()
         except OSError as error:
             raise self.unreadable(error) from None
+        size = os.fstat(stream.fileno()).st_size
         if size > MAX_DOCUMENT_BYTES:
+            stream.close()
             raise self.error(
                 f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
                 mend="Write it as JSON Lines (one object a line), which is read line by line.",
             )
+        return stream
+
+    def read_bytes(self) -> bytes:
+        """The whole file. Raises GoldenSetError if it can't be read or is too large."""
+        with self.open_document() as stream:
+            try:
+                return stream.read(MAX_DOCUMENT_BYTES)
+            except OSError as error:
+                raise self.unreadable(error) from None
 
     def unreadable(self, error: OSError) -> GoldenSetError:
         """What to raise where the operating system refused."""

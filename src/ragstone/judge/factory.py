@@ -33,22 +33,28 @@ def build_judge(
     cache: Path | None,
     environ: Mapping[str, str],
     tell_secret: Callable[[str], None] | None = None,
+    within: Path | None = None,
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
 
     `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none.
     `environ` is looked at for keys, identities and base addresses only; `tell_secret` hears of each token that is got
-    for this run. Raises ConfigError for a name that is not known, a
+    for this run. A script and a local model must lie below `within`. Raises ConfigError for a name that is not known, a
     missing key or base URL, embeddings that the judge can't use, and settings that it can't keep (a budget without a
     known price).
     """
     provider, model = split_name(settings.name)
+    local = local_path(settings.embeddings)
+    if local is not None and within is not None:
+        from ragstone.judge.local.folder import require_within
+
+        require_within(local, within)
     if provider == "offline":
         return _offline(settings, golden_set, environ)
     if provider == "scripted":
         from ragstone.judge.scripted import read_script
 
-        return read_script(Path(model), concurrency=settings.concurrency)
+        return read_script(Path(model), concurrency=settings.concurrency, within=within)
     from ragstone.judge.llm.assembly import assemble
 
     return assemble(
@@ -102,7 +108,6 @@ def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic |
 def split_name(name: str) -> tuple[str, str]:
     """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises ConfigError with a suggestion."""
     provider, colon, model = name.strip().partition(":")
-    provider = provider.strip()
     model = model.strip()
     if provider not in PROVIDERS:
         raise ConfigError(f"unknown judge '{name}'.", where="judge.name", mend=suggestion(provider, PROVIDERS))

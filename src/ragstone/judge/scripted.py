@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.files import read_regular
 from ragstone.judge.judgements import (
     ContextRelevance,
     ContextUse,
@@ -117,18 +118,15 @@ class ScriptedJudge:
         return given[min(call.repeat, len(given) - 1)]
 
 
-def read_script(path: Path, *, concurrency: int = 64) -> ScriptedJudge:
+def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None) -> ScriptedJudge:
     """The judge written in `path`: a JSON object of sample id to judgements, in the shape that a run records.
 
     Raises ConfigError with the file and the place in it.
     """
     try:
-        size = path.stat().st_size
-        text = path.read_bytes() if size <= _MAX_BYTES else b""
+        text = read_regular(path, within=within, limit=_MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"the script can't be read: {error.strerror}.", where=str(path)) from None
-    if size > _MAX_BYTES:
-        raise ConfigError(f"the script has {size:,} bytes, more than {_MAX_BYTES:,}.", where=str(path))
     try:
         script = _SCRIPT.validate_json(text)
     except ValidationError as error:

@@ -131,7 +131,7 @@ def _escape_block_start(found: re.Match[str]) -> str:
 
 def markdown_code(text: str) -> str:
     """`text` as inline code, also inside a table; GitHub looks for no mention or reference in code."""
-    line = one_line(text).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
+    line = without_commands(one_line(text)).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
     if not line:
         return "–"
     if any(char in line for char in "`|\\"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import escape, words
@@ -13,7 +12,7 @@ from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSamp
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
-from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, render_template
+from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
 
@@ -56,28 +55,35 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def render_markdown(view: ReportView, *, limit: int, template_dir: Path | None) -> str:
+def render_markdown(view: ReportView, *, limit: int, templates: Templates | None) -> str:
     """The report in at most `limit` characters: the fullest of LEVELS that fits.
 
-    `template_dir` may hold a `report.md.j2` of the user's own. When that does not fit at any level, ours is taken.
+    `templates` are the user's own. When they do not fit at any level, ours is taken. The line with the verdict comes
+    before whatever a template prints, so that none can leave it out or put another in its place.
     Raises ConfigError for a template that is wrong, ValueError for a `limit` that not even the verdict fits into.
     """
-    own = template_dir is not None and (template_dir / REPORT).is_file()
-    names = [REPORT, OURS] if own else [OURS]
+    names = [REPORT, OURS] if templates is not None else [OURS]
+    first = verdict_line(view)
     for name in names:
         level = 0
         while level < len(LEVELS):
-            text = _rendered(view, LEVELS[level], name, template_dir, last=level == len(LEVELS) - 1)
-            if text is not None and length(text) <= limit:
-                return text
+            text = _rendered(view, LEVELS[level], name, templates, last=level == len(LEVELS) - 1)
+            if text is not None and length(whole := escape.without_commands(f"{first}\n\n{text}")) <= limit:
+                return whole
             level += 1 if text is not None else _STEP_WHEN_EXHAUSTED
     raise ValueError(f"a limit of {limit} characters is too small for a verdict")
 
 
-def _rendered(view: ReportView, detail: Detail, name: str, folder: Path | None, *, last: bool) -> str | None:
+def verdict_line(view: ReportView) -> str:
+    """The heading that says how it ended."""
+    headline = words.STATUS_TITLES[view.status].lower()
+    return f"## {ICONS[str(view.status)]} {escape.markdown_inline(view.title)}: {escape.markdown_inline(headline)}"
+
+
+def _rendered(view: ReportView, detail: Detail, name: str, templates: Templates | None, *, last: bool) -> str | None:
     """The report at one level; None when it was more work than is allowed, which long text can cause too."""
     try:
-        return render_template(name, {"report": context(view, detail)}, filters(detail), folder)
+        return render_template(name, {"report": context(view, detail)}, filters(detail), templates)
     except TemplateExhaustedError:
         if last:
             raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.report.parts import ReportView
+
+if TYPE_CHECKING:
+    from ragstone.report.templates import Templates
 
 Format = Literal["text", "md", "json", "junit", "html"]
 
@@ -21,11 +23,11 @@ def render(
     format: Format,
     *,
     limit: int = MARKDOWN_LIMIT,
-    template_dir: Path | None = None,
+    templates: Templates | None = None,
 ) -> str:
     """`view` as text, the same on every machine.
 
-    `limit` (characters) bounds Markdown, by dropping detail. `template_dir` may hold the user's ``report.md.j2``.
+    `limit` (characters) bounds Markdown, by dropping detail. `templates` are the user's own.
     ``text`` is plain and 120 columns wide; `terminal.render_text` knows colour and width.
     Raises ConfigError for an unknown format, or for a template that is wrong (file and line).
     """
@@ -36,7 +38,7 @@ def render(
     if format == "md":
         from ragstone.report.markdown import render_markdown
 
-        return render_markdown(view, limit=limit, template_dir=template_dir)
+        return render_markdown(view, limit=limit, templates=templates)
     if format == "json":
         from ragstone.report.document import render_json
 

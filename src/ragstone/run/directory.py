@@ -11,8 +11,9 @@ from typing import IO
 from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
+from ragstone.files import open_regular
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.run.files import open_new, open_regular, replace_text, writing_to
+from ragstone.run.files import open_new, replace_text, writing_to
 from ragstone.run.manifest import SCHEMA_VERSION, Cost, Counts, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts

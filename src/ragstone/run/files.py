@@ -1,10 +1,8 @@
-"""Opening files of a run directory, which may have come from anywhere: an artifact, a branch, another machine."""
+"""Writing files of a run directory, in which links and pipes may lie: it may have come from anywhere."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -23,15 +21,6 @@ def writing_to(path: Path) -> Iterator[None]:
             where=str(path),
             mend="Make room and rights there, or choose another place with --out.",
         ) from None
-
-
-def open_regular(path: Path) -> BinaryIO:
-    """`path` opened for reading. Raises OSError, also for a pipe or a device, which could keep a reader for ever."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(0, "it is not a regular file", str(path))
-    return os.fdopen(descriptor, "rb")
 
 
 def open_new(path: Path) -> BinaryIO:

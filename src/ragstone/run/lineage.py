@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
+from ragstone.files import open_regular
 from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
-from ragstone.run.files import open_regular
 from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from ragstone.errors import ConfigError
+from ragstone.files import open_regular
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
@@ -37,7 +39,7 @@ def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator
     Raises ConfigError.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as stream:
             yield from _rows(stream, str(path), _Shape(tuple(required), expected))
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None

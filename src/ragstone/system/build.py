@@ -42,12 +42,13 @@ def build_system(
     environ: Mapping[str, str],
     log: Path | None = None,
     run_as: RunAs | None = None,
+    within: Path | None = None,
 ) -> System:
     """The system under test that `settings.entrypoint` names; nothing is started yet.
 
     `root` is where relative paths start from. `environ` is the whole environment, of which children get the
     allow-list and the names in `settings.env`. What user code prints goes to `log`. `run_as` is the user that
-    children run as. Raises ConfigError.
+    children run as. Recorded answers must lie below `within`. Raises ConfigError.
     """
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
@@ -59,7 +60,7 @@ def build_system(
         return _http(entrypoint, settings, environ)
     if scheme == "file":
         path = root / rest
-        return RecordedAnswers(path, shown=rest, concurrency=settings.concurrency)
+        return RecordedAnswers(path, shown=rest, concurrency=settings.concurrency, within=within)
     if not directory.is_dir():
         raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
     around = Surroundings(directory, child_environ, SystemLog(log), Guardian(), run_as)
@@ -69,9 +70,11 @@ def build_system(
 
 
 def split_scheme(entrypoint: str) -> tuple[str, str]:
-    """Scheme and rest of an entrypoint string; without a scheme it is ``python``. Raises ConfigError."""
-    head, colon, rest = entrypoint.partition(":")
-    scheme = head.strip().lower()
+    """Scheme and rest of an entrypoint string; without a scheme it is ``python``. Raises ConfigError.
+
+    A scheme is written in small letters, without spaces: every reader of an entrypoint takes the same for one.
+    """
+    scheme, colon, rest = entrypoint.partition(":")
     if scheme in ("http", "https") and rest.startswith("//"):
         _check_url(entrypoint)
         return scheme, entrypoint
@@ -82,17 +85,19 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
         if scheme == "python":
             _check_python(rest.strip(), entrypoint)
         return scheme, rest.strip()
-    close = difflib.get_close_matches(scheme, SCHEMES, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(scheme.strip().lower(), SCHEMES, n=1, cutoff=0.7)
     path_like = not _ATTRIBUTE.fullmatch(rest) or rest.endswith((".jsonl", ".json"))
     if colon and close and path_like:
         guess = "//" + rest.lstrip("/") if close[0] in ("http", "https") else rest
         raise ConfigError(
-            f"unknown scheme '{head}' in '{_shown(entrypoint)}'.",
+            f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.",
             where="system.entrypoint",
             mend=f"Did you mean '{_shown(f'{close[0]}:{guess}')}'?",
         )
     if "://" in entrypoint:
-        raise ConfigError(f"unknown scheme '{head}' in '{_shown(entrypoint)}'.", where="system.entrypoint", mend=_FORMS)
+        raise ConfigError(
+            f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.", where="system.entrypoint", mend=_FORMS
+        )
     _check_python(entrypoint, entrypoint)
     return "python", entrypoint
 

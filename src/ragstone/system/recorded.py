@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.errors import SystemUnderTestError
+from ragstone.files import open_regular
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.json_records import records
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, SystemFailureKind
+
+MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
+"""Of recorded answers, which are never held in memory as a whole."""
 
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt")
 _ID = "id"
@@ -30,8 +34,9 @@ _QUESTION = "question"
 class RecordedAnswers:
     """The `System` over one file. Records are matched by id, or by question where a record has no id."""
 
-    def __init__(self, path: Path, *, shown: str, concurrency: int) -> None:
+    def __init__(self, path: Path, *, shown: str, concurrency: int, within: Path | None = None) -> None:
         self._path = path
+        self._within = within
         self._shown = shown
         self._concurrency = concurrency
         self._index = _Index()
@@ -48,7 +53,7 @@ class RecordedAnswers:
     async def start(self) -> None:
         """Index the file. Raises SystemUnderTestError with the line for a broken, doubled or unusable record."""
         try:
-            self._file = self._path.open("rb")
+            self._file = open_regular(self._path, within=self._within, limit=MAX_FILE_BYTES)
         except OSError as error:
             raise SystemUnderTestError(
                 f"the recorded answers can't be read: {error.strerror}.",

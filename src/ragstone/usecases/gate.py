@@ -18,7 +18,7 @@ from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
-from ragstone.report.templates import own_templates
+from ragstone.report.templates import Templates, own_templates
 from ragstone.report.view import build_view
 from ragstone.run.directory import RunDirectory, write_manifest
 from ragstone.run.files import replace_text
@@ -56,9 +56,10 @@ class GateOutcome:
 def read_policy(settings: Settings) -> Policy:
     """The policy file that `settings` name, thresholds.toml where there is one, else the defaults of the field."""
     if settings.gate.thresholds is not None:
-        return load_policy(settings.path(settings.gate.thresholds))
+        return load_policy(settings.path(settings.gate.thresholds), within=settings.within)
     beside = settings.path(THRESHOLDS_FILE)
-    return load_policy(beside) if beside.is_file() else default_policy()
+    # A folder or a link to nowhere of that name is a policy that can't be read, not one that is not there.
+    return load_policy(beside, within=settings.within) if os.path.lexists(beside) else default_policy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +156,17 @@ async def gate(
     *,
     policy: Policy | None = None,
     baseline: RunDirectory | None = None,
+    golden: GoldenSet | None = None,
     links: Links | None = None,
-    template_dir: Path | None = None,
+    templates: Templates | None = None,
     formats: Iterable[Format] = tuple(REPORT_FILES),
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
     role: Role = LOCAL,
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
+
+    `policy`, `golden` and `templates` are what the caller has read of them; where it has not, the settings say.
 
     Judgements of the one in `settings` are taken over only where `around` trusts the checkout.
 
@@ -173,7 +177,7 @@ async def gate(
     policy = policy or read_policy(settings)
     if settings.gate.fail_on in {"fail", "inconclusive"}:
         policy = policy.with_inconclusive("fail" if settings.gate.fail_on == "inconclusive" else "warn")
-    required = baseline is None and settings.gate.baseline is not None
+    required = settings.gate.baseline is not None
     trusted = around.trusts_checkout or baseline is not None
     with run_lock(settings.path(settings.run.out)):
         if baseline is None and settings.gate.baseline is not None:
@@ -196,6 +200,7 @@ async def gate(
         run = await evaluate_run(
             settings,
             around,
+            golden=golden,
             policy_hash=policy_hash(policy),
             judgements_from=cache_of(baseline) if baseline is not None and trusted else None,
             watcher=watcher if settings.run.stop_early else None,
@@ -211,7 +216,7 @@ async def gate(
         if early:
             verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
         verdict = replace(verdict, notes=(*notes, *verdict.notes), warnings=(*warnings, *verdict.warnings))
-        templates = template_dir or own_templates(settings.root)
+        templates = templates or (own_templates(settings.root) if around.trusts_checkout else None)
         return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role)
 
 
@@ -257,7 +262,7 @@ def conclude(
     baseline: RunDirectory | None,
     fail_on: FailOn | None,
     links: Links | None,
-    template_dir: Path | None,
+    templates: Templates | None,
     formats: Iterable[Format],
     around: Surroundings,
     role: Role,
@@ -276,7 +281,7 @@ def conclude(
             drop_carried(run.path)
         for name in formats:
             path = run.path / REPORT_FILES[name]
-            replace_text(path, around.redact(render(view, name, template_dir=template_dir)))
+            replace_text(path, around.redact(render(view, name, templates=templates)))
             written.append(path)
     return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
 

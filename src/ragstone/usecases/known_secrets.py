@@ -23,7 +23,7 @@ _ALWAYS = (
     "AWS_SESSION_TOKEN",
     "AWS_BEARER_TOKEN_BEDROCK",
 )
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
 MIN_LENGTH = 8
 """Shorter values are no secrets; redacting them would tear texts apart."""
 
@@ -38,5 +38,5 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
     yield from settings.judge.secrets()
-    for name in (*_ALWAYS, *(name for name in settings.system.env if _SECRET_NAME.search(name))):
+    for name in (*_ALWAYS, *(name for name in settings.system.env if SECRET_NAME.search(name))):
         yield environ.get(name, "").strip()

@@ -9,7 +9,7 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
-from ragstone.report.templates import own_templates
+from ragstone.report.templates import own_templates, read_templates
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.compare import read_compare_policy
 from ragstone.usecases.gate import baseline_scores, open_baseline, view_of
@@ -49,4 +49,8 @@ def report(
         seed=seed,
     )
     view = view_of(run, verdict, before, links)
-    return Reported(render(view, form, template_dir=templates or own_templates(Path())), view, verdict)
+    return Reported(
+        render(view, form, templates=read_templates(templates) if templates is not None else own_templates(Path())),
+        view,
+        verdict,
+    )

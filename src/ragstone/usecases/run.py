@@ -85,6 +85,7 @@ def read_golden_set(settings: Settings) -> GoldenSet:
         root=settings.root,
         columns=settings.golden.columns or None,
         limit=settings.golden.limit,
+        within=settings.within,
     )
 
 
@@ -97,23 +98,30 @@ def make_system(settings: Settings, around: Surroundings) -> System:
             "no entrypoint is named.",
             mend="Give --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
         )
-    return build_system(settings.system, root=settings.root, environ=around.environ, log=around.system_log)
+    return build_system(
+        settings.system,
+        root=settings.root,
+        environ=around.environ,
+        log=around.system_log,
+        within=settings.within,
+    )
 
 
 async def evaluate_run(
     settings: Settings,
     around: Surroundings,
     *,
+    golden: GoldenSet | None = None,
     policy_hash: str | None = None,
     judgements_from: Path | None = None,
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
-    """Run the whole evaluation that `settings` describe and return its directory.
+    """Run the whole evaluation that `settings` describe (`golden`: as it was read) and return its directory.
 
     `judgements_from` is the cache of a trusted baseline, whose judgements are taken over. Raises RagstoneError of the
     class that failed; what was finished by then is saved and can be resumed.
     """
-    golden = read_golden_set(settings)
+    golden = golden or read_golden_set(settings)
     out = settings.path(settings.run.out)
     with run_lock(out):
         system = make_system(settings, around)
@@ -127,6 +135,7 @@ async def evaluate_run(
             cache=out / CACHE,
             environ=around.environ,
             tell_secret=around.redact.add,
+            within=settings.within,
         )
         try:
             run = await evaluate_golden_set(

@@ -78,7 +78,7 @@ def _records(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[t
 
 def _lines(source: SourceFile) -> Iterator[str]:
     try:
-        with source.path.open("rb") as stream:
+        with source.open() as stream:
             number = 0
             while raw := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1

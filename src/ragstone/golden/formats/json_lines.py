@@ -11,7 +11,7 @@ from ragstone.golden.rows import MAX_LINE_BYTES, Row, SourceFile
 def read_rows(source: SourceFile) -> Iterator[Row]:
     """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the line."""
     try:
-        with source.path.open("rb") as stream:
+        with source.open() as stream:
             number = 0
             while raw := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1

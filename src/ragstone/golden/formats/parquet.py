@@ -18,9 +18,8 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
         raise source.error(
             "reading Parquet needs pyarrow, which is not installed.", mend='Run: pip install "ragstone[parquet]"'
         ) from None
-    source.check_size()
     try:
-        with parquet.ParquetFile(source.path) as file:
+        with source.open_document() as stream, parquet.ParquetFile(stream) as file:
             names = file.schema_arrow.names
             if len(names) > MAX_COLUMNS:
                 raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.")

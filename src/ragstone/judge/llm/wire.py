@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from pydantic_core import from_json, to_json
 
 from ragstone.errors import ConfigError, JudgeError
+from ragstone.files import read_regular
 from ragstone.judge.llm.neutral import cleaned
 from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected, Room, Stop, no_quota, refused_key, unknown_model
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ragstone.judge.llm.federation import Federation
     from ragstone.judge.llm.platforms import Platform
 
+MAX_CA_BYTES = 4 * 1024 * 1024
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -160,10 +163,12 @@ def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
         return True
     context = ssl.create_default_context()
     try:
-        context.load_verify_locations(cafile=str(ca_bundle))
-    except (OSError, ssl.SSLError) as error:
+        text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")
+        context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(text)))
+    except (OSError, ValueError) as error:  # of ssl's own errors, too
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ConfigError(
-            f"the CA bundle can't be used: {error}.",
+            f"the CA bundle can't be used: {reason}.",
             where=str(ca_bundle),
             mend="Name a PEM file that exists, with at least one certificate in it.",
         ) from None

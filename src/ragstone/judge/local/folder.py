@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -57,6 +58,15 @@ def read_folder(path: Path) -> ModelFolder:
     return ModelFolder(
         path.resolve().name, model, tokenizer, pooling, max_tokens, lower_case, _digest(model, tokenizer, how)
     )
+
+
+def require_within(path: Path, within: Path) -> None:
+    """Raise ConfigError where the folder `path`, or any file in it, lies outside of `within`."""
+    root = os.path.realpath(within)
+    for place, _, names in os.walk(path):
+        for found in (Path(place), *(Path(place, name) for name in names)):
+            if not Path(os.path.realpath(found)).is_relative_to(root):
+                raise ConfigError("it lies outside of the workspace.", where=str(found))
 
 
 def _pooling(path: Path) -> Pooling:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from traceback import walk_tb
@@ -10,24 +12,75 @@ from traceback import walk_tb
 from jinja2 import BaseLoader, Environment, TemplateError, TemplateNotFound, TemplateSyntaxError
 
 from ragstone.errors import ConfigError
-from ragstone.report.escape import markdown_inline, one_line
+from ragstone.files import read_regular
+from ragstone.report.escape import clean, markdown_inline, one_line
 from ragstone.report.sandbox import ExhaustedError, SafeText, TemplateSandbox
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
 OURS = f"ragstone/{REPORT}"
 
+_ENDING = ".j2"
 _MAX_SIZE = 256 * 1024
+_MAX_FILES = 100
+_MAX_ENTRIES = 1_000
 
 
 class TemplateExhaustedError(ConfigError):
     """A template did more work, or wrote more, than it is allowed."""
 
 
-def own_templates(project: Path) -> Path | None:
-    """The folder of `project` with a report template of its own, or None."""
-    folder = project / FOLDER
-    return folder if (folder / REPORT).is_file() else None
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """A project's own templates as they were read: their texts by name. Nothing is looked up on disk after that."""
+
+    folder: Path
+    sources: Mapping[str, str]
+
+
+def own_templates(project: Path, within: Path | None = None) -> Templates | None:
+    """The templates of `project`, or None where it has no report template of its own. As `read_templates`."""
+    return read_templates(project / FOLDER, within)
+
+
+def read_templates(folder: Path, within: Path | None = None) -> Templates | None:
+    """The templates (``*.j2``) in `folder`, or None where there is no report template among them.
+
+    Raises ConfigError for one that can't be read, leads out of the folder, is not UTF-8, or is too large.
+    """
+    if not os.path.lexists(folder / REPORT):
+        return None
+    names = list(_names(folder))
+    if len(names) > _MAX_FILES:
+        raise ConfigError(f"more than {_MAX_FILES} templates.", where=str(folder))
+    return Templates(folder, {name: _source(folder, name, within) for name in names})
+
+
+def _names(folder: Path) -> Iterator[str]:
+    seen = 0
+    for place, _, found in os.walk(folder):  # follows no links to folders
+        for name in sorted(found):
+            seen += 1
+            if seen > _MAX_ENTRIES:
+                raise ConfigError(f"more than {_MAX_ENTRIES} files in a folder of templates.", where=str(folder))
+            if name.endswith(_ENDING):
+                yield (Path(place) / name).relative_to(folder).as_posix()
+
+
+def _source(folder: Path, name: str, within: Path | None) -> str:
+    path = folder / name
+    root = Path(os.path.realpath(folder))
+    if within is not None and not root.is_relative_to(os.path.realpath(within)):
+        raise _wrong("it lies outside of the workspace", str(path), None)
+    try:
+        body = read_regular(path, within=root, limit=_MAX_SIZE)
+    except OSError as error:
+        raise ConfigError(f"the template can't be read: {error.strerror}.", where=str(path)) from None
+    try:
+        # Nothing that a log would act upon: the text of a template is printed as it is.
+        return clean(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ConfigError("the template is not UTF-8.", where=str(path)) from None
 
 
 def read_template(name: str) -> str:
@@ -36,42 +89,30 @@ def read_template(name: str) -> str:
 
 
 class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours; any other name is a file in the user's folder, never outside of it."""
+    """``ragstone/NAME`` is ours; any other name is one of the user's templates."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, own: Templates | None) -> None:
+        self._own = own
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:  # noqa: ARG002
         if template == OURS:
             return read_template(REPORT), template, lambda: True
-        if self._folder is None:
+        if self._own is None or template not in self._own.sources:
             raise TemplateNotFound(template)
-        root = self._folder.resolve()
-        path = (root / template).resolve()
-        if not path.is_relative_to(root) or not path.is_file():
-            raise TemplateNotFound(template)
-        shown = str(self._folder / template)
-        with path.open("rb") as file:
-            body = file.read(_MAX_SIZE + 1)
-        if len(body) > _MAX_SIZE:
-            raise ConfigError("the template is larger than 256 KB.", where=shown)
-        try:
-            return body.decode("utf-8-sig"), shown, lambda: True
-        except UnicodeDecodeError:
-            raise ConfigError("the template is not UTF-8.", where=shown) from None
+        return self._own.sources[template], str(self._own.folder / template), lambda: True
 
 
 def render_template(
     name: str,
     context: Mapping[str, object],
     filters: Mapping[str, Callable[..., SafeText | str]],
-    folder: Path | None,
+    own: Templates | None,
 ) -> str:
     """Render the Markdown template `name` in a sandbox.
 
     `context` is plain data. Raises ConfigError with file and line for anything that is wrong with the template.
     """
-    environment = TemplateSandbox(_Loader(folder), markdown_inline, filters)
+    environment = TemplateSandbox(_Loader(own), markdown_inline, filters)
     try:
         return str(environment.get_template(name).render(context))
     except TemplateSyntaxError as error:

@@ -1,0 +1,308 @@
+"""Where a judge's key goes and what it may cost is not for a pull request to say: whole jobs, and a listener."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
+from tests.github.payloads import pull_request
+from tests.github.worlds import FACTS, Checkout, Outcome
+
+KEY = "sk-the-judges-own-key-0123456789"
+GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
+METRICS = '[run]\nmetrics = ["faithfulness"]\n'
+
+
+@dataclass
+class Listener:
+    """A server that takes down who calls with which credentials, and refuses everybody."""
+
+    url: str = ""
+    heard: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    found = Listener()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            found.heard.append(f"{self.headers.get('authorization', '')}{self.headers.get('x-api-key', '')}")
+            self.send_response(401)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    found.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    yield found
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def own_run(github: FakeGitHub) -> None:
+    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+
+
+def config(judge: str, system: str = "") -> str:
+    return f"{GOLDEN}{system}{METRICS}[judge]\n{judge}"
+
+
+def gate(checkout: Checkout, github: FakeGitHub, judge: str, *, system: str = "", **environ: str) -> Outcome:
+    checkout.write("ragstone.toml", config(judge, system))
+    return checkout.gate(github, "pull_request", pull_request(), **environ)
+
+
+def refused(found: Outcome, *words: str) -> None:
+    assert found.code == 2, found.log
+    assert found.outputs["verdict"] == "error"
+    for word in words:
+        assert word in found.log
+
+
+WAYS_TO_THE_KEY = (
+    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
+    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "OPENAI_API_KEY"),
+    ('name = "anthropic:claude-haiku-4-5"\nbase_url = "{url}"\n', "ANTHROPIC_API_KEY"),
+    ('name = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
+    ('name = "offline"\nembeddings = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
+    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_HEADERS"),
+    ('name = "bedrock:m"\nbase_url = "{url}"\n', "AWS_BEARER_TOKEN_BEDROCK"),
+)
+
+
+@pytest.mark.parametrize(("judge", "variable"), WAYS_TO_THE_KEY)
+@pytest.mark.parametrize("base", [None, "another address", "pyproject"])
+def test_the_key_does_not_go_where_a_pull_request_says(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str, variable: str, base: str | None
+) -> None:
+    key = f"X-Gateway: {KEY}" if variable.endswith("HEADERS") else KEY
+    if base == "another address":
+        github.files[BASE_SHA]["ragstone.toml"] = config(judge.format(url="https://judge.example/v1")).encode()
+    elif base == "pyproject":
+        github.files[BASE_SHA]["pyproject.toml"] = b'[tool.ragstone.judge]\nname = "offline"\n'
+    found = gate(checkout, github, judge.format(url=listener.url), AWS_REGION="eu-west-1", **{variable: key})
+    assert listener.heard == []
+    refused(found, "'judge.base_url' is not as the base branch has it", "judge-base-url")
+
+
+@pytest.mark.parametrize(("judge", "variable"), WAYS_TO_THE_KEY[:4])
+def test_it_goes_where_the_base_branch_says(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str, variable: str
+) -> None:
+    github.files[BASE_SHA]["ragstone.toml"] = config(judge.format(url=listener.url)).encode()
+    found = gate(checkout, github, judge.format(url=listener.url), **{variable: KEY})
+    assert found.code == 5  # the listener refuses everybody
+    assert all(heard.endswith(KEY) for heard in listener.heard)
+    assert listener.heard
+
+
+def test_it_goes_where_the_workflow_says(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
+    judge = 'name = "openai:gpt-5.4-mini"\nbase_url = "http://127.0.0.1:9/elsewhere"\n'
+    found = gate(checkout, github, judge, OPENAI_API_KEY=KEY, RAGSTONE_JUDGE_BASE_URL=listener.url)
+    assert found.code == 5
+    assert listener.heard
+
+
+def test_on_the_default_branch_the_config_is_the_base_itself(
+    github: FakeGitHub, checkout: Checkout, listener: Listener
+) -> None:
+    checkout.write("ragstone.toml", config(f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'))
+    assert checkout.gate(github, "push", OPENAI_API_KEY=KEY).code == 5
+    assert listener.heard
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/topic", "refs/tags/main"])
+def test_a_push_to_another_branch_or_of_a_tag_is_held_against_the_default_branch(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, ref: str
+) -> None:
+    checkout.write("ragstone.toml", config(f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'))
+    refused(checkout.gate(github, "push", OPENAI_API_KEY=KEY, GITHUB_REF=ref), "judge.base_url")
+    assert listener.heard == []
+
+
+def test_without_a_key_nothing_is_asked_of_the_base(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
+    gate(checkout, github, f'name = "openai-compatible:m"\nbase_url = "{listener.url}"\n')
+    assert not [seen for seen in github.seen if "/contents/" in seen.path]
+    assert KEY not in "".join(listener.heard)
+
+
+def test_a_base_that_can_not_be_read_gives_no_key_away(
+    github: FakeGitHub, checkout: Checkout, listener: Listener
+) -> None:
+    for actor in github.actors.values():
+        actor.reads = ALL_RIGHTS - {"contents"}
+    judge = f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(judge).encode()
+    found = gate(checkout, github, judge, OPENAI_API_KEY=KEY)
+    assert found.code == 7
+    assert "contents: read" in found.log
+    found = gate(checkout, github, judge, OPENAI_API_KEY=KEY, GITHUB_TOKEN="", RAGSTONE_GITHUB_TOKEN="")
+    assert found.code == 7
+    assert "no GitHub token" in found.log
+    assert listener.heard == []
+
+
+def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
+    github: FakeGitHub, checkout: Checkout, listener: Listener
+) -> None:
+    from ragstone.action import action_settings
+    from ragstone.github.inputs import read_inputs
+
+    inputs = read_inputs({"INPUT_CONFIG": "conf/gate.toml"})
+    github.files[BASE_SHA]["conf/gate.toml"] = f'[judge]\nbase_url = "{listener.url}"\n'.encode()
+    github.files[BASE_SHA]["conf/ragstone.toml"] = b'[judge]\nbase_url = "https://other.example"\n'
+    checkout.write("conf/gate.toml", f'[judge]\nname = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n')
+    settings = action_settings(inputs, {"OPENAI_API_KEY": KEY}, checkout.root)
+    from pydantic import SecretStr
+
+    from ragstone.github.client import GitHubApi
+    from ragstone.github.event import build_event
+    from ragstone.github.trusted_config import hold_to_base
+    from tests.github.fake import TOKEN
+    from tests.github.payloads import runner
+
+    api = GitHubApi(SecretStr(TOKEN), repository="acme/rag", api_url=github.api_url)
+    held = hold_to_base(
+        settings,
+        event=build_event(runner("pull_request"), pull_request()),
+        api=api,
+        environ={"OPENAI_API_KEY": KEY},
+        workspace=checkout.root,
+        folder=checkout.files / "base",
+    )
+    api.close()
+    assert held.settings.judge.base_url == listener.url
+
+
+def test_neither_does_the_key_of_the_embeddings(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
+    judge = f'name = "offline"\nembeddings = "openai-compatible:m"\nembeddings_base_url = "{listener.url}"\n'
+    found = gate(checkout, github, judge, RAGSTONE_EMBEDDINGS_API_KEY=KEY)
+    assert listener.heard == []
+    refused(found, "'judge.embeddings_base_url' is not as the base branch has it", "RAGSTONE_EMBEDDINGS_BASE_URL")
+
+
+@pytest.mark.parametrize("service", ["openai", "anthropic"])
+def test_neither_does_the_identity_of_the_job(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, service: str
+) -> None:
+    identity = {
+        "openai": {"OPENAI_IDENTITY_PROVIDER_ID": "idp", "OPENAI_SERVICE_ACCOUNT_ID": "sa"},
+        "anthropic": {"ANTHROPIC_FEDERATION_RULE_ID": "rule", "ANTHROPIC_ORGANIZATION_ID": "org"},
+    }[service]
+    asked = {"ACTIONS_ID_TOKEN_REQUEST_URL": f"{listener.url}/token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": KEY}
+    judge = f'name = "{service}:m"\nbase_url = "{listener.url}"\n'
+    refused(gate(checkout, github, judge, **identity, **asked), "'judge.base_url' is not as the base branch has it")
+    assert listener.heard == []
+
+
+FREE = '[judge.prices."gpt-5.4-mini"]\ninput = 0.0\noutput = 0.0\n'
+
+
+def test_a_pull_request_can_not_make_the_judge_free_of_charge(
+    github: FakeGitHub, checkout: Checkout, listener: Listener
+) -> None:
+    judge = f'name = "openai:gpt-5.4-mini"\n{FREE}'
+    found = gate(
+        checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url, RAGSTONE_MAX_COST_USD="0.000001"
+    )
+    refused(found, "'judge.prices' is not as the base branch has it")
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize("mine", ["", "max_cost_usd = 1000.0\n"])
+def test_a_pull_request_can_not_lift_the_budget(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, mine: str
+) -> None:
+    judge = 'name = "openai:gpt-5.4-mini"\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(f"{judge}max_cost_usd = 0.000001\n").encode()
+    found = gate(checkout, github, judge + mine, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
+    assert found.code == 5
+    assert "the budget of $0.00 is used up" in found.log
+    assert listener.heard == []
+
+
+def test_a_pull_request_may_lower_the_budget(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
+    judge = 'name = "openai:gpt-5.4-mini"\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(f"{judge}max_cost_usd = 5.0\n").encode()
+    mine = f"{judge}max_cost_usd = 0.000001\n"
+    found = gate(checkout, github, mine, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
+    assert "is used up" in found.log
+    assert "does not count" not in found.summary
+
+
+@pytest.mark.parametrize("parameter", ['service_tier = "priority"', 'speed = "fast"'])
+def test_a_parameter_that_changes_the_price_does_not_count_from_a_pull_request(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, parameter: str
+) -> None:
+    judge = f'name = "openai:gpt-5.4-mini"\n[judge.parameters]\n{parameter}\n'
+    refused(
+        gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url), "'judge.parameters' is not"
+    )
+    assert listener.heard == []
+
+
+def test_an_ordinary_parameter_does(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
+    judge = 'name = "openai:gpt-5.4-mini"\n[judge.parameters]\ntemperature = 0.2\n'
+    assert gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url).code == 5
+    assert listener.heard
+
+
+CA = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize("by", ["config", "workflow"])
+def test_certificates_of_the_checkout_are_the_base_branchs(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, by: str
+) -> None:
+    bundle = 'ca_bundle = "ca.pem"\n' if by == "config" else ""
+    environ = {"RAGSTONE_CA_BUNDLE": str(checkout.root / "ca.pem")} if by == "workflow" else {}
+    judge = f'name = "openai:gpt-5.4-mini"\n{bundle}'
+    github.files[BASE_SHA] |= {"ragstone.toml": config(judge).encode(), "ca.pem": CA.format("good").encode()}
+    checkout.write("ca.pem", CA.format("forged"))
+    found = gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url, **environ)
+    refused(found, "'judge.ca_bundle' is not as the base branch has it")
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize("names", ['["OPENAI_API_KEY"]', '["OPENAI_*"]', '["SEARCH_*", "A_COPY"]'])
+def test_a_pull_request_can_not_have_the_key_passed_to_the_system(
+    github: FakeGitHub, checkout: Checkout, names: str
+) -> None:
+    checkout.write("rag.sh", '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n')
+    (checkout.root / "rag.sh").chmod(0o755)
+    system = f"env = {names}\n"
+    checkout.write(
+        "ragstone.toml", config('name = "offline"\n', system).replace("file:outputs.jsonl", "command:./rag.sh")
+    )
+    found = checkout.gate(github, OPENAI_API_KEY=KEY, A_COPY=KEY, SEARCH_TOKEN="t-123456789")
+    refused(found, "'system.env' hands the secret", "system-env")
+    assert not (checkout.root / "seen").exists()
+
+
+def test_the_base_branch_and_the_workflow_can(github: FakeGitHub, checkout: Checkout) -> None:
+    system = 'env = ["SEARCH_TOKEN", "PLAIN"]\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config('name = "offline"\n', 'env = ["SEARCH_*"]\n').encode()
+    assert gate(checkout, github, 'name = "offline"\n', system=system, SEARCH_TOKEN="t-123456789", PLAIN="x").code == 0
+    github.files[BASE_SHA].clear()
+    environ = {"SEARCH_TOKEN": "t-123456789", "RAGSTONE_SYSTEM_ENV": "SEARCH_TOKEN"}
+    assert gate(checkout, github, 'name = "offline"\n', system=system, **environ).code == 0
+    assert len(FACTS) == 4
