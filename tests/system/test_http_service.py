@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,6 +19,7 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.http_service import HttpService, HttpTarget, without_secrets
 from ragstone.system.response import Context, Response, SystemFailure
+from tests.hostile_http import REPLIES, hostile_server
 
 Kinds = Callable[[list[Response]], list[str]]
 Reply = tuple[int, dict[str, str], bytes]
@@ -197,6 +199,55 @@ def test_each_way_to_fail_is_named_and_costs_its_sample_only(room: Any, server: 
     assert len(unavailable.detail or "") == 1_000
     assert "'plain text'" in failure(responses[4]).message
     assert "10,000,000 bytes" in failure(responses[9]).message
+
+
+NAMED = {
+    "gzip bomb": "more than 10,000,000 bytes",
+    "deflate bomb": "more than 10,000,000 bytes",
+    "bare deflate bomb": "more than 10,000,000 bytes",
+    "bomb in a bomb": "packed as 'gzip, gzip', which was not asked for",
+    "unknown packing": "packed as 'br', which was not asked for",
+    "no gzip": "DecodingError",
+    "endless body": "more than 10,000,000 bytes",
+    "endless chunks": "more than 10,000,000 bytes",
+    "endless error": "more than 10,000,000 bytes",
+    "too many headers": "Receive buffer too long",
+    "a long header": "Receive buffer too long",
+    "endless headers": "Receive buffer too long",
+    "endless trailers": "Receive buffer too long",
+    "an endless line": "Receive buffer too long",
+    "endless interim replies": "No answer within 2 s",
+    "cut off": "RemoteProtocolError",
+    "no HTTP": "RemoteProtocolError",
+    "brackets": "which is not JSON",
+    "digits": "which is not JSON",
+    "redirect to half an address": "redirecting to no address: 'http://[::1' (str) (Invalid IPv6 URL)",
+    "redirect to no port": "redirecting to no address",
+}
+
+
+def test_every_kind_of_hostile_reply_is_tried() -> None:
+    assert REPLIES.keys() == NAMED.keys()
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_what_a_hostile_server_sends_is_a_named_failure_of_the_system(room: Any, kind: str) -> None:
+    with hostile_server(kind) as port:
+        (response,) = room.ask(f"http://127.0.0.1:{port}/", "q", timeout_s=2 if "within" in NAMED[kind] else 30)
+    assert NAMED[kind] in failure(response).message
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "Identity"])
+def test_an_ordinary_packed_answer_is_read(room: Any, server: Server, encoding: str) -> None:
+    pack = {"gzip": gzip.compress, "deflate": zlib.compress, "Identity": bytes}[encoding]
+    server.reply = lambda path, body: (
+        200,
+        {"Content-Encoding": encoding},
+        pack(b'{"answer": "' + b"fine " * 50_000 + b'"}'),
+    )
+    (response,) = room.ask(server.url, "q")
+    assert response.answer == "fine " * 50_000
+    assert server.seen[0][1]["accept-encoding"] == "gzip, deflate"
 
 
 def asked(target: HttpTarget, waits: list[float]) -> Response:

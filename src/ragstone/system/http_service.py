@@ -85,8 +85,10 @@ class HttpService:
 
         if not self._target.proxied:
             await self._wait_for_port()
+        from ragstone.system.bounded_http import ACCEPTED
+
         limits = httpx2.Limits(max_connections=self._target.concurrency)
-        self._client = httpx2.AsyncClient(limits=limits, timeout=None, follow_redirects=False)
+        self._client = httpx2.AsyncClient(limits=limits, timeout=None, follow_redirects=False, headers=ACCEPTED)
 
     async def ask(self, sample: Sample) -> Response:
         async with self._room:
@@ -158,17 +160,18 @@ class HttpService:
 
     async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> tuple[str | None, bytes]:
         """Where to go instead (None: nowhere), and the body."""
+        from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
+
         if self._client is None:
             raise SystemUnderTestError("the system was asked before it was started.", where=self.entrypoint)
         async with self._client.stream("POST", url, headers=dict(headers), content=content) as reply:
             if reply.is_redirect:
                 return _redirected(url, reply.status_code, reply.headers.get("location", "")), b""
-            body = b""
-            async for chunk in reply.aiter_bytes(1 << 16):
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    message = f"Answered with more than {MAX_BODY_BYTES:,} bytes."
-                    raise _Refused(SystemFailureKind.BAD_RETURN, message)
+            bound_reply(reply, MAX_BODY_BYTES)
+            try:
+                body = await reply.aread()
+            except ReplyTooLarge as error:
+                raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {error.reason}.") from None
             if not reply.is_success:
                 after = _retry_after_s(reply.headers.get("retry-after"))
                 again = after if reply.status_code in _RETRIED_STATUS else None
@@ -205,12 +208,16 @@ class HttpService:
 
 def _redirected(url: str, status: int, location: str) -> str:
     """The target of a redirect that may be followed: same host, same method, no step down from https."""
-    target = urljoin(url, location)
-    before, after = urlsplit(url), urlsplit(target)
-    same_host = after.hostname == before.hostname and (
-        (after.scheme, after.port) == (before.scheme, before.port)
-        or (before.scheme, after.scheme, before.port, after.port) == ("http", "https", None, None)
-    )
+    try:
+        target = urljoin(url, location)
+        before, after = urlsplit(url), urlsplit(target)
+        same_host = after.hostname == before.hostname and (
+            (after.scheme, after.port) == (before.scheme, before.port)
+            or (before.scheme, after.scheme, before.port, after.port) == ("http", "https", None, None)
+        )
+    except ValueError as error:
+        message = f"Answered {status}, redirecting to no address: {worker.shown(location)} ({error})."
+        raise _Refused(SystemFailureKind.HTTP, message) from None
     shown = without_secrets(target)
     if not location or status not in (307, 308) or not same_host:
         why = "to another host" if location and not same_host else "in a way that would drop the question"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import aiohttp
 import anthropic
 import httpx2
 from pydantic_core import from_json
@@ -21,6 +22,7 @@ from ragstone.judge.llm.provider import (
     Stop,
     Usage,
 )
+from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
 _MESSAGES = "/v1/messages"
@@ -44,6 +46,8 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
         verify=wire.tls_context(account.ca_bundle),
         follow_redirects=False,
         auth=_federated(account),
+        headers=ACCEPTED,
+        event_hooks={"response": [wire.bound]},
     )
     if account.platform is not None:
         client: anthropic.AsyncAnthropic = platforms.make_client(account, account.platform, http_client, timeout)
@@ -176,7 +180,7 @@ async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
             return None, BadRequest(found, wire.complaint(error.body))
         return None, found
-    except anthropic.APIConnectionError as error:
+    except (anthropic.APIConnectionError, aiohttp.ClientError) as error:  # the latter where the reply is no HTTP
         return None, wire.connection_error(account, error)
     except anthropic.AnthropicError as error:
         return None, Broken(account.scrubbed(error))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import aiohttp
 import httpx2
 import numpy as np
 import openai
@@ -27,6 +28,7 @@ from ragstone.judge.llm.provider import (
     Usage,
 )
 from ragstone.judge.llm.windows import tokens_at_least
+from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
 _CHAT = "/chat/completions"
@@ -49,6 +51,8 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
         verify=wire.tls_context(account.ca_bundle),
         follow_redirects=False,
         auth=_federated(account),
+        headers=ACCEPTED,
+        event_hooks={"response": [wire.bound]},
     )
     address = account.address
     # Servers on one's own machine have no key, and the SDK insists on one.
@@ -268,7 +272,7 @@ async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
             return None, BadRequest(found, wire.complaint(error.body))
         return None, found
-    except openai.APIConnectionError as error:
+    except (openai.APIConnectionError, aiohttp.ClientError) as error:  # the latter where the reply is no HTTP
         return None, wire.connection_error(account, error)
     except openai.OpenAIError as error:
         return None, Broken(account.scrubbed(error))

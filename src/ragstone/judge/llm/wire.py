@@ -23,11 +23,18 @@ from ragstone.judge.llm.neutral import cleaned
 from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected, Room, Stop, no_quota, refused_key, unknown_model
 
 if TYPE_CHECKING:
+    import httpx2
+
     from ragstone.judge.llm.federation import Federation
     from ragstone.judge.llm.platforms import Platform
 
 MAX_CA_BYTES = 4 * 1024 * 1024
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
+MAX_REPLY_BYTES = 4 * 1024**2
+"""A chat reply: a model's longest output, with each character escaped, and room for what a server adds."""
+_LARGER_REPLIES = {"/embeddings": 64 * 1024**2, "/results": 1024**3, "/content": 1024**3}
+"""By the end of the address: up to 256 vectors, and the results of a whole batch."""
+
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -175,6 +182,14 @@ def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
     return context
 
 
+async def bound(reply: httpx2.Response) -> None:
+    """The hook that lets no reply of a provider grow beyond what such replies can be."""
+    from ragstone.system.bounded_http import bound_reply
+
+    path = reply.request.url.path
+    bound_reply(reply, next((limit for end, limit in _LARGER_REPLIES.items() if path.endswith(end)), MAX_REPLY_BYTES))
+
+
 def parsed(content: bytes) -> dict[str, Any]:
     """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page, half a body)."""
     try:
@@ -246,8 +261,14 @@ def body_error(account: Account, document: Mapping[str, Any], room: Room | None)
     return status_error(account, status, {}, document, room)
 
 
-def connection_error(account: Account, error: BaseException) -> Broken | JudgeError:
+def connection_error(account: Account, error: BaseException) -> Broken | Rejected | JudgeError:
     """What a request without a reply means: a time-out only if something did time out, whatever the SDK calls it."""
+    # Here and not above: a run that finds all in the cache calls nobody, and starts sooner without the client.
+    import aiohttp
+    import httpx2
+
+    from ragstone.system.bounded_http import ReplyTooLarge
+
     causes = [error]
     while causes[-1].__cause__ is not None and len(causes) < 10:
         causes.append(causes[-1].__cause__)
@@ -257,6 +278,14 @@ def connection_error(account: Account, error: BaseException) -> Broken | JudgeEr
             return JudgeError(cause.message, where=cause.where, mend=cause.mend)
         if isinstance(cause, Broken):
             return Broken(cause.reason)
+        if isinstance(cause, ReplyTooLarge):
+            return Rejected(f"the judge's reply holds {cause.reason}")
+        if isinstance(cause, httpx2.DecodingError):
+            return Broken(f"the judge's reply can't be unpacked: {account.scrubbed(cause)}")
+        if isinstance(cause, aiohttp.ClientResponseError):
+            return Broken(f"the judge's reply is no HTTP: {account.scrubbed(cause.message)}")
+        if isinstance(cause, aiohttp.ClientPayloadError):
+            return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return Broken(f"no connection or no reply within {account.timeout_s:g} s")
     return Broken(f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}")

@@ -1,0 +1,83 @@
+"""A judge whose server sends too much, or no HTTP: a named failure of the judge, whatever it sent."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ragstone.judge.llm import wire
+from ragstone.judge.protocol import Call, JudgementFailed
+from tests.hostile_http import REPLIES, hostile_server
+
+TOO_MUCH = "holds more than 4,194,304 bytes"
+NAMED = {
+    "gzip bomb": TOO_MUCH,
+    "deflate bomb": TOO_MUCH,
+    "bare deflate bomb": TOO_MUCH,
+    "bomb in a bomb": "packed as 'gzip, gzip', which was not asked for",
+    "unknown packing": "packed as 'br', which was not asked for",
+    "no gzip": "can't be unpacked",
+    "endless body": TOO_MUCH,
+    "endless chunks": TOO_MUCH,
+    "endless error": TOO_MUCH,
+    "too many headers": "is no HTTP: Too many headers",
+    "a long header": "is no HTTP",
+    "endless headers": "is no HTTP: Too many headers",
+    "endless trailers": "broke off",
+    "an endless line": "no reply within 1 s",
+    "endless interim replies": "no reply within 1 s",
+    "cut off": "broke off",
+    "no HTTP": "is no HTTP: Bad status line",
+    "brackets": "is no JSON object",
+    "digits": "is no JSON object",
+}
+
+
+def test_every_kind_of_reply_is_tried() -> None:
+    assert {kind for kind in REPLIES if not kind.startswith("redirect")} == NAMED.keys()
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_what_a_hostile_server_sends_is_a_named_failure_of_the_judge(world: Any, kind: str) -> None:
+    timeout_s = 1.0 if "within" in NAMED[kind] else 30.0
+    with hostile_server(kind) as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        judge = world.judge("openai-compatible:m", base_url=url, timeout_s=timeout_s, max_attempts=2)
+        with pytest.raises(JudgementFailed) as failed:
+            world.run(judge.statements("What is it?", "It is so.", call=Call("s")))
+    assert NAMED[kind] in failed.value.reason
+
+
+@pytest.mark.parametrize("kind", ["gzip bomb", "endless body", "too many headers", "endless trailers"])
+def test_the_same_of_anthropic(world: Any, kind: str) -> None:
+    with hostile_server(kind) as port:
+        judge = world.judge("anthropic:claude-haiku-4-5", base_url=f"http://127.0.0.1:{port}", max_attempts=2)
+        with pytest.raises(JudgementFailed) as failed:
+            world.run(judge.statements("What is it?", "It is so.", call=Call("s")))
+    assert NAMED[kind] in failed.value.reason
+
+
+@pytest.mark.parametrize("window_bits", [31, 15, -15], ids=["gzip", "deflate", "deflate without a frame"])
+def test_an_ordinary_packed_reply_is_read(world: Any, window_bits: int) -> None:
+    def packed(seen: Any) -> web.Response:
+        packer = zlib.compressobj(wbits=window_bits)
+        body = packer.compress(web.json_response(world.fake.completion(seen)).body) + packer.flush()
+        encoding = "gzip" if window_bits == 31 else "deflate"
+        return web.Response(body=body, headers={"Content-Encoding": encoding, "Content-Type": "application/json"})
+
+    world.fake.always = packed
+    statements = world.run(world.judge().statements("What is it?", "It is so.", call=Call("s")))
+    assert statements.statements
+
+
+def test_a_reply_of_exactly_the_limit_is_read(world: Any) -> None:
+    def padded(seen: Any) -> web.Response:
+        body = web.json_response(world.fake.completion(seen)).body
+        assert isinstance(body, bytes)
+        return web.Response(body=body.ljust(wire.MAX_REPLY_BYTES), content_type="application/json")
+
+    world.fake.always = padded
+    assert world.run(world.judge().statements("What is it?", "It is so.", call=Call("s"))).statements
