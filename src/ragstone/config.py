@@ -136,6 +136,13 @@ class JudgeSettings(_Table):
     prices: dict[str, Price] = Field(default_factory=dict, description="model to price, over the shipped ones")
     ca_bundle: str | None = Field(default=None, description="certificates to trust, besides the usual ones")
     refresh: bool = Field(default=False, description="ignore cached judgements")
+    canaries: int | None = Field(
+        default=None,
+        ge=0,
+        le=500,
+        description="judgements of the baseline that are asked for again, to see whether the judge moved; None: 20 "
+        "where a push, a schedule or a hand starts the run on GitHub, else none",
+    )
     batch: bool = Field(default=False, description="use the provider's batch API")
 
     def secrets(self) -> tuple[str, ...]:
@@ -254,6 +261,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("judge.tokens_per_minute", "RAGSTONE_TOKENS_PER_MINUTE"),
     Option("judge.max_cost_usd", "RAGSTONE_MAX_COST_USD"),
     Option("judge.ca_bundle", "RAGSTONE_CA_BUNDLE", is_path=True),
+    Option("judge.canaries", "RAGSTONE_CANARIES"),
     Option("judge.refresh", "RAGSTONE_REFRESH"),
     Option("judge.batch", "RAGSTONE_BATCH"),
     Option("run.out", "RAGSTONE_OUT", is_path=True),

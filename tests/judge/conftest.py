@@ -97,6 +97,8 @@ class FakeLlm:
     wrong: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     finish: str | None = None
+    served: str | None = None
+    """The model that replies say they are from; None: the one that was asked."""
     extra: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = field(default_factory=dict)
     delay_s: float = 0.0
     url: str = ""
@@ -170,7 +172,8 @@ class FakeLlm:
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1_790_000_000,
-            "model": seen.body["model"],
+            "model": self.served or seen.body["model"],
+            "system_fingerprint": "fp_1",
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish or "stop", "logprobs": None}],
             "usage": usage,
         }
@@ -187,7 +190,7 @@ class FakeLlm:
             "id": "msg_1",
             "type": "message",
             "role": "assistant",
-            "model": seen.body["model"],
+            "model": self.served or seen.body["model"],
             "content": [content],
             "stop_reason": self.finish or stop,
             "stop_sequence": None,

@@ -66,5 +66,6 @@ def command(**flags: object) -> None:
         f"baseline     {found.baseline or 'none: only floors are checked'}",
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
+    lines += [f"note         {remark}" for remark in found.remarks]
     for line in "\n".join(lines).split("\n"):
         click.echo(terminal(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import find_metric
@@ -97,7 +98,9 @@ def _same_metrics(
 ) -> tuple[str, ...]:
     other_judge = None
     if current.manifest is not None and baseline.manifest is not None:
-        other_judge = _judge_difference(current.manifest.judge, baseline.manifest.judge)
+        other_judge = _judge_difference(current.manifest.judge, baseline.manifest.judge) or observed_difference(
+            current.manifest, baseline.manifest
+        )
     elif current.manifest is not None or baseline.manifest is not None:
         bare = baseline if baseline.manifest is None else current
         notes.append(f"{bare.label} does not say who judged it; that the judge is the same is taken on trust.")

@@ -20,6 +20,7 @@ from ragstone.gate.facts import (
     unknown_tag_checks,
 )
 from ragstone.gate.figures import counted
+from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
 from ragstone.gate.remarks import below_by_chance, differences, footnotes, unguarded
@@ -61,8 +62,8 @@ def decide_gate(
     checks += [check for check in (error_rate_check(current, policy), unfinished_check(current)) if check is not None]
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
-    attribution = attribute(current, baseline, pairing, checks)
-    warnings = (*unguarded(pairing, resolved.rules), *below_by_chance(checks))
+    attribution = blame(current, attribute(current, baseline, pairing, checks))
+    warnings = (*canary_warnings(current), *unguarded(pairing, resolved.rules), *below_by_chance(checks))
     return _verdict(
         tuple(_with_side(check, attribution) for check in checks),
         policy,
@@ -73,7 +74,11 @@ def decide_gate(
             comparability=None if pairing is None else _news(pairing.comparability, warnings),
             attribution=attribution,
             regressions=worst_regressions(current, baseline, pairing, resolved.rules, checks),
-            notes=tuple(footnotes(current, baseline, pairing, resolved.rules, checks)),
+            notes=(
+                *canary_notes(current),
+                *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),
+                *footnotes(current, baseline, pairing, resolved.rules, checks),
+            ),
             warnings=warnings,
             inconclusive_blocks=policy.gate.inconclusive == "fail",
         ),

@@ -23,6 +23,7 @@ from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
+from ragstone.run.canaries import CANARIES
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED
 from ragstone.system.build import build_system
@@ -30,6 +31,7 @@ from ragstone.system.response import System
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, open_baseline, read_policy
 from ragstone.usecases.run import Surroundings, read_golden_set
 
+_CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024
 
 
@@ -65,6 +67,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         if narrowed.view is not None:
             return None, narrowed.view
         settings, incomplete = narrowed.settings, narrowed.partial
+    settings = _with_canaries(settings, job.event.kind)
     baseline = _baseline(job, write)
     role = _role(job)
     log = job.temporary / "system.log"
@@ -106,6 +109,13 @@ def _refuse_configured_baseline(job: Job) -> None:
             mend="Take it out of the config file, and set the input 'baseline' where it is not the newest run of the "
             "base branch; for runs on your machine give --baseline.",
         )
+
+
+def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
+    """Runs of the branch itself look whether the judge moved; a pull request is compared with what they found."""
+    if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
+        return settings
+    return settings.model_copy(update={"judge": settings.judge.model_copy(update={"canaries": CANARIES})})
 
 
 def _policy(settings: Settings) -> Policy:

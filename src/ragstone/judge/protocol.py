@@ -77,11 +77,24 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a judge needs to know about the caller: which sample, which repeat (from 0), where to book the cost."""
+    """What a judge needs to know about the caller: which sample, which repeat (from 0), where to book the cost.
+
+    A `fresh` call is neither answered from a cache nor kept in one.
+    """
 
     sample_id: str
     repeat: int = 0
     ledger: Ledger = field(default_factory=Ledger)
+    fresh: bool = False
+
+
+@dataclass(slots=True)
+class Sightings:
+    """What the replies of a judge said of the model that wrote them, and how they were asked for."""
+
+    models: set[str] = field(default_factory=set)
+    fingerprints: set[str] = field(default_factory=set)
+    ways: set[str] = field(default_factory=set)
 
 
 class Judge(Protocol):

@@ -27,6 +27,32 @@ class JudgeManifest(_Part):
         return f"offline judge {self.version}" if self.provider == "offline" else f"{self.provider} {self.model}"
 
 
+class Observed(_Part):
+    """What the judge said that it is, and how it took to be asked: of all its replies in a run, each once, sorted.
+
+    `models` and `fingerprints` are the provider's words; `ways` are those in which replies were held to a schema.
+    Judgements that were taken over from a baseline count with what was observed for that.
+    """
+
+    models: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+
+
+class Canaries(_Part):
+    """Judgements of the baseline that were asked for again: how many answered, and how many verdicts differ.
+
+    `models` is who answered, in the provider's words.
+    """
+
+    asked: int = Field(ge=0)
+    differing: int = Field(ge=0)
+    unanswered: int = Field(default=0, ge=0)
+    supported_then: int = Field(default=0, ge=0)
+    supported_now: int = Field(default=0, ge=0)
+    models: tuple[str, ...] = ()
+
+
 class SystemManifest(_Part):
     """The system under test: its entrypoint, and the commit it was built from where one is known."""
 
@@ -106,6 +132,8 @@ class Manifest(_Part):
     system: SystemManifest
     metrics: dict[str, str] = Field(description="metric name to version")
     repeats: int = Field(default=1, ge=1)
+    observed: Observed | None = None
+    canaries: Canaries | None = None
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()

@@ -14,7 +14,7 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.system.response import Response
-from ragstone.usecases.gate import open_baseline, read_policy
+from ragstone.usecases.gate import name_remarks, open_baseline, read_policy
 from ragstone.usecases.run import Surroundings, make_system, read_golden_set
 
 
@@ -31,6 +31,7 @@ class CheckResult:
     response: Response
     estimate: CostEstimate
     baseline: str | None
+    remarks: tuple[str, ...] = ()
 
 
 async def check(settings: Settings, around: Surroundings) -> CheckResult:
@@ -70,6 +71,7 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
             response=response,
             estimate=estimate_cost(settings.judge, golden, metrics, repeats=settings.run.repeats),
             baseline=baseline,
+            remarks=tuple(line for lines in name_remarks(settings, around) for line in lines),
         )
     finally:
         await judge.close()

@@ -16,6 +16,8 @@ from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import split_name
+from ragstone.judge.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates, own_templates
@@ -203,6 +205,7 @@ async def gate(
             golden=golden,
             policy_hash=policy_hash(policy),
             judgements_from=cache_of(baseline) if baseline is not None and trusted else None,
+            baseline=baseline,
             watcher=watcher if settings.run.stop_early else None,
         )
         verdict = decide_gate(
@@ -215,9 +218,20 @@ async def gate(
         )
         if early:
             verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
-        verdict = replace(verdict, notes=(*notes, *verdict.notes), warnings=(*warnings, *verdict.warnings))
+        ending, moving = name_remarks(settings, around)
+        verdict = replace(
+            verdict, notes=(*notes, *verdict.notes, *moving), warnings=(*warnings, *ending, *verdict.warnings)
+        )
         templates = templates or (own_templates(settings.root) if around.trusts_checkout else None)
         return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role)
+
+
+def name_remarks(settings: Settings, around: Surroundings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences on the judge's name: that its model ends soon (a warning), that it may be moved (a note)."""
+    provider, model = split_name(settings.judge.name)
+    found = (near_end(provider, model, around.now().date()), moving_name(provider, model))
+    ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
+    return ending, moving
 
 
 def watch_run(

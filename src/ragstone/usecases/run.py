@@ -34,6 +34,7 @@ from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
 from ragstone.system.build import build_system
 from ragstone.system.response import System
+from ragstone.usecases.judge_watch import watch_judge
 
 SYSTEM_LOG = "system.log"
 """What the system under test printed, in the run directory."""
@@ -114,11 +115,13 @@ async def evaluate_run(
     golden: GoldenSet | None = None,
     policy_hash: str | None = None,
     judgements_from: Path | None = None,
+    baseline: RunDirectory | None = None,
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
     """Run the whole evaluation that `settings` describe (`golden`: as it was read) and return its directory.
 
-    `judgements_from` is the cache of a trusted baseline, whose judgements are taken over. Raises RagstoneError of the
+    `judgements_from` is the cache of a trusted baseline, whose judgements are taken over; of `baseline`, some are asked
+    for again where `settings.judge.canaries` says so. Raises RagstoneError of the
     class that failed; what was finished by then is saved and can be resumed.
     """
     golden = golden or read_golden_set(settings)
@@ -140,6 +143,9 @@ async def evaluate_run(
         try:
             run = await evaluate_golden_set(
                 golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher
+            )
+            run = await watch_judge(
+                run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
             )
             for note in getattr(judge, "notes", ()):  # what an LLM judge had to adapt to, or could not do
                 around.say(f"judge: {note}")

@@ -154,7 +154,16 @@ class AnthropicProvider:
             cache_write_tokens=wire.count(usage.get("cache_creation_input_tokens")),
             output_tokens=wire.count(usage.get("output_tokens")),
         )
-        return ChatReply(self._account.without_secrets(text), stop, counted, room, batched)
+        return ChatReply(
+            self._account.without_secrets(text),
+            stop,
+            counted,
+            room,
+            batched,
+            model=wire.name(document.get("model")),
+            fingerprint=wire.name(document.get("system_fingerprint")),
+            way=self._dialect.mode,
+        )
 
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         """One POST."""

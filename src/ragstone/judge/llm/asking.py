@@ -13,7 +13,7 @@ from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Reject
 from ragstone.judge.llm.replies import Field, Path, read_reply, schema_of
 from ragstone.judge.llm.windows import MOST_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
 from ragstone.judge.prices import Tariff
-from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
 from ragstone.judge.scheduler import Scheduler
 
 BASE_OUTPUT_TOKENS = 512
@@ -23,6 +23,7 @@ _WHY = {
     Stop.REFUSED: "the judge refused to judge this text",
     Stop.FILTERED: "the provider's content filter stopped the reply",
 }
+_MAX_SIGHTINGS = 20
 _MAX_SCHEMAS = 4_096
 _SCHEMAS: dict[tuple[object, ...], tuple[dict[str, object], str]] = {}
 
@@ -90,6 +91,7 @@ class Asker:
         self._output_tokens = 0
         self._replies = 0
         self._room = 1
+        self.sightings = Sightings()
 
     @property
     def notes(self) -> Sequence[str]:
@@ -151,6 +153,7 @@ class Asker:
             self._scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
             self._output_tokens += usage.output_tokens
             self._replies += 1
+            self._see(reply)
             call.ledger.add(
                 Ledger(
                     calls=1,
@@ -164,6 +167,13 @@ class Asker:
         finally:
             self._budget.settle(reserved, spent)
         raise JudgementFailed(reason)
+
+    def _see(self, reply: ChatReply) -> None:
+        """Keep what the reply says of who wrote it."""
+        seen = self.sightings
+        for names, name in ((seen.models, reply.model), (seen.fingerprints, reply.fingerprint), (seen.ways, reply.way)):
+            if name and len(names) < _MAX_SIGHTINGS:
+                names.add(name)
 
     async def close(self) -> None:
         await self._provider.close()

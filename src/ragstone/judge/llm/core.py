@@ -50,7 +50,12 @@ class Core:
     async def cached(
         self, form: Form, content: Sequence[str], call: Call, ask: Callable[[], Awaitable[Values]]
     ) -> Values:
-        """All of the form's values: from the cache if it holds every one of them, else from `ask`, and then kept."""
+        """All of the form's values: from the cache if it holds every one of them, else from `ask`, and then kept.
+
+        A fresh call is asked whatever the cache holds, and leaves it as it is.
+        """
+        if call.fresh:
+            return await ask()
         key = self.keys.key(form.digest, content, repeat=call.repeat)
         values = read_document(self.stored(key), form.fields)
         if len(values) == len(form.fields):

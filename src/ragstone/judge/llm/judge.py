@@ -27,7 +27,7 @@ from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
 from ragstone.judge.llm.similarity import Similarity
-from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.judge.protocol import Call, JudgeIdentity, Sightings
 from ragstone.system.response import Context
 
 _CHUNK = 50
@@ -73,6 +73,11 @@ class LlmJudge:
     def notes(self) -> tuple[str, ...]:
         """What a report should say: parameters that the model does not take, texts judged in parts."""
         return self._core.notes
+
+    @property
+    def sightings(self) -> Sightings:
+        """What the replies so far said of the model that wrote them."""
+        return self._core.asker.sightings
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
         form = Form(load_prompt("statements"), (forms.answer_field(answer),))

@@ -195,7 +195,16 @@ class OpenAIProvider:
         text = text if isinstance(text, str) else ""
         if text.lstrip().startswith(_THINKING):  # of a server that does not keep thoughts and reply apart
             text = text.partition(_THOUGHT)[2]
-        return ChatReply(self._account.without_secrets(text), stop, self._usage(document.get("usage")), room, batched)
+        return ChatReply(
+            self._account.without_secrets(text),
+            stop,
+            self._usage(document.get("usage")),
+            room,
+            batched,
+            model=wire.name(document.get("model")),
+            fingerprint=wire.name(document.get("system_fingerprint")),
+            way=self._dialect.mode,
+        )
 
     def _usage(self, usage: object) -> Usage:
         if not isinstance(usage, dict):

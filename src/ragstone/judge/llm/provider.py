@@ -61,13 +61,19 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What the model wrote. `batched` replies are billed at the batch rate."""
+    """What the model wrote. `batched` replies are billed at the batch rate.
+
+    `model` and `fingerprint` are what the provider says wrote it, `way` how it was held to the schema.
+    """
 
     text: str
     stop: Stop
     usage: Usage
     room: Room | None = None
     batched: bool = False
+    model: str | None = None
+    fingerprint: str | None = None
+    way: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

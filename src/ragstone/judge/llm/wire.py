@@ -215,6 +215,11 @@ def count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
 
+def name(value: object) -> str | None:
+    """A name that a provider gives itself; None for anything that is none."""
+    return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
+
+
 def status_error(
     account: Account, status: int, headers: Mapping[str, str], body: object, room: Room | None
 ) -> Fault | JudgeError:

@@ -1,0 +1,61 @@
+"""What a run keeps about its judge besides the identity: who answered, and what it said when asked again."""
+
+from __future__ import annotations
+
+from ragstone.judge.protocol import Judge, Ledger, Sightings
+from ragstone.run.canaries import ask_again, choose_canaries
+from ragstone.run.directory import RunDirectory, write_manifest
+from ragstone.run.manifest import Canaries, Cost, Observed
+
+
+async def watch_judge(
+    run: RunDirectory, judge: Judge, baseline: RunDirectory | None, canaries: int, *, inherits: bool
+) -> RunDirectory:
+    """`run` with what its judge was seen to be, and with `canaries` judgements of `baseline` asked for again.
+
+    Nothing is asked of another judge than the baseline's, nor of one that can't move. `inherits`: judgements of the
+    baseline were taken over, so what was observed for it holds for this run, too.
+    """
+    sightings: Sightings | None = getattr(judge, "sightings", None)
+    if sightings is None:
+        return run
+    earlier = baseline.manifest.observed if baseline is not None and inherits else None
+    used_earlier = earlier if run.manifest.cost.cached_calls else None
+    update: dict[str, object] = {"observed": _observed(sightings, used_earlier)}
+    if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
+        found, ledger = await _ask(judge, sightings, baseline, canaries)
+        update |= {"canaries": found, "cost": _with(run.manifest.cost, ledger)}
+    manifest = run.manifest.model_copy(update=update)
+    write_manifest(run.path, manifest)
+    return RunDirectory(run.path, manifest)
+
+
+async def _ask(judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int) -> tuple[Canaries | None, Ledger]:
+    before = set(sightings.models)
+    sightings.models.clear()
+    found, ledger = await ask_again(judge, choose_canaries(baseline.records(), n))
+    models = tuple(sorted(sightings.models))
+    sightings.models |= before
+    return (found.model_copy(update={"models": models}) if found.asked or found.unanswered else None), ledger
+
+
+def _observed(sightings: Sightings, earlier: Observed | None) -> Observed | None:
+    known = earlier or Observed()
+    found = Observed(
+        models=tuple(sorted({*sightings.models, *known.models})),
+        fingerprints=tuple(sorted({*sightings.fingerprints, *known.fingerprints})),
+        ways=tuple(sorted({*sightings.ways, *known.ways})),
+    )
+    return found if found != Observed() else None
+
+
+def _with(cost: Cost, ledger: Ledger) -> Cost:
+    usd = None if cost.usd is None or ledger.cost_usd is None else cost.usd + ledger.cost_usd
+    return Cost(
+        calls=cost.calls + ledger.calls,
+        cached_calls=cost.cached_calls + ledger.cached_calls,
+        input_tokens=cost.input_tokens + ledger.input_tokens,
+        cached_input_tokens=cost.cached_input_tokens + ledger.cached_input_tokens,
+        output_tokens=cost.output_tokens + ledger.output_tokens,
+        usd=usd,
+    )

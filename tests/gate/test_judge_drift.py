@@ -1,0 +1,123 @@
+"""When the judge moves: seen, told first, and not blamed on the code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy.stats import binom
+
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.judge_drift import ALPHA, STEADY, moved
+from ragstone.gate.policy import Policy, default_policy
+from ragstone.gate.verdict import Side, Status
+from ragstone.run.canaries import CANARIES
+from ragstone.run.manifest import Canaries, Manifest, Observed
+from tests.gate.conftest import build_run, make_manifest
+
+
+def manifest(**more: Any) -> Manifest:
+    return make_manifest().model_copy(update=more)
+
+
+def seen(*models: str, fingerprints: tuple[str, ...] = (), ways: tuple[str, ...] = ("json_schema",)) -> Observed:
+    return Observed(models=models, fingerprints=fingerprints, ways=ways)
+
+
+def run(values: list[float], **more: Any) -> Any:
+    return build_run({"faithfulness": values}, manifest=manifest(**more))
+
+
+GOOD, BAD = [0.9] * 40, [0.3] * 40
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return default_policy()
+
+
+def test_a_judge_that_answers_under_another_name_is_another_judge(policy: Policy) -> None:
+    now, then = run(GOOD, observed=seen("gpt-x-2026-09-01")), run(GOOD, observed=seen("gpt-x-2026-03-01"))
+    verdict = decide_gate(now, then, policy)
+    assert verdict.comparability is not None
+    assert "faithfulness" not in verdict.comparability.metrics
+    [warning] = [text for text in verdict.warnings if "gpt-x-2026-09-01" in text]
+    assert "gpt-x-2026-03-01" in warning
+
+
+def test_another_way_of_asking_is_another_judge(policy: Policy) -> None:
+    now, then = run(GOOD, observed=seen("x", ways=("prompt",))), run(GOOD, observed=seen("x"))
+    verdict = decide_gate(now, then, policy)
+    assert any("asked by 'prompt', and by 'json_schema' before" in text for text in verdict.warnings)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (seen("a"), seen("a")),
+        (seen("a"), seen("a", "b")),  # the baseline was judged by both
+        (None, seen("a")),
+        (seen("a"), None),
+        (Observed(), seen("a")),
+        (seen("a"), Observed()),
+    ],
+)
+def test_the_same_judge_or_an_unknown_one_is_compared(policy: Policy, mine: Any, theirs: Any) -> None:
+    verdict = decide_gate(run(GOOD, observed=mine), run(GOOD, observed=theirs), policy)
+    assert verdict.comparability is not None
+    assert "faithfulness" in verdict.comparability.metrics
+
+
+def test_another_backend_is_a_note_and_compared(policy: Policy) -> None:
+    now, then = (run(GOOD, observed=seen("a", fingerprints=(name,))) for name in ("fp_2", "fp_1"))
+    verdict = decide_gate(now, then, policy)
+    assert verdict.comparability is not None
+    assert "faithfulness" in verdict.comparability.metrics
+    assert any("fp_2" in note for note in verdict.notes)
+    assert not any("fp_2" in warning for warning in verdict.warnings)
+
+
+def canaries(differing: int, asked: int = CANARIES, **more: Any) -> Canaries:
+    return Canaries(asked=asked, differing=differing, supported_then=18, supported_now=18 - differing, **more)
+
+
+def test_a_judge_that_moved_is_the_first_warning_with_an_interval(policy: Policy) -> None:
+    verdict = decide_gate(run(BAD, canaries=canaries(3)), run(GOOD), policy)
+    assert verdict.status is Status.FAIL
+    assert verdict.warnings[0] == (
+        "The judge itself moved: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval 3% to "
+        "38%; supported: 18 then, 15 now). A rise or a drop in this run may be the judge's, not the code's."
+    )
+    assert verdict.attribution is not None
+    assert verdict.attribution.side is Side.UNCLEAR
+    assert "the judge itself moved" in verdict.attribution.reason
+
+
+def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:
+    verdict = decide_gate(run(BAD, canaries=canaries(1, unanswered=2)), run(GOOD), policy)
+    assert not any("judge" in warning for warning in verdict.warnings)
+    assert any("1 of 20 verdicts differs" in note for note in verdict.notes)
+    assert any("2 of the judgements that were asked for again could not be had" in note for note in verdict.notes)
+    assert verdict.attribution is not None
+    assert "judge itself" not in verdict.attribution.reason
+
+
+def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept(policy: Policy) -> None:
+    now = run(GOOD, observed=seen("old"), canaries=canaries(0, models=("new",)))
+    verdict = decide_gate(now, run(GOOD, observed=seen("old")), policy)
+    assert "answers as 'new', and this run's scores are by 'old'" in verdict.warnings[0]
+    assert verdict.comparability is not None
+    assert "faithfulness" in verdict.comparability.metrics
+
+
+def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that_moved_is_seen_as_it_says() -> None:
+    """docs/llm-judges.md: under 1 of 100 nights; a quarter of verdicts moved, in 9 of 10 nights; a tenth, in 1 of 3."""
+    needed = next(k for k in range(CANARIES + 1) if moved(canaries(k)))
+    assert needed == 3
+
+    def told(share: float) -> float:
+        return float(binom.sf(needed - 1, CANARIES, share))
+
+    assert told(STEADY) < 0.01 < ALPHA
+    assert 0.90 < told(0.25) < 0.92
+    assert 0.30 < told(0.10) < 0.35
