@@ -18,6 +18,7 @@ COMMANDS = {
     "check": "Validate everything, ask one question, estimate the cost.",
     "run": "Evaluate the system and write a run directory.",
     "gate": "Evaluate, compare with thresholds and baseline, decide.",
+    "accept": "Accept a drop that a run showed, on purpose.",
     "compare": "Decide on two runs, or on two score files.",
     "report": "Render a run's report in another format.",
     "convert": "Turn any readable golden set into native JSONL.",

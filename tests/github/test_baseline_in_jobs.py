@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +220,106 @@ def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp
         return
     season.upload()
     assert season.job().outputs["baseline-run-id"] == ""
+
+
+# -- a drop that is accepted -------------------------------------------------------------------------------------------
+
+
+def trade_off(season: Season, wrong: int = 1) -> None:
+    """A change that makes so many of the four answers wrong."""
+    season.checkout.answer({name: BROKEN if i < wrong else fact for i, (name, _, fact) in enumerate(FACTS)})
+
+
+def command_in(comment: str) -> str:
+    [line] = [line for line in comment.splitlines() if line.startswith("ragstone accept")]
+    return line
+
+
+def run_as_printed(season: Season, line: str) -> subprocess.CompletedProcess[str]:
+    shell = line.replace("ragstone accept", f"{shlex.quote(sys.executable)} -m ragstone accept", 1)
+    return subprocess.run(
+        ["/bin/sh", "-c", shell], cwd=season.checkout.root, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
+    assert season.merge().code == 0
+    trade_off(season)
+    refused = season.job()
+    assert refused.code == 1
+    comment = season.github.bodies()[0]
+    assert "<details><summary>If this drop is worth it: accept it</summary>" in comment
+
+    done = run_as_printed(season, command_in(comment))
+    assert done.returncode == 0, done.stderr
+    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
+    assert (entry["metric"], entry["drop"]) == ("faithfulness", 0.25)
+
+    accepted = season.job()
+    assert accepted.code == 0, accepted.log
+    assert "A drop of faithfulness of up to 0.25 is accepted" in season.github.bodies()[0].split("|", 1)[0]
+    trade_off(season, wrong=2)
+    assert season.job().code == 1  # never more than its size
+
+    trade_off(season)
+    merged = season.merge()
+    assert merged.code == 0
+    fact = season.manifest()["baseline"]
+    assert (fact["eligible"], fact["spent"]) == (True, [entry["id"]])
+    assert fact["accepted"] == [{"id": entry["id"], "metric": "faithfulness", "slice": None, "drop": 0.25}]
+
+    unchanged = season.job()
+    assert (unchanged.code, unchanged.outputs["baseline-run-id"]) == (0, str(900 + season.runs - 1))
+    assert f"({entry['id']}) is spent, since the baseline holds the change: remove it" in season.github.bodies()[0]
+    trade_off(season, wrong=2)
+    assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
+    trade_off(season)
+    for _ in range(2):
+        assert season.merge().code == 0
+    assert season.manifest()["baseline"]["spent"] == [entry["id"]]
+    trade_off(season, wrong=2)
+    assert season.job().code == 1
+
+
+def test_an_accepted_drop_is_spent_though_failed_runs_lie_between(season: Season) -> None:
+    season.merge()
+    trade_off(season, wrong=2)
+    assert season.merge().code == 1
+    trade_off(season)
+    season.job()
+    assert run_as_printed(season, command_in(season.github.bodies()[0])).returncode == 0
+    trade_off(season, wrong=2)
+    assert season.merge().code == 1
+    assert season.manifest()["baseline"]["eligible"] is False
+    trade_off(season)
+    assert season.merge().code == 0
+    trade_off(season, wrong=2)
+    assert season.job().code == 1
+
+
+def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> None:
+    season.merge()
+    trade_off(season)
+    season.job()
+    line = "ragstone accept ragstone-run --metric faithfulness --reason 'half the latency' --expires 2099-01-31"
+    done = run_as_printed(season, line)
+    assert done.returncode == 0, done.stderr
+    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
+    printed = command_in(season.github.bodies()[0])
+    assert f"--drop {entry['drop']} --of-run {entry['run']} --of-baseline {entry['baseline']}" in printed
+    assert (entry["commit"], str(entry["expires"])) == ("b" * 40, "2099-01-31")
+    assert season.job().code == 0
+    again = run_as_printed(season, printed)
+    assert (again.returncode, "accepted already" in again.stderr) == (2, True)
+
+
+def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.9\nmax_drop").replace("0.05", "0.5"))
+    season.merge()
+    trade_off(season)
+    assert season.job().code == 1
+    assert "ragstone accept" not in season.github.bodies()[0]
+    done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
+    assert done.returncode == 2
+    assert "thresholds.toml:7" in done.stderr
+    assert "Edit its `min`" in done.stderr

@@ -87,6 +87,8 @@ def questions(
                 0.0 - rule.max_drop,  # so that no drop at all is 0.0, and not -0.0
                 float(column.now.mean()),
                 float(column.then.mean()),
+                # What was accepted is allowed without a doubt: more of it fails, up to there nothing is open.
+                unchanged=0.0 if rule.accepted is None else 0.0 - rule.max_drop,
             )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.gate.accepted import ACCEPTED_FILE, AcceptedEntry, InForce, Target, read_accepted
 from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import line_of as _line_of
 from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
@@ -28,20 +29,21 @@ from ragstone.gate.policy_table import (
 from ragstone.gate.verdict import Action, Check, CheckKind
 from ragstone.metrics.registry import METRICS, select_metrics
 
-POLICY_FILE = "thresholds.toml"
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A policy in force. `file` and `lines` are empty where it was not read from a file.
 
-    `calibration` is what people's labels say of the judge, where the policy names such a file.
+    `calibration` is what people's labels say of the judge, where the policy names such a file. `accepted` are the
+    entries of accepted.toml beside it; those in `widened` are in force.
     """
 
     table: PolicyTable
     file: str | None = None
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
     calibration: Calibration | None = None
+    accepted: tuple[AcceptedEntry, ...] = ()
+    widened: Mapping[Target, AcceptedEntry] = field(default_factory=dict)
 
     @property
     def gate(self) -> GateRules:
@@ -120,6 +122,10 @@ class Policy:
         """The line of the key that `check` holds the run against, for annotations."""
         return self.line_of(*key_of_check(check))
 
+    def with_accepted(self, held: InForce) -> Policy:
+        """The same policy, in which a drop that was accepted is allowed."""
+        return replace(self, widened=held.widest)
+
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """The same policy with another answer to inconclusive checks (the ``fail-on`` setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})
@@ -141,9 +147,10 @@ def key_of_check(check: Check) -> KeyPath:
     }.get(check.kind, ())
 
 
-def default_policy() -> Policy:
-    """The policy of a project without thresholds.toml."""
-    return Policy(PolicyTable())
+def default_policy(folder: Path | None = None, *, within: Path | None = None) -> Policy:
+    """The policy of a project without thresholds.toml, with the accepted.toml in `folder`."""
+    accepted = () if folder is None else read_accepted(folder / ACCEPTED_FILE, within=within)
+    return Policy(PolicyTable(), accepted=accepted)
 
 
 def load_policy(
@@ -159,7 +166,8 @@ def load_policy(
     (`decide_gate` makes it). Raises ConfigError with file, line, key, what was found and what is expected.
     """
     table, lines = read_policy_file(Path(path), within=within)
-    policy = Policy(table, file=str(path), lines=lines)
+    accepted = read_accepted(Path(path).with_name(ACCEPTED_FILE), within=within)
+    policy = Policy(table, file=str(path), lines=lines, accepted=accepted)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
     return _with_calibration(policy, Path(path).parent, within) if calibration else policy

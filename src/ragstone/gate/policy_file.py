@@ -80,7 +80,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     """
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
-    for number, statement in _statements(text):
+    for number, statement in statements(text):
         for path in _paths(tomllib.loads(statement)):
             lines.setdefault(table + path if not statement.lstrip().startswith("[") else path, number)
         if statement.lstrip().startswith("["):
@@ -88,7 +88,8 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return lines
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
+def statements(text: str) -> Iterator[tuple[int, str]]:
+    """The smallest parts of a TOML document that are TOML by themselves, each with its line."""
     held: list[str] = []
     start = 1
     for number, line in enumerate(text.split("\n"), start=1):
@@ -165,10 +166,11 @@ def _as_config_error(
     mend = None
     if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
         mend = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
-    return ConfigError(f"'{key}' {_expected(found)}, found {_shown(value)}.", where=where, mend=mend)
+    return ConfigError(f"'{key}' {expected(found)}, found {shown(value)}.", where=where, mend=mend)
 
 
-def _expected(found: ErrorDetails) -> str:
+def expected(found: ErrorDetails) -> str:
+    """What a value must be, in words."""
     sentence = _EXPECTED.get(found["type"])
     if sentence is None:
         return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
@@ -208,7 +210,8 @@ def _inner(annotation: Any) -> Any:
     return annotation
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value for an error message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -12,6 +12,8 @@ from ragstone.gate.verdict import Action
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+POLICY_FILE = "thresholds.toml"
+
 KeyPath = tuple[str, ...]
 """A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts may hold dots."""
 

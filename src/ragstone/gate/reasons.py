@@ -49,6 +49,9 @@ def _drop_reason(one: Question, decision: Decision, status: Status) -> str:
     span = _span(decision, signed=True)
     too_much = "a drop" if one.bound == 0.0 else f"a drop of more than {figure(-one.bound)}"
     allowed = "no drop is allowed" if one.bound == 0.0 else f"a drop of {figure(-one.bound)} is allowed"
+    if one.rule.accepted is not None:
+        too_much = f"a drop of more than {-one.bound:.4g}"
+        allowed = f"a drop of {-one.bound:.4g} is accepted ({one.rule.accepted})"
     fell = f"fell by {figure(-decision.estimate, -one.bound)} against the baseline on {n} {span}"
     if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
         return f"{fell}; {allowed}"
@@ -57,6 +60,8 @@ def _drop_reason(one: Question, decision: Decision, status: Status) -> str:
         return f"{start}: not one sample got worse"
     if decision.above and status is Status.PASS:
         return f"{start}: {too_much} is ruled out"
+    if status is Status.PASS and one.rule.accepted is not None:
+        return f"{start}; {allowed}"
     if status is Status.PASS and decision.interval.low < one.unchanged:
         return f"{start}: no drop is shown, and one of more than {figure(-decision.interval.low)} is ruled out"
     if status is Status.PASS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragstone.errors import suggestion
 from ragstone.gate.comparability import is_judged
@@ -19,7 +19,7 @@ class Rule:
     """One metric over all samples, or over those with the tag `slice`; `samples` None stands for all.
 
     `key` is the name that the policy has it under (a family's, perhaps). `written` says that the user named it, so
-    that it must have scores.
+    that it must have scores. `accepted` is the id of the accepted drop that `max_drop` comes from, if it does.
     """
 
     key: str
@@ -31,6 +31,7 @@ class Rule:
     written: bool
     slice: str | None = None
     samples: frozenset[str] | None = None
+    accepted: str | None = None
 
     @property
     def action(self) -> Action:
@@ -74,7 +75,15 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
                 Rule(name, metric, rule.min, rule.max_drop, action, action, True, tag, members)
                 for metric in _members(name, run, part.metrics)
             ]
-    return Resolved(tuple(rules), unknown)
+    return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
+
+
+def _widened(rule: Rule, policy: Policy) -> Rule:
+    """`rule` with a drop allowed that was accepted, where that is wider."""
+    entry = policy.widened.get((rule.metric, rule.slice))
+    if entry is None or rule.max_drop is None or entry.drop <= rule.max_drop:
+        return rule
+    return replace(rule, max_drop=entry.drop, accepted=entry.id)
 
 
 def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:

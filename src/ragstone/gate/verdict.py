@@ -120,7 +120,7 @@ class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
     `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `notes` are
-    footnotes.
+    footnotes; `accept` are the commands that accept a drop which ends the run.
     """
 
     status: Status
@@ -132,6 +132,7 @@ class GateVerdict:
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
     inconclusive_blocks: bool = False
+    accept: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -206,6 +206,7 @@ async def _report(job: Job) -> int:
             places=job.places,
             temporary=job.temporary,
             redact=job.redact,
+            today=job.now().date(),
         )
         if found.report.view is not None:
             write(job.redact(render(found.report.view, "text")))

@@ -87,6 +87,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
             templates=job.templates,
             warnings=tuple(job.notes),
             role=role,
+            folder=_policy_folder(job),
         )
     finally:
         _show_log(log, write)
@@ -155,6 +156,13 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
     write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
     return run
+
+
+def _policy_folder(job: Job) -> str | None:
+    """Where a reader of the comment finds the policy, from the root of the repository."""
+    file = job.policy.file if job.policy is not None else None
+    folder = job.settings.root if file is None else Path(file).parent
+    return job.places.within(str(folder.absolute()))
 
 
 def _role(job: Job) -> Role:

@@ -7,10 +7,12 @@ number of a pull request. That is found from the run's head, which GitHub vouche
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 from ragstone.config import Settings
 from ragstone.errors import RagstoneError
+from ragstone.gate.accepted import accepted_in
 from ragstone.gate.decide import decide_gate
 from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import newest_artifact, read_artifact
@@ -70,6 +72,7 @@ def fork_report(
     places: Places,
     temporary: Path,
     redact: Redactor,
+    today: date,
 ) -> ForkReport:
     """Read the run that this workflow_run job follows, and decide on it by the policy of this checkout.
 
@@ -84,7 +87,9 @@ def fork_report(
             branch = baseline_branch or pull.base.ref
             known = find_baseline(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
             before = known.materialise(temporary / "baseline") if isinstance(known, TrustedBaseline) else None
-        verdict = decide_gate(run.scores(), baseline_scores(before), policy, seed=settings.run.seed)
+        # Of this checkout, not of the fork's: what a fork accepts is not accepted here.
+        held = accepted_in(policy.accepted, before, today)
+        verdict = decide_gate(run.scores(), baseline_scores(before), policy.with_accepted(held), seed=settings.run.seed)
     except _NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))
     except Trouble as trouble:
@@ -100,7 +105,7 @@ def fork_report(
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    verdict = replace(verdict, warnings=(*warnings, *verdict.warnings))
+    verdict = replace(verdict, warnings=(*warnings, *held.remarks, *verdict.warnings))
     view = redact.view(view_of(run, verdict, before, links))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)

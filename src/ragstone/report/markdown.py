@@ -163,6 +163,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "counts": _counts(view),
         "run": _run(view) if detail.about else None,
         "reproduce": "\n".join(view.reproduce) if detail.about else "",
+        "accept": "\n".join(view.accept) if detail.about else "",
         "run_url": view.run_url,
         "artifact_url": view.artifact_url,
     }

@@ -254,6 +254,7 @@ class ReportView:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     reproduce: tuple[str, ...]
+    accept: tuple[str, ...]
     differences: tuple[Differences, ...]
     sample_metrics: tuple[str, ...]
     samples: tuple[SampleRow, ...]

@@ -212,6 +212,8 @@ def _about(view: ReportView) -> list[RenderableType]:
         on = f" {words.compared_on(found.paired, found.total)}" if found.comparable else ""
         facts.append(f"compared with {found.label}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
+    if view.accept:
+        lines.append(_text("If the drop is worth it: " + " && ".join(view.accept), "dim", 2000))
     if not view.passed and view.reproduce:
         lines.append(_text("Repeat with: " + " && ".join(view.reproduce), "dim", 2000))
     return lines

@@ -61,6 +61,7 @@ def build_view(
         warnings=verdict.warnings,
         notes=verdict.notes,
         reproduce=_reproduce(current.manifest, baseline),
+        accept=verdict.accept,
         differences=differences(current, compared, [name for name in names if name in shared]) if compared else (),
         sample_metrics=names,
         samples=sample_rows(current, compared, names, links.origin),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -141,6 +142,14 @@ class Manifest(_Part):
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
+
+    @property
+    def day(self) -> date:
+        """The day on which the run was begun, in UTC."""
+        try:
+            return datetime.fromisoformat(self.created_at).astimezone(UTC).date()
+        except ValueError:
+            return date.min
 
     @property
     def standing(self) -> BaselineFact:

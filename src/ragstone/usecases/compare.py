@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import BaselineError, ConfigError
+from ragstone.gate.accepted import InForce, accepted_in
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import POLICY_FILE, Policy, default_policy, load_policy
+from ragstone.gate.policy import Policy, default_policy, load_policy
+from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.view import ReportView, build_view
 from ragstone.run.directory import RunDirectory
@@ -59,7 +61,7 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
         return load_policy(thresholds, known_metrics=None, calibration=calibration)
     beside = Path(POLICY_FILE)
     if not beside.is_file():
-        return default_policy()
+        return default_policy(Path())
     return load_policy(beside, known_metrics=None, calibration=calibration)
 
 
@@ -77,7 +79,11 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, bas
             f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
         ) from None
     _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
-    verdict = decide_gate(now.scores, then.scores, policy, baseline_required=True, seed=seed)
+    held = InForce()
+    if now.run is not None and then.run is not None:
+        held = accepted_in(policy.accepted, then.run, now.run.manifest.day)
+    verdict = decide_gate(now.scores, then.scores, policy.with_accepted(held), baseline_required=True, seed=seed)
+    verdict = replace(verdict, warnings=(*held.remarks, *verdict.warnings))
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))
     view = build_view(verdict, now.scores, then.scores, now.find(ids), baseline_details=then.find(ids))
     return Compared(verdict, view)

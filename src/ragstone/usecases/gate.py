@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, ConfigError, RunDirectoryError
+from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.early import EarlyStop, random_order
 from ragstone.gate.eligibility import eligibility
@@ -24,9 +25,19 @@ from ragstone.report.templates import Templates, own_templates
 from ragstone.report.view import build_view
 from ragstone.run.directory import RunDirectory, write_manifest
 from ragstone.run.files import replace_text
-from ragstone.run.lineage import CARRIED, cache_of, carried_run, carry, drop_carried, eligible_run, lineage, used
+from ragstone.run.lineage import (
+    CARRIED,
+    cache_of,
+    carried_run,
+    carry,
+    drop_carried,
+    eligible_run,
+    fingerprint,
+    lineage,
+    used,
+)
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import BaselineFact, Manifest
+from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.usecases.run import Surroundings, evaluate_run
@@ -40,6 +51,9 @@ REPORT_FILES: dict[Format, str] = {
 }
 MAX_DETAILS = 50
 """So many samples are shown in full in the reports."""
+
+MAX_SPENT = 200
+"""So many ids of accepted drops are remembered as spent, the newest ones."""
 
 FailOn = Literal["fail", "inconclusive", "never"]
 
@@ -61,7 +75,9 @@ def read_policy(settings: Settings) -> Policy:
         return load_policy(settings.path(settings.gate.thresholds), within=settings.within)
     beside = settings.path(THRESHOLDS_FILE)
     # A folder or a link to nowhere of that name is a policy that can't be read, not one that is not there.
-    return load_policy(beside, within=settings.within) if os.path.lexists(beside) else default_policy()
+    if os.path.lexists(beside):
+        return load_policy(beside, within=settings.within)
+    return default_policy(settings.root, within=settings.within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +85,14 @@ class Role:
     """What a run may be to later ones.
 
     `refusal` says why it may not be a baseline whatever its verdict, without a full stop. `carries`: where it may not,
-    it takes the baseline that it used along. `run_id` is that baseline's, on GitHub.
+    it takes the baseline that it used along. `run_id` is that baseline's, on GitHub. `accepted` are the drops that were
+    in force in it.
     """
 
     refusal: str | None = None
     carries: bool = False
     run_id: int | None = None
+    accepted: InForce = field(default_factory=InForce)
 
 
 LOCAL = Role()
@@ -165,6 +183,7 @@ async def gate(
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
     role: Role = LOCAL,
+    folder: str | None = None,
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
 
@@ -172,7 +191,8 @@ async def gate(
 
     Judgements of the one in `settings` are taken over only where `around` trusts the checkout.
 
-    `notes` and `warnings` are plain sentences of the caller's that stand before the verdict's own.
+    `notes` and `warnings` are plain sentences of the caller's that stand before the verdict's own. `folder` is where
+    the reader of a report has to go for a command that it shows; None: nowhere.
 
     Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
     """
@@ -193,10 +213,12 @@ async def gate(
             if named.stands_in:
                 notes = (*notes, _STANDS_IN.format(settings.gate.baseline))
         before = baseline_scores(baseline)
+        role = replace(role, accepted=accepted_in(policy.accepted, baseline, around.now().date()))
+        in_force = policy.with_accepted(role.accepted)
         early: list[EarlyStop] = []
 
         def watcher(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
-            early.append(watch_run(golden, manifest, policy, before, settings.run.seed))
+            early.append(watch_run(golden, manifest, in_force, before, settings.run.seed))
             return early[-1]
 
         run = await evaluate_run(
@@ -211,7 +233,7 @@ async def gate(
         verdict = decide_gate(
             run.scores(),
             before,
-            policy,
+            in_force,
             baseline_required=required,
             seed=settings.run.seed,
             looked_in_order=early[0].order if early else None,
@@ -220,8 +242,12 @@ async def gate(
             verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
         ending, moving = name_remarks(settings, around)
         verdict = replace(
-            verdict, notes=(*notes, *verdict.notes, *moving), warnings=(*warnings, *ending, *verdict.warnings)
+            verdict,
+            notes=(*notes, *verdict.notes, *moving),
+            warnings=(*warnings, *role.accepted.remarks, *ending, *verdict.warnings),
         )
+        if baseline is not None:
+            verdict = replace(verdict, accept=accept_commands(verdict, policy, run, baseline, folder))
         templates = templates or (own_templates(settings.root) if around.trusts_checkout else None)
         return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role)
 
@@ -232,6 +258,20 @@ def name_remarks(settings: Settings, around: Surroundings) -> tuple[tuple[str, .
     found = (near_end(provider, model, around.now().date()), moving_name(provider, model))
     ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
     return ending, moving
+
+
+def accept_commands(
+    verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
+) -> tuple[str, ...]:
+    """The shell lines that accept what ended this run, for whoever wants to."""
+    thresholds = policy.file
+    if thresholds is not None and folder is not None:
+        thresholds = Path(thresholds).name
+    now, then = fingerprint(run), fingerprint(baseline)
+    return tuple(
+        offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
+        for offer in offers(verdict.checks, policy.gate)
+    )
 
 
 def watch_run(
@@ -305,11 +345,18 @@ def baseline_fact(verdict: GateVerdict, baseline: RunDirectory | None, role: Rol
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal
+    held = role.accepted.entries
+    before = baseline.manifest.baseline if baseline is not None else None
+    spent = dict.fromkeys((*(entry.id for entry in held), *(before.spent if before is not None else ())))
     return BaselineFact(
         eligible=eligible,
         reason=reason,
         used=None if baseline is None else used(baseline, run_id=role.run_id),
         lineage=() if baseline is None else lineage(baseline),
+        accepted=tuple(
+            AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in held
+        ),
+        spent=tuple(spent)[:MAX_SPENT],
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.gate.accepted import accepted_in
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import Links, ReportView
@@ -41,13 +42,16 @@ def report(
     """
     run = RunDirectory.open(run_path)
     before = open_baseline(baseline, any_run=True) if baseline is not None else None
+    policy = read_compare_policy(thresholds)
+    held = accepted_in(policy.accepted, before, run.manifest.day)
     verdict = decide_gate(
         run.scores(),
         baseline_scores(before),
-        read_compare_policy(thresholds),
+        policy.with_accepted(held),
         baseline_required=before is not None,
         seed=seed,
     )
+    verdict = replace(verdict, warnings=(*held.remarks, *verdict.warnings))
     view = view_of(run, verdict, before, links)
     return Reported(
         render(view, form, templates=read_templates(templates) if templates is not None else own_templates(Path())),

@@ -1,0 +1,72 @@
+"""`ragstone accept`: take a drop on purpose."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import CONFIG, settings_from
+from ragstone.errors import ConfigError
+
+
+@click.command(name="accept")
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option("--metric", required=True, metavar="NAME", help="The metric that fell.")
+@click.option("--slice", "tag", metavar="TAG", help="The slice, where the drop is that of a slice.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it is worth it, for whoever reviews it.")
+@click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it holds.")
+@click.option("--drop", type=float, metavar="SIZE", help="How large it is, where no RUN is at hand.")
+@click.option("--of-run", metavar="FINGERPRINT", help="The run that showed it, as its report names it.")
+@click.option("--of-baseline", metavar="FINGERPRINT", help="The baseline of that run, as its report names it.")
+@click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml where there is one]")
+@CONFIG
+def command(
+    run: Path | None,
+    metric: str,
+    tag: str | None,
+    reason: str,
+    expires: datetime.datetime | None,
+    drop: float | None,
+    of_run: str | None,
+    of_baseline: str | None,
+    thresholds: str | None,
+    config: Path | None,
+) -> int:
+    """Accept the drop of one metric that RUN showed (by default, the run in ragstone-run).
+
+    Appends an entry to accepted.toml beside the policy, to be committed with the change and reviewed like code. The
+    drop is then allowed up to its size, for that metric alone, in runs whose baseline is the one that it was measured
+    against, or descends from it, until a baseline holds the change. The report of a run that failed shows the whole
+    command, for where its directory is not at hand.
+
+    \b
+    Example:
+      ragstone accept --metric faithfulness --reason "half the latency is worth it"
+    """
+    from ragstone.report.escape import terminal
+    from ragstone.usecases.accept import Shown, accept
+
+    settings = settings_from({"config": config, "thresholds": thresholds})
+    given = (drop, of_run, of_baseline)
+    if run is not None and any(value is not None for value in given):
+        raise ConfigError("a RUN says how large its drop is.", mend="Leave --drop, --of-run and --of-baseline out.")
+    shown: Shown | Path = run or settings.path(settings.run.out)
+    if any(value is not None for value in given):
+        if drop is None or of_run is None or of_baseline is None:
+            raise ConfigError("--drop, --of-run and --of-baseline belong together.", mend="Give all three, or a RUN.")
+        shown = Shown(drop, of_run, of_baseline)
+    done = accept(
+        settings,
+        shown,
+        metric=metric,
+        reason=reason,
+        slice_=tag,
+        expires=expires.date() if expires is not None else None,
+        today=datetime.datetime.now(datetime.UTC).date(),
+    )
+    entry = done.entry
+    click.echo(terminal(f"Accepted a drop of {entry.title} of up to {entry.drop:.4g} ({entry.id}) in {done.file}."))
+    click.echo("Commit the file with the change. Once a baseline holds the change, a report says to remove the entry.")
+    return 0

@@ -1,0 +1,263 @@
+"""Drops that the team accepted on purpose: accepted.toml, and which of its entries are in force in a run."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import json
+import math
+import os
+import shlex
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from ragstone.config import parse_toml, read_text
+from ragstone.errors import ConfigError, suggestion
+from ragstone.gate.policy_file import MAX_POLICY_BYTES, expected, shown, statements
+from ragstone.gate.policy_table import POLICY_FILE, GateRules
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.run.directory import RunDirectory
+from ragstone.run.lineage import lineage
+
+ACCEPTED_FILE = "accepted.toml"
+"""Beside the policy file, and apart from it: it is written by a command, and must not touch what people wrote."""
+
+TABLE = "accepted"
+Target = tuple[str, str | None]
+"""A metric, and the tag of a slice where it is for one."""
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=500, strip_whitespace=True)]
+_Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+
+
+class AcceptedEntry(BaseModel):
+    """[[accepted]]: one drop of one metric, bound to the run that showed it and to that run's baseline."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z2-7]{8}$")]
+    metric: _Text
+    slice: _Text | None = None
+    drop: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+    reason: _Text
+    run: _Fingerprint
+    baseline: _Fingerprint
+    commit: _Text | None = None
+    date: Annotated[datetime.date, Field(strict=True)]
+    expires: Annotated[datetime.date, Field(strict=True)] | None = None
+
+    @property
+    def target(self) -> Target:
+        return self.metric, self.slice
+
+    @property
+    def title(self) -> str:
+        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What would have to be accepted for a drop check that failed to pass."""
+
+    metric: str
+    slice: str | None
+    drop: float
+
+    def command(self, *, run: str, baseline: str, folder: str | None = None, thresholds: str | None = None) -> str:
+        """The shell line that accepts it; `run` and `baseline` are fingerprints."""
+        words = ["ragstone", "accept", "--metric", self.metric]
+        words += ["--slice", self.slice] if self.slice is not None else []
+        words += ["--drop", f"{self.drop:.4g}", "--of-run", run, "--of-baseline", baseline]
+        words += ["--thresholds", thresholds] if thresholds not in (None, POLICY_FILE) else []
+        line = shlex.join([*words, "--reason", "say why it is worth it"])
+        return line if folder in (None, ".") else f"{shlex.join(['cd', folder])} && {line}"
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The entries that hold in a run, and a sentence on each that does not any more."""
+
+    entries: tuple[AcceptedEntry, ...] = ()
+    removable: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """A sentence on each entry, for the top of a report."""
+        return (*(in_force_note(entry) for entry in self.widest.values()), *self.removable)
+
+    @property
+    def widest(self) -> dict[Target, AcceptedEntry]:
+        """The entry that counts for each target: the largest, never a sum."""
+        return {entry.target: entry for entry in sorted(self.entries, key=lambda entry: entry.drop)}
+
+
+def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
+    """The id of an entry: the same drop of the same run has the same one."""
+    body = "\0".join((metric, slice_ or "", run, baseline))
+    digest = hashlib.sha256(body.encode("utf-8", "replace")).digest()
+    # Not in hexadecimal digits: GitHub would take those for a commit.
+    return base64.b32encode(digest[:5]).decode().lower()
+
+
+def entries_in_force(
+    entries: Iterable[AcceptedEntry], *, lineage: Sequence[str], spent: Collection[str], today: datetime.date
+) -> InForce:
+    """Which of `entries` hold in a run of `today`. Pure.
+
+    `lineage` holds the fingerprints of its baseline and of the baselines before that one, `spent` the ids of drops
+    that the baseline's scores hold already. Without a baseline nothing is in force, and nothing is said.
+    """
+    held: list[AcceptedEntry] = []
+    removable: list[str] = []
+    for entry in entries:
+        why = None
+        if entry.id in spent:
+            why = "is spent, since the baseline holds the change"
+        elif entry.expires is not None and today > entry.expires:
+            why = f"expired on {entry.expires}"
+        elif lineage and entry.baseline not in lineage:
+            why = "is bound to a baseline that the one of this run does not descend from"
+        elif lineage:
+            held.append(entry)
+        if why is not None:
+            removable.append(f"{ACCEPTED_FILE}: the accepted drop of {entry.title} ({entry.id}) {why}: remove it.")
+    return InForce(tuple(held), tuple(removable))
+
+
+def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None, today: datetime.date) -> InForce:
+    """Which of `entries` hold in a run of `today` that is compared with `baseline`."""
+    if baseline is None:
+        return entries_in_force(entries, lineage=(), spent=(), today=today)
+    fact = baseline.manifest.baseline
+    spent = fact.spent if fact is not None else ()
+    return entries_in_force(entries, lineage=lineage(baseline), spent=spent, today=today)
+
+
+def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
+    """What would have to be accepted for the drop checks that end this run to pass."""
+    ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
+    found = [
+        offer_for(check, policy_gate.decision)
+        for check in checks
+        if check.action is Action.BLOCK and check.status in ending
+    ]
+    return tuple(offer for offer in found if offer is not None)
+
+
+def offer_for(check: Check, decision: str) -> Offer | None:
+    """The drop to accept for `check` to pass, rounded up to four digits; None where it is no drop that is held up.
+
+    `decision` is the policy's: "assured" passes only what is shown, so that it takes the interval's far end.
+    """
+    if check.kind is not CheckKind.DROP or check.metric is None or check.estimate is None:
+        return None
+    if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
+        return None
+    low = check.interval.low if check.interval is not None else None
+    return check_to_accept(check.metric, check.slice, check.estimate, low, decision)
+
+
+def check_to_accept(
+    metric: str, slice_: str | None, estimate: float | None, low: float | None, decision: str
+) -> Offer | None:
+    """The same from the figures of a check that did not pass; `low` is the lower end of its interval."""
+    if estimate is None:
+        return None
+    change = min(estimate, low) if decision == "assured" and low is not None else estimate
+    size = min(1.0, math.ceil(-change * 1e4 - 1e-6) / 1e4)
+    return Offer(metric, slice_, size) if size > 0.0 else None
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEntry, ...]:
+    """The entries of the file `path`, none where there is no such file. Raises ConfigError with file and line."""
+    if not os.path.lexists(path):
+        return ()
+    return parse_accepted(read_text(path, within=within, limit=MAX_POLICY_BYTES), str(path))
+
+
+def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
+    """The same from the text of the file. Raises ConfigError."""
+    document = parse_toml(text, Path(where))
+    for name in document:
+        if name != TABLE:
+            raise ConfigError(f"unknown key '{name}'.", where=where, mend=suggestion(name, [TABLE]))
+    tables = document.get(TABLE, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigError(f"'{TABLE}' must be a list of tables: [[{TABLE}]].", where=where)
+    lines = _lines(text)
+    entries = [_entry(table, where, lines[index] if index < len(lines) else {}) for index, table in enumerate(tables)]
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        if entry.id in seen:
+            line = lines[index].get("id") if index < len(lines) else None
+            raise ConfigError(f"the id {entry.id} stands there twice.", where=f"{where}:{line}" if line else where)
+        seen.add(entry.id)
+    return tuple(entries)
+
+
+def entry_text(entry: AcceptedEntry) -> str:
+    """`entry` as it is appended to the file."""
+    fields = entry.model_dump(exclude_none=True)
+    return f"[[{TABLE}]]\n" + "".join(f"{name} = {_value(value)}\n" for name, value in fields.items())
+
+
+def _entry(table: Mapping[str, Any], where: str, lines: Mapping[str, int]) -> AcceptedEntry:
+    try:
+        return AcceptedEntry.model_validate(table)
+    except ValidationError as error:
+        found = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
+        key = str(found["loc"][0])
+        line = lines.get(key) or lines.get("")
+        place = where if line is None else f"{where}:{line}"
+        if found["type"] == "extra_forbidden":
+            known = suggestion(key, AcceptedEntry.model_fields)
+            raise ConfigError(f"unknown key '{key}' in [[{TABLE}]].", where=place, mend=known) from None
+        mend = "`ragstone accept` writes whole entries."
+        if found["type"] == "missing":
+            raise ConfigError(f"'{key}' is missing in [[{TABLE}]].", where=place, mend=mend) from None
+        message = f"'{key}' in [[{TABLE}]] {_expected(found)}, found {shown(found['input'])}."
+        raise ConfigError(message, where=place, mend=mend) from None
+
+
+def _expected(found: Any) -> str:
+    if found["type"] == "string_pattern_mismatch":
+        return "must be as `ragstone accept` writes it"
+    if found["type"].startswith("date"):
+        return "must be a date such as 2027-01-31, without quotation marks"
+    return expected(found)
+
+
+def _lines(text: str) -> list[dict[str, int]]:
+    """For each entry the line of its head (under "") and of its keys."""
+    found: list[dict[str, int]] = []
+    for number, statement in statements(text):
+        parsed = tomllib.loads(statement)
+        if statement.lstrip().startswith("[["):
+            found.append({"": number})
+        elif found:
+            found[-1].update(dict.fromkeys(parsed, number))
+    return found
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"{value:.4f}".rstrip("0") if isinstance(value, float) else str(value)
+
+
+def in_force_note(entry: AcceptedEntry) -> str:
+    """One sentence on an entry that holds."""
+    until = f", until {entry.expires}" if entry.expires is not None else ""
+    return (
+        f"A drop of {entry.title} of up to {entry.drop:.4g} is accepted{until} "
+        f"({ACCEPTED_FILE}, {entry.id}): {entry.reason.rstrip('.')}."
+    )

@@ -1,0 +1,142 @@
+"""Accept a drop on purpose: one entry more in accepted.toml, to be reviewed like code."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragstone.config import Settings, read_text
+from ragstone.errors import ConfigError, suggestion
+from ragstone.files import read_regular
+from ragstone.gate.accepted import (
+    ACCEPTED_FILE,
+    AcceptedEntry,
+    check_to_accept,
+    entry_id,
+    entry_text,
+    parse_accepted,
+)
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_file import MAX_POLICY_BYTES
+from ragstone.metrics.registry import METRICS, find_metric
+from ragstone.report.document import ReportDocument
+from ragstone.run.directory import RunDirectory
+from ragstone.run.files import replace_text
+from ragstone.run.lineage import fingerprint
+from ragstone.usecases.gate import REPORT_FILES, read_policy
+
+MAX_REPORT_BYTES = 256 * 1024 * 1024
+_HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Remove those that a report says to remove."
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A drop that a run showed: how large it is, in which run, against which baseline (both as fingerprints)."""
+
+    drop: float
+    run: str
+    baseline: str
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The entry that was written, and the file that it was written to."""
+
+    entry: AcceptedEntry
+    file: Path
+
+
+def accept(
+    settings: Settings,
+    shown: Shown | Path,
+    *,
+    metric: str,
+    reason: str,
+    today: datetime.date,
+    slice_: str | None = None,
+    expires: datetime.date | None = None,
+) -> Accepted:
+    """Append an entry for the drop of `metric` to the accepted.toml beside the policy. Nothing else is written there.
+
+    `shown` is the drop, or the directory of the run that showed it. Raises ConfigError where there is no such drop, or
+    the entry can't be written.
+    """
+    policy = read_policy(settings)
+    named = {name for _, name, _ in policy.table.rules()}
+    if find_metric(metric) is None and metric not in named:
+        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", mend=suggestion(metric, {*METRICS, *named}))
+    if expires is not None and expires < today:
+        raise ConfigError(f"{expires} has passed already.", where="--expires", mend="Name a day to come.")
+    found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
+    try:
+        entry = AcceptedEntry(
+            id=entry_id(metric, slice_, found.run, found.baseline),
+            metric=metric,
+            slice=slice_,
+            drop=found.drop,
+            reason=reason,
+            run=found.run,
+            baseline=found.baseline,
+            commit=found.commit,
+            date=today,
+            expires=expires,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}.") from None
+    folder = settings.root if policy.file is None else Path(policy.file).parent
+    file = folder / ACCEPTED_FILE
+    if any(entry.id == other.id for other in policy.accepted):
+        raise ConfigError(f"this drop of {entry.title} is accepted already ({entry.id}).", where=str(file))
+    before = read_text(file, limit=MAX_POLICY_BYTES) if os.path.lexists(file) else _HEAD
+    text = f"{before.rstrip()}\n\n{entry_text(entry)}"
+    parse_accepted(text, str(file))  # what is written can be read
+    replace_text(file, text)
+    return Accepted(entry, file)
+
+
+def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
+    """The drop of `metric` that the run in `path` showed, from its report. Raises ConfigError where there is none."""
+    run = RunDirectory.open(path)
+    used = run.manifest.baseline.used if run.manifest.baseline is not None else None
+    if used is None:
+        raise ConfigError(
+            "this run was compared with no baseline, so it shows no drop.",
+            where=str(path),
+            mend="Name the directory of a run that `ragstone gate` compared with a baseline.",
+        )
+    checks = [check for check in _report(path).checks if check.metric == metric and check.slice == slice_]
+    drop = next((check for check in checks if check.kind == "drop"), None)
+    floor = next((check for check in checks if check.kind == "floor" and check.status == "fail"), None)
+    name = metric if slice_ is None else f"{metric} on '{slice_}'"
+    offer = None
+    if drop is not None and drop.status in ("fail", "inconclusive"):
+        low = drop.interval.low if drop.interval is not None else None
+        offer = check_to_accept(metric, slice_, drop.estimate, low, policy.gate.decision)
+    if offer is None and floor is not None:
+        key = ("metrics", metric, "min") if slice_ is None else ("slices", slice_, "metrics", metric, "min")
+        raise ConfigError(
+            f"{name} is below its floor, and a floor is not accepted this way.",
+            where=policy.where(*key),
+            mend="Edit its `min` in the policy; the pull request will say so.",
+        )
+    if offer is None:
+        said = "has no drop check in this run" if drop is None else f"is not held up: {drop.reason}"
+        raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
+    return Shown(offer.drop, fingerprint(run), used.fingerprint, run.manifest.system.commit)
+
+
+def _report(path: Path) -> ReportDocument:
+    file = path / REPORT_FILES["json"]
+    mend = "`ragstone gate` writes it; or give --drop, --of-run and --of-baseline, as the report shows them."
+    try:
+        return ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(file), mend=mend) from None
+    except ValidationError:
+        raise ConfigError("is no report of this version.", where=str(file), mend=mend) from None

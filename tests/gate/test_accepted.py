@@ -1,0 +1,206 @@
+"""Accepted drops: the file, which entries are in force, and what they do to a verdict."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.gate.accepted import (
+    AcceptedEntry,
+    InForce,
+    entries_in_force,
+    entry_id,
+    entry_text,
+    in_force_note,
+    offers,
+    parse_accepted,
+    read_accepted,
+)
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
+from ragstone.gate.verdict import Status
+from ragstone.run.score_files import scores_from_mapping
+from ragstone.run.scores import RunScores
+
+TODAY = datetime.date(2026, 11, 21)
+RUN, BASE, OTHER = "a" * 16, "b" * 16, "c" * 16
+
+
+def entry(**changed: Any) -> AcceptedEntry:
+    fields: dict[str, Any] = {
+        "id": entry_id("faithfulness", None, RUN, BASE),
+        "metric": "faithfulness",
+        "drop": 0.06,
+        "reason": "half the latency",
+        "run": RUN,
+        "baseline": BASE,
+        "date": TODAY,
+    }
+    return AcceptedEntry(**{**fields, **changed})
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+GOOD = entry_text(entry())
+
+
+@pytest.mark.parametrize(
+    "reason", ['a "quoted" one', "line\nbreak", "tab\tand \\ backslash", "ünïcode 🎉", "del \x7f and \x01", "# [[x]]"]
+)
+def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
+    written = entry(reason=reason, slice="de", commit="d" * 40, expires=TODAY, drop=0.0512)
+    assert parse_accepted(f"# ours\n\n{entry_text(written)}\n{entry_text(entry(id='2' * 8))}", "f") == (
+        written,
+        entry(id="2" * 8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "line"),
+    [
+        (GOOD.replace("metric =", "metrik ="), "unknown key 'metrik'", 3),
+        (GOOD.replace('metric = "faithfulness"\n', ""), "'metric' is missing", 1),
+        (GOOD.replace("drop = 0.06", "drop = 6"), "'drop' in [[accepted]] must be at most 1", 4),
+        (GOOD.replace("drop = 0.06", "drop = 0.0"), "'drop' in [[accepted]] must be greater than 0", 4),
+        (GOOD.replace("drop = 0.06", 'drop = "much"'), "'drop' in [[accepted]] must be", 4),
+        (GOOD.replace("drop = 0.06", "drop = nan"), "'drop' in [[accepted]]", 4),
+        (GOOD.replace(RUN, "xyz"), "'run' in [[accepted]] must be as `ragstone accept` writes it", 6),
+        (GOOD.replace("date = 2026-11-21", 'date = "2026-11-21"'), "must be a date such as", 8),
+        (GOOD.replace('"half the latency"', '"  "'), "'reason' in [[accepted]] must not be empty", 5),
+        (GOOD + "expires = 2026-13-01\n", "not valid TOML", None),
+        (f"{GOOD}\n{GOOD}", "stands there twice", 11),
+        ("[accepted]\nmetric = 'x'\n", "must be a list of tables", None),
+        ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", None),
+        ("[[accepted]\n", "not valid TOML", None),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, says: str, line: int | None) -> None:
+    file = tmp_path / "accepted.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_accepted(file)
+    assert says in caught.value.message
+    assert caught.value.where == (str(file) if line is None else f"{file}:{line}")
+
+
+def test_a_place_that_is_no_file_is_an_error_and_none_at_all_is_none(tmp_path: Path) -> None:
+    assert read_accepted(tmp_path / "accepted.toml") == ()
+    (tmp_path / "accepted.toml").symlink_to(tmp_path / "gone")
+    with pytest.raises(ConfigError, match="can't be read"):
+        read_accepted(tmp_path / "accepted.toml")
+
+
+def test_the_policy_brings_the_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n", encoding="utf-8")
+    (tmp_path / "accepted.toml").write_text(GOOD, encoding="utf-8")
+    policy = load_policy(tmp_path / "thresholds.toml")
+    assert policy.accepted == (entry(),)
+    assert policy.widened == {}
+
+
+# -- in force ----------------------------------------------------------------------------------------------------------
+
+
+def held(*entries: AcceptedEntry, lineage: tuple[str, ...] = (BASE,), spent: tuple[str, ...] = ()) -> InForce:
+    return entries_in_force(entries, lineage=lineage, spent=spent, today=TODAY)
+
+
+def test_an_entry_holds_against_its_own_baseline_and_against_those_that_descend_from_it() -> None:
+    assert held(entry()).entries == (entry(),)
+    assert held(entry(), lineage=(OTHER, BASE)).entries == (entry(),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "says"),
+    [
+        ({}, {"lineage": (OTHER,)}, "does not descend from"),
+        ({}, {"spent": (entry().id,)}, "is spent, since the baseline holds the change"),
+        ({"expires": datetime.date(2026, 11, 20)}, {}, "expired on 2026-11-20"),
+    ],
+)
+def test_an_entry_that_no_longer_holds_is_called_removable(changed: Any, more: Any, says: str) -> None:
+    found = held(entry(**changed), **more)
+    assert found.entries == ()
+    assert [says in line and "remove it" in line for line in found.removable] == [True]
+
+
+def test_an_entry_holds_on_its_last_day_and_nowhere_without_a_baseline() -> None:
+    assert held(entry(expires=TODAY)).entries
+    assert held(entry(), lineage=()) == InForce()
+
+
+def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
+    found = held(entry(drop=0.03, id="2" * 8), entry(drop=0.05, id="3" * 8), entry(drop=0.04, id="4" * 8))
+    assert [one.drop for one in found.widest.values()] == [0.05]
+    assert len(found.remarks) == 1
+
+
+# -- verdicts ----------------------------------------------------------------------------------------------------------
+
+
+def policy(decision: str = "evidence", **gate: Any) -> Policy:
+    rules = {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.02}}
+    return policy_from_mapping({"gate": {"decision": decision, **gate}, "metrics": rules})
+
+
+def runs(fall: float, recall: float = 0.0) -> tuple[RunScores, RunScores]:
+    """A baseline and a run on 200 samples, fallen by so much on average."""
+    random = np.random.default_rng(3)
+    before = random.uniform(0.5, 0.9, 200)
+    noise = random.normal(0.0, 0.03, 200)
+    noise -= noise.mean()
+
+    def scores(faithful: Any, recalled: Any) -> RunScores:
+        return scores_from_mapping(
+            {
+                "faithfulness": {f"q{i}": float(value) for i, value in enumerate(faithful)},
+                "context_recall": {f"q{i}": float(value) for i, value in enumerate(recalled)},
+            }
+        )
+
+    return scores(before, before), scores(before - fall + noise, before - recall + noise)
+
+
+def status(fall: float, entries: tuple[AcceptedEntry, ...], decision: str = "evidence", recall: float = 0.0) -> Status:
+    before, now = runs(fall, recall)
+    rules = policy(decision)
+    return decide_gate(now, before, rules.with_accepted(InForce(entries))).status
+
+
+@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
+def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> None:
+    before, now = runs(0.06)
+    verdict = decide_gate(now, before, policy(decision))
+    assert verdict.status is Status.FAIL
+    [offer] = offers(verdict.checks, policy(decision).gate)
+    accepted = (entry(drop=offer.drop),)
+    assert offer.drop == pytest.approx(0.06, abs=0.012 if decision == "assured" else 1e-4)
+    assert status(0.06, accepted, decision) is Status.PASS
+    assert status(0.08, accepted, decision) is Status.FAIL
+
+
+def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
+    assert status(0.0, (entry(),), recall=0.06) is Status.FAIL
+    assert status(0.06, (entry(metric="context_recall"),)) is Status.FAIL
+    assert status(0.06, (entry(slice="de"),)) is Status.FAIL
+
+
+def test_an_entry_narrower_than_what_is_allowed_changes_nothing() -> None:
+    before, now = runs(0.06)
+    rules = policy()
+    narrow = decide_gate(now, before, rules.with_accepted(InForce((entry(drop=0.01),))))
+    assert narrow == decide_gate(now, before, rules)
+
+
+def test_the_reason_names_the_entry() -> None:
+    before, now = runs(0.06)
+    verdict = decide_gate(now, before, policy().with_accepted(InForce((entry(drop=0.0601),))))
+    [check] = [check for check in verdict.checks if check.name == "faithfulness.drop"]
+    assert f"a drop of 0.0601 is accepted ({entry().id})" in check.reason
+    assert check.threshold == -0.0601
+    assert in_force_note(entry()).startswith("A drop of faithfulness of up to 0.06 is accepted")
