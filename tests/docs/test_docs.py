@@ -22,6 +22,7 @@ import yaml
 from ragstone.cli import COMMANDS
 from ragstone.commands.options import FLAGS
 from ragstone.config import OPTIONS, GoldenSettings, load_settings
+from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.load import load_golden_set
 
@@ -120,6 +121,9 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
         if settings is not None:
             (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
             load_settings(directory=tmp_path, environ={})
+        return
+    if set(document) == {"accepted"}:
+        assert parse_accepted(block.text, str(block))
         return
     gate_keys = set(document.get("gate", {}))
     if _POLICY_TABLES & set(document) or gate_keys & _POLICY_GATE_KEYS or "latency_p95_s" in str(document):
