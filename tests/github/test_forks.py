@@ -178,3 +178,145 @@ def test_a_github_that_is_unwell_fails_nothing(
     for method in ("GET", "POST"):
         github.fail(method, ".", times=1000, **fault)
     assert report(github, checkout).code == 0
+
+
+# -- what can't be vouched for has not passed --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def passing(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
+    """What a fork's run left behind that passes."""
+    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    checkout.gate(github, "push")
+    github.seen.clear()
+    return files_of(RunDirectory.open(checkout.root / "ragstone-run"))
+
+
+def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
+    """`files` after `change` was made to each record and to the manifest (the last)."""
+    records = [json.loads(line) for line in files[SAMPLES].splitlines()]
+    manifest = json.loads(files[MANIFEST])
+    for document in (*records, manifest):
+        change(document)
+    lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    return {**files, SAMPLES: lines, MANIFEST: json.dumps(manifest).encode()}
+
+
+def test_an_honest_run_of_a_fork_passes(github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]) -> None:
+    github.add_artifact(UPSTREAM, passing)
+    found = report(github, checkout)
+    assert found.outputs["verdict"] == "pass", found.log
+    assert "unverified" not in github.bodies(7)[0].lower()
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("version", ["99", "0", "latest"])
+def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pass(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], version: str, named: bool
+) -> None:
+    def forge(document: dict[str, Any]) -> None:
+        if "metrics" in document:
+            document["metrics"]["faithfulness"] = version
+        else:
+            document["scores"]["faithfulness"]["value"] = 1.0
+
+    if not named:
+        checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n')
+    github.add_artifact(UPSTREAM, changed(passing, forge))
+    found = report(github, checkout)
+    assert found.outputs["verdict"] in ("inconclusive", "error")
+    assert found.outputs["faithfulness"] == ""
+    [comment] = github.bodies(7)
+    assert "✅ Ragstone" not in comment
+    assert "Faithfulness is unverified and left out" in comment
+
+
+def test_a_metric_that_nobody_knows_is_unverified(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
+) -> None:
+    def forge(document: dict[str, Any]) -> None:
+        if "metrics" in document:
+            document["metrics"]["wonderfulness"] = "1"
+        else:
+            document["scores"]["wonderfulness"] = document["scores"]["faithfulness"]
+
+    github.add_artifact(UPSTREAM, changed(passing, forge))
+    assert report(github, checkout).outputs["verdict"] == "inconclusive"
+    assert "Wonderfulness is unverified" in github.bodies(7)[0]
+
+
+def test_a_metric_with_a_number_of_its_own_is_replayed(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
+) -> None:
+    def forge(document: dict[str, Any]) -> None:
+        if "metrics" in document:
+            document["metrics"]["recall@7"] = "1"
+        else:
+            document["scores"]["recall@7"] = document["scores"]["faithfulness"]
+
+    github.add_artifact(UPSTREAM, changed(passing, forge))
+    found = report(github, checkout)
+    assert nothing_posted(github)
+    assert any("recall@7 does not follow" in line for line in found.annotations)
+
+
+def test_a_score_that_was_left_out_is_missed(github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]) -> None:
+    def forge(document: dict[str, Any]) -> None:
+        if document.get("sample", {}).get("id") == "moon":
+            document["scores"].clear()
+
+    github.add_artifact(UPSTREAM, changed(passing, forge))
+    found = report(github, checkout)
+    assert nothing_posted(github)
+    assert any("does not follow" in line for line in found.annotations)
+
+
+def easier(document: dict[str, Any]) -> None:
+    """Other questions, under the hashes and ids of the real ones."""
+    if "sample" in document:
+        document["sample"]["question"] = "Is that so?"
+
+
+def fewer(files: dict[str, bytes]) -> dict[str, bytes]:
+    lines = files[SAMPLES].splitlines(keepends=True)[1:]
+    manifest = json.loads(files[MANIFEST])
+    manifest["golden"]["samples"] = len(lines)
+    manifest["counts"]["scored"] = len(lines)
+    return {**files, SAMPLES: b"".join(lines), MANIFEST: json.dumps(manifest).encode()}
+
+
+def renamed(document: dict[str, Any]) -> None:
+    if "sample" in document:
+        document["sample"]["id"] += "-2"
+
+
+@pytest.mark.parametrize(
+    ("forge", "says"),
+    [
+        (lambda files: changed(files, easier), "4 changed of 4"),
+        (fewer, "1 missing of 4"),
+        (lambda files: changed(files, renamed), "4 new, 4 missing of 4"),
+    ],
+    ids=["easier", "fewer", "renamed"],
+)
+def test_other_questions_are_not_the_default_branchs_and_no_pass(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], forge: Any, says: str
+) -> None:
+    github.add_artifact(UPSTREAM, forge(passing))
+    found = report(github, checkout)
+    assert found.outputs["verdict"] == "inconclusive", found.log
+    [comment] = github.bodies(7)
+    assert "are not those of the default branch's golden set" in comment
+    assert says in comment
+    assert "✅ Ragstone" not in comment
+
+
+def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baselines(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
+) -> None:
+    github.add_run(1)
+    github.add_artifact(1, changed(passing, easier))  # a baseline whose questions are not those of its hashes
+    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n')
+    found = checkout.gate(github, "push", RAGSTONE_BASELINE="artifact")
+    assert "no sample has the same content" in found.summary

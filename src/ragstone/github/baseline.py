@@ -17,17 +17,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ragstone.errors import RunDirectoryError
 from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.github.client import GitHubApi, Trouble, TroubleKind
+from ragstone.github.replay import confirm
 from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
-from ragstone.metrics.registry import METRICS
-from ragstone.metrics.score import Score, Scored
 from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED, fingerprint_of
 from ragstone.run.manifest import Manifest
-from ragstone.run.scoring import score_response
 
 MAX_NEAR = 10
 """So many runs are asked for their artifacts one by one; then the artifacts are listed by name."""
@@ -37,7 +34,6 @@ MAX_FAR = 50
 """So many runs are verified that were found by their artifacts."""
 
 MAX_DOWNLOADS = 10
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +94,7 @@ def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
             descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(files[name])
-    run = RunDirectory.open(directory)
-    run.scores()
-    confirm_scores(run)
-    return run
-
-
-def confirm_scores(run: RunDirectory) -> None:
-    """Replay every recorded judgement through today's metrics and hold the recorded scores against the result.
-
-    Metrics of another version are left alone (the gate does not compare them). Raises RunDirectoryError for a score
-    that its own judgements do not give.
-    """
-    versions = run.manifest.metrics
-    metrics = [metric for name, metric in METRICS.items() if versions.get(name) == metric.info.version]
-    for record in run.records():
-        replayed, _ = score_response(metrics, record.sample, record.response, record.judgements)
-        for name, score in replayed.items():
-            if name in record.scores and not _same(record.scores[name], score):
-                raise RunDirectoryError(
-                    f"sample '{record.sample.id}': {name} does not follow from the recorded judgements.",
-                    where=str(run.path / SAMPLES),
-                    mend="The file was changed after the run; run the evaluation again.",
-                )
-
-
-def _same(recorded: Score, replayed: Score) -> bool:
-    if isinstance(recorded, Scored) and isinstance(replayed, Scored):
-        return abs(recorded.value - replayed.value) <= _TOLERANCE
-    return type(recorded) is type(replayed)
+    return confirm(RunDirectory.open(directory))
 
 
 class _Enough(Exception):  # noqa: N818 - an outcome, not a program error

@@ -14,6 +14,8 @@ from ragstone.config import Settings
 from ragstone.errors import RagstoneError
 from ragstone.gate.accepted import accepted_in
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import newest_artifact, read_artifact
 from ragstone.github.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
@@ -21,11 +23,13 @@ from ragstone.github.client import GitHubApi, Reply, Trouble
 from ragstone.github.event import Event
 from ragstone.github.publish import Report
 from ragstone.github.remarks import Places
+from ragstone.github.replay import vouch
 from ragstone.github.trusted_runs import WorkflowRun
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.usecases.gate import baseline_scores, read_policy, view_of
+from ragstone.usecases.run import read_golden_set
 
 PREFACE = (
     "> [!NOTE]\n> These figures come from the pull request's own run. Each score was checked against its recorded "
@@ -79,6 +83,7 @@ def fork_report(
     What GitHub or the run can't give ends as a notice. Raises RagstoneError for faults of this checkout's own config.
     """
     policy = read_policy(settings)
+    golden = read_golden_set(settings)
     try:
         head, pull = _head_and_pull(api, event)
         run = _read_run(api, head, artifact_name, temporary / "untrusted")
@@ -89,7 +94,9 @@ def fork_report(
             before = known.materialise(temporary / "baseline") if isinstance(known, TrustedBaseline) else None
         # Of this checkout, not of the fork's: what a fork accepts is not accepted here.
         held = accepted_in(policy.accepted, before, today)
-        verdict = decide_gate(run.scores(), baseline_scores(before), policy.with_accepted(held), seed=settings.run.seed)
+        vouched = vouch(run, golden)
+        held_to = policy.with_accepted(held)
+        verdict = decide_gate(vouched.scores, baseline_scores(before), held_to, seed=settings.run.seed)
     except _NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))
     except Trouble as trouble:
@@ -105,10 +112,21 @@ def fork_report(
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    verdict = replace(verdict, warnings=(*warnings, *held.remarks, *verdict.warnings))
-    view = redact.view(view_of(run, verdict, before, links))
+    warnings = (*warnings, *held.remarks)
+    verdict = _doubted(replace(verdict, warnings=(*warnings, *verdict.warnings)), vouched.doubts, policy)
+    view = redact.view(view_of(run, verdict, before, links, vouched.scores))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
+
+
+def _doubted(verdict: GateVerdict, doubts: tuple[str, ...], policy: Policy) -> GateVerdict:
+    """What nobody here can vouch for has not passed."""
+    verdict = replace(verdict, warnings=(*doubts, *verdict.warnings))
+    if not doubts or verdict.status is not Status.PASS:
+        return verdict
+    blocks = policy.gate.inconclusive == "fail"
+    reason = f"Unverified: not all of this run can be vouched for. Of the rest, {verdict.reason}"
+    return replace(verdict, status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
 
 
 class _NothingToPost(Exception):  # noqa: N818 - an outcome to report

@@ -361,10 +361,14 @@ def baseline_fact(verdict: GateVerdict, baseline: RunDirectory | None, role: Rol
 
 
 def view_of(
-    run: RunDirectory, verdict: GateVerdict, baseline: RunDirectory | None, links: Links | None = None
+    run: RunDirectory,
+    verdict: GateVerdict,
+    baseline: RunDirectory | None,
+    links: Links | None = None,
+    scores: RunScores | None = None,
 ) -> ReportView:
-    """The view model of a run, with the samples that the verdict names in full."""
-    current = run.scores()
+    """The view model of a run, with the samples that the verdict names in full. `scores`: the run's that count."""
+    current = scores or run.scores()
     ids = samples_to_show(verdict, current)
     before: dict[str, SampleRecord] = baseline.find(ids) if baseline is not None else {}
     return build_view(
