@@ -12,9 +12,11 @@ RUN python3 -m venv /opt/wheelwright \
 RUN python3 -m venv /opt/ragstone \
  && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[bedrock]" uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
- # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported.
+ # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported. Bedrock's requests are
+ # signed and sent by others than botocore: of the descriptions of AWS's services it needs those that sign in.
  && find /opt/ragstone -path '*/site-packages/*' \( -type d \( -name tests -o -name test \) \
-      -o -path '*/scipy/*' -name __pycache__ -o -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' \) \
+      -o -path '*/scipy/*' -name __pycache__ -o -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' \
+      -o -type d -path '*/botocore/data/*' ! -path '*/botocore/data/sts*' ! -path '*/botocore/data/sso*' \) \
       -prune -exec rm -rf {} +
 
 FROM ${PYTHON_IMAGE}

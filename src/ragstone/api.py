@@ -147,7 +147,9 @@ async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, setti
     if not isinstance(judge, str):
         await evaluate_golden_set(golden, system, judge, settings, around)
         return
-    built = build_judge(settings.judge, golden_set=golden, cache=None, environ=os.environ)
+    built = build_judge(
+        settings.judge, golden_set=golden, cache=None, environ=os.environ, tell_secret=around.redact.add
+    )
     try:
         await evaluate_golden_set(golden, system, built, settings, around)
     finally:

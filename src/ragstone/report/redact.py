@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
@@ -37,12 +38,14 @@ class Redactor:
     def __init__(self, secrets: Iterable[str]) -> None:
         self.on_add: Callable[[str], None] | None = None
         self._found: dict[str, None] = {}
+        self._lock = threading.Lock()
         self._pattern: re.Pattern[str] | None = None
         self._add(secrets)
 
     def add(self, secret: str) -> None:
         """Take `secret`, which was got meanwhile (a token), out of all that is written from now on; tell `on_add`."""
-        self._add((secret,))
+        with self._lock:
+            self._add((secret,))
         if self.on_add is not None:
             self.on_add(secret)
 
