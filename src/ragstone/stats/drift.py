@@ -1,0 +1,167 @@
+"""Slow drift: has a mean been lost since an anchor, when one looks after every observation?
+
+The newest observation is held against the average of the first ones, on the same units. How far the two are apart by
+chance is read from the series itself: from how much units change between observations that lie far apart (their
+variogram; N. Cressie, "Statistics for Spatial Data", 1993, section 2.4), which also shows how much an average over
+neighbours steadies that keep part of their values.
+
+A loss under way would hide itself in that noise. Where nothing changed, a rise is as likely as a fall of the same
+size; so with every pair of observations the noise rests less on falls and more on rises, which a loss leaves alone.
+
+Each look errs with chance `LEVEL`: so, by linearity of expectation and however much the looks depend on each other,
+the expected number of false alarms in 1 / LEVEL looks is at most one. Half of the level is the mean's over all
+columns, half is shared out over the columns (Bonferroni). As in a cusum chart for a shift of size s (E. Page,
+"Continuous inspection schemes", Biometrika 41, 1954), whose reference value lies half-way, an alarm also needs an
+estimate of s/2 at least: it comes between half of the shift and the whole of it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+LEVEL = 0.001
+CAUTION = 1.12
+"""The critical value of the normal distribution is multiplied by this: the noise is itself an estimate, and scores are
+not normal. This and the constants below were chosen by `bench/drift.py`."""
+
+FIRST = 8
+"""So many observations are averaged at the anchor, but no more than a third of all."""
+
+_LAG = 5
+_PAIRS = 4.0
+_UNSEEN = 0.125
+"""The squared change of one more unit, as the noise of units that were never seen to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one column (None: the mean over all columns) has lost since the anchor.
+
+    `change` is newest minus first, in the column's unit, negative for a loss; `excess` the same with what is allowed
+    added. `p_value` is one-sided and adjusted, in (0, 1]. `found` says that it is an alarm. `n` counts units, `first`
+    the observations at the anchor.
+    """
+
+    column: int | None
+    change: float
+    excess: float
+    p_value: float
+    found: bool
+    n: int
+    first: int
+
+
+def find_losses(
+    series: Floats,
+    *,
+    shift: Floats,
+    allowed: Floats | None = None,
+    sound: Bools | None = None,
+    groups: Ints | None = None,
+    level: float = LEVEL,
+) -> tuple[Loss, ...]:
+    """One Loss for each of m columns that has units in common, and where m is above 1 one for their mean.
+
+    `series` (t, n, m) holds observations of n units, the anchor first and the newest last; NaN: there is none. `shift`
+    (m,) is what is to be found before it is whole, `allowed` (m,) a loss that doesn't count. `sound` (t,) says which
+    observations may tell what is normal; the newest need not be one. `groups` (n,) labels units that belong together.
+    Raises ValueError for shapes that don't fit, and for fewer than two observations.
+    """
+    t, n, m = series.shape
+    if t < 2 or shift.shape != (m,) or (groups is not None and groups.shape != (n,)):
+        raise ValueError(f"shapes don't fit, or there is nothing to compare: {series.shape}, {shift.shape}")
+    usable = np.ones(t, dtype=bool) if sound is None else sound.copy()
+    usable[-1] = True
+    normal = series[usable]
+    if len(normal) < 2:
+        raise ValueError("there is no sound observation before the newest")
+    first = max(1, min(FIRST, len(normal) // 3))
+    change = series[-1] - _mean(normal[:first])
+    counts = np.isfinite(change).sum(axis=0)
+    held = [j for j in range(m) if counts[j]]
+    if not held:
+        return ()
+    # Every column is scaled so that a sum over units is its mean; the mean over columns is one more of them.
+    scaled = np.where(np.isfinite(change[None, :, held]), normal[:, :, held], np.nan) / counts[held]
+    errors = np.sqrt(_variance(scaled, first, groups))
+    spare = np.zeros(len(held)) if allowed is None else allowed[held]
+    found = np.nansum(change[:, held], axis=0) / counts[held]
+    least = shift[held] / 2.0
+    columns: list[int | None] = [*held]
+    shares = np.full(len(held), 1.0 / len(held))
+    if len(held) > 1:
+        columns, shares = [*held, None], np.append(shares / 2.0, 0.5)
+        found, spare, least = (np.append(each, each.mean()) for each in (found, spare, least))
+    critical = -CAUTION * ndtri(level * shares)
+    losses = []
+    for j, column in enumerate(columns):
+        excess = float(found[j] + spare[j])
+        statistic = -excess / errors[j] if errors[j] > 0.0 else -math.copysign(math.inf, excess) if excess else 0.0
+        losses.append(
+            Loss(
+                column=column,
+                change=float(found[j]),
+                excess=excess,
+                p_value=min(1.0, float(ndtr(-statistic / CAUTION) / shares[j])),
+                found=bool(statistic >= critical[j] and excess <= -least[j] and excess < 0.0),
+                n=int(counts[column] if column is not None else max(counts[held])),
+                first=first,
+            )
+        )
+    return tuple(losses)
+
+
+def _variance(scaled: Floats, first: int, groups: Ints | None) -> Floats:
+    """The variance of "newest minus the average of the first", one for each column, and one for their mean."""
+    lag = max(min(_LAG, len(scaled) - 1), len(scaled) // 4)
+    far = _half_squares(scaled, lag, groups, mixed=True)
+    near = sum(
+        ((first - h) * _half_squares(scaled, min(h, lag), groups, mixed=False) for h in range(1, first)),
+        start=np.zeros_like(far),
+    )
+    # Of an average of `first`, at least a share of 1/first of one value's variance stays.
+    return np.asarray(far + np.maximum(far - 2.0 * near / first**2, far / first))
+
+
+def _half_squares(scaled: Floats, lag: int, groups: Ints | None, *, mixed: bool) -> Floats:
+    """Half of the mean squared change over `lag` observations, summed over units (or groups of them)."""
+    changes = scaled[lag:] - scaled[:-lag]
+    pairs = len(changes)
+    seen = np.isfinite(changes)
+    # What is missing of a pair is taken to be like the rest of it.
+    total = np.maximum(seen.any(axis=0).sum(axis=0), 1)
+    blocks = total.astype(np.float64)
+    fill = np.sqrt(total / np.maximum(seen.sum(axis=1), 1))
+    values = np.where(seen, changes, 0.0) * fill[:, None, :]
+    if values.shape[2] > 1:
+        values = np.concatenate([values, values.mean(axis=2, keepdims=True)], axis=2)
+        blocks = np.append(blocks, blocks.max())
+    if groups is not None:
+        _, labels = np.unique(groups, return_inverse=True)
+        grouped = np.zeros((pairs, int(labels.max()) + 1, values.shape[2]))
+        np.add.at(np.moveaxis(grouped, 1, 0), labels, np.moveaxis(values, 1, 0))
+        values, blocks = grouped, np.full(values.shape[2], float(grouped.shape[1]))
+    falls = np.sum(np.minimum(values, 0.0) ** 2, axis=(0, 1)) / pairs
+    rises = np.sum(np.maximum(values, 0.0) ** 2, axis=(0, 1)) / pairs
+    if not mixed:
+        return np.asarray((falls + rises) / 2.0)
+    share = min(1.0, _PAIRS / pairs)
+    unseen = _UNSEEN / blocks / (blocks + 1.0)
+    return np.asarray((share * falls + (2.0 - share) * rises + unseen) / 2.0)
+
+
+def _mean(values: Floats) -> Floats:
+    """Means (n, m) over observations of what is there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a unit that no observation has: its mean is NaN
+        return np.asarray(np.nanmean(values, axis=0))
