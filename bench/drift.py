@@ -84,6 +84,8 @@ def alarms(
     shift = np.full(scores.shape[2], MAX_DRIFT)
     found = []
     for run in range(1, len(scores)):
+        if not _may_alarm(scores[: run + 1]):
+            continue
         losses = find_losses(
             scores[: run + 1], shift=shift, groups=groups, sound=None if sound is None else sound[: run + 1]
         )
@@ -92,6 +94,14 @@ def alarms(
             if until_first:
                 break
     return found
+
+
+def _may_alarm(scores: Floats) -> bool:
+    """Whether any mean lies half of the allowed loss below any average that the anchor may be: cheap to ask first."""
+    means = scores.mean(axis=1)
+    means = np.column_stack([means, means.mean(axis=1)])
+    firsts = np.cumsum(means[:8], axis=0) / np.arange(1, len(means[:8]) + 1)[:, None]
+    return bool(np.any(means[-1] <= firsts.max(axis=0) - MAX_DRIFT / 2.0))
 
 
 def rolling(scores: Floats, family: Family) -> int | None:

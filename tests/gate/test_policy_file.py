@@ -49,7 +49,7 @@ def refused(tmp_path: Path, text: str) -> ConfigError:
         ("[gate]\nmin_coverage = nan\n", 2, "not NaN", ""),
         ("[metrics.faithfulnes]\nmin = 0.8\n", 1, "unknown metric 'faithfulnes'", "'faithfulness'"),
         ("[slices.a.metrics.recal]\nmin = 0.8\n", 1, "unknown metric 'recal'", ""),
-        ("[metrics.context_relevance]\naction = 'warn'\n", 1, "neither 'min' nor 'max_drop'", ""),
+        ("[metrics.context_relevance]\naction = 'warn'\n", 1, "none of 'min', 'max_drop'", ""),
         ("[system]\nlatency_p95_s = 0\n", 2, "greater than 0", ""),
         ("[metrics]\nfaithfulness = 0.8\n", 2, "must be a table", ""),
         ("must_pass = 'q1'\n", 1, "must be a table", ""),

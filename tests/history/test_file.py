@@ -38,7 +38,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     write_history(tmp_path / "of" / "history.jsonl", wanted)
     found = read_history(tmp_path / "of" / "history.jsonl")
     assert found == wanted
-    assert decode(found.runs[2].scores["faithfulness"]).count(0.5) == 1
+    assert decode(found.runs[2].scores["faithfulness"]).tolist().count(0.5) == 1
 
 
 def test_samples_are_written_once_for_all_runs_that_refer_to_them() -> None:
@@ -160,7 +160,9 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
             ids = [*ids[1:], f"a sample that came later {number}"]  # the golden set changes every week
         run = scores({metric: [rng.random() for _ in ids] for metric in HEADLINE}, ids=ids)
         slices = {tag: line(0).metrics for tag in ("lang:de", "multi-hop")}
-        found = found.with_run(line(number, slices=slices), compacted(run)).slimmed(line(number).time, days=90)
+        found = found.with_run(line(number, slices=slices), compacted(run))
+        if number % 20 == 19:
+            found = found.slimmed(line(number).time, days=90)
     size = len(found.text().encode())
     assert len(found.runs) == 1040
     assert 1_000_000 < size < 5_000_000

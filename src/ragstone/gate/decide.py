@@ -38,14 +38,15 @@ def decide_gate(
     baseline_required: bool = False,
     seed: int = 0,
     looked_in_order: Sequence[str] | None = None,
+    drift: Sequence[Check] = (),
 ) -> GateVerdict:
     """Hold `current` against `policy`, and against `baseline` where there is one.
 
     Floors and drops that block are decided as one family, so that an unchanged run fails with at most the chance that
     the policy states; those that warn are a family of their own. The order of samples never matters, and the same
     inputs and seed give the same verdict. `looked_in_order` is the order of evaluation of a run that could stop early:
-    then what blocks is decided by limits that hold at every look. Raises ConfigError when the policy names a metric
-    that nobody knows.
+    then what blocks is decided by limits that hold at every look. `drift` are the checks against the history, which
+    have an error rate of their own. Raises ConfigError when the policy names a metric that nobody knows.
     """
     policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
     resolved = resolve_rules(policy, current)
@@ -57,6 +58,7 @@ def decide_gate(
         *coverage_checks(current, resolved.rules, policy),
         *agreement_checks(current, resolved.rules, policy),
         *must_pass_checks(current, resolved.rules, policy),
+        *drift,
         *_decided(asked, current, policy, seed, _revision(resolved.rules, baseline, policy, looked_in_order)),
     ]
     checks += [check for check in (error_rate_check(current, policy), unfinished_check(current)) if check is not None]

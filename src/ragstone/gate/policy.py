@@ -17,6 +17,7 @@ from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
 from ragstone.gate.policy_table import (
     DEFAULT_METRICS,
     OFFLINE_BLOCKS,
+    DriftRules,
     GateRules,
     KeyPath,
     LabelRules,
@@ -48,6 +49,10 @@ class Policy:
     @property
     def gate(self) -> GateRules:
         return self.table.gate
+
+    @property
+    def drift(self) -> DriftRules:
+        return self.table.drift
 
     @property
     def system(self) -> SystemRules:
@@ -137,7 +142,10 @@ def key_of_check(check: Check) -> KeyPath:
     if check.kind in {CheckKind.FLOOR, CheckKind.DROP} and check.metric is not None:
         rule = ("metrics", check.metric, "min" if check.kind is CheckKind.FLOOR else "max_drop")
         return rule if check.slice is None else ("slices", check.slice, *rule)
+    if check.kind is CheckKind.DRIFT and check.metric is not None:
+        return ("metrics", check.metric, "max_drift")
     return {
+        CheckKind.DRIFT: ("drift",),
         CheckKind.COVERAGE: ("gate", "min_coverage"),
         CheckKind.MUST_PASS: ("must_pass",),
         CheckKind.LATENCY: ("system", "latency_p95_s"),
@@ -206,7 +214,7 @@ def policy_hash(policy: Policy) -> str:
 
 def _filled(name: str, rule: MetricRule) -> MetricRule:
     default = DEFAULT_METRICS.get(name)
-    if default is None or rule.min is not None or rule.max_drop is not None:
+    if default is None or rule.min is not None or rule.max_drop is not None or rule.max_drift is not None:
         return rule
     return rule.model_copy(update={"min": default.min, "max_drop": default.max_drop})
 

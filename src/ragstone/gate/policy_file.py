@@ -133,9 +133,15 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
         raise _as_config_error(error, document, file, lines) from None
     for path, name, rule in table.rules():
         has_defaults = path == ("metrics", name) and name in DEFAULT_METRICS
-        if rule.min is None and rule.max_drop is None and not has_defaults:
+        if path[0] == "slices" and rule.max_drift is not None:
             raise ConfigError(
-                f"[{'.'.join(path)}] has neither 'min' nor 'max_drop', so it checks nothing.",
+                f"'{'.'.join(path)}.max_drift': drift is measured over all samples, not over a slice.",
+                where=_where(file, lines, (*path, "max_drift")),
+                mend=f"Put it under [metrics.{name}].",
+            )
+        if rule.min is None and rule.max_drop is None and rule.max_drift is None and not has_defaults:
+            raise ConfigError(
+                f"[{'.'.join(path)}] has none of 'min', 'max_drop' and 'max_drift', so it checks nothing.",
                 where=_where(file, lines, path),
                 mend="Give it one of them, or take the table out.",
             )

@@ -64,6 +64,10 @@ class MetricRule(_Table):
         default=None,
         description="Allowed drop: the mean must be at most this far below the baseline, on the same samples.",
     )
+    max_drift: Share | None = Field(
+        default=None,
+        description="Largest loss against an older run of the main branch, see [drift]; for all samples only.",
+    )
     action: Action | None = Field(
         default=None,
         description="block: a failed check fails the run. warn: it is shown and nothing more. Default: block.",
@@ -76,6 +80,25 @@ class SliceRules(_Table):
     metrics: dict[Name, MetricRule] = Field(
         min_length=1, description="As [metrics], for the samples that carry the tag only."
     )
+
+
+class DriftRules(_Table):
+    """[drift]: slow losses, measured over the history of the main branch."""
+
+    max_drift: Share = Field(
+        default=0.05,
+        description="Largest loss against the anchor, for every metric that has no max_drift of its own. "
+        "An alarm comes between half of it and the whole.",
+    )
+    anchor: Literal["oldest", "release", "off"] = Field(
+        default="oldest",
+        description="What a run is held against. oldest: the first comparable runs of the last `days` days. "
+        "release: those from the newest release or tag on. off: nothing.",
+    )
+    days: Annotated[int, Field(ge=7, le=366, strict=True)] = Field(
+        default=90, description="How old the anchor may be, with anchor = oldest."
+    )
+    action: Action = Field(default=Action.BLOCK, description="block or warn.")
 
 
 class SystemRules(_Table):
@@ -148,6 +171,7 @@ class PolicyTable(_Table):
         default=None, description="Metric name to its rule. Without this table the default rules hold."
     )
     slices: dict[Name, SliceRules] = Field(default_factory=dict, description="Tag to its rules.")
+    drift: DriftRules = Field(default=DriftRules(), description="Slow losses over the history of the main branch.")
     system: SystemRules = Field(default=SystemRules(), description="Limits of the system under test.")
     must_pass: MustPass = Field(default=MustPass(), description="Samples that may never go wrong.")
     labels: LabelRules = Field(default=LabelRules(), description="What human labels do to the gate.")

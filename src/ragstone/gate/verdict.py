@@ -19,6 +19,7 @@ class Status(StrEnum):
 class CheckKind(StrEnum):
     FLOOR = "floor"
     DROP = "drop"
+    DRIFT = "drift"
     COVERAGE = "coverage"
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
     LATENCY = "latency"
@@ -50,8 +51,8 @@ class Check:
 
     `estimate` is in the metric's unit: the mean for a floor, current minus baseline for a drop, a share for coverage
     and error rate, seconds for latency. `threshold` is the bound that `estimate` is held against (for a drop:
-    minus `max_drop`). `n` counts the samples (pairs) behind the estimate. `n_more` says how many more samples
-    would settle an inconclusive check. `reason` is one plain sentence.
+    minus `max_drop`; drift is a drop against the anchor). `n` counts the samples (pairs) behind the estimate. `n_more`
+    says how many more samples would settle an inconclusive check. `reason` is one plain sentence.
     """
 
     name: str

@@ -7,8 +7,13 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragstone.history.lines import SamplesLine
 from ragstone.run.scores import RunScores, SampleFacts
+
+Floats = NDArray[np.float64]
 
 STEPS = 2520
 """Scores are kept in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
@@ -17,8 +22,9 @@ MAX_SCORES = 4_000
 """Scores kept of one run. Of larger runs a part of the samples is kept, the same ones each time."""
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_VALUE = {character: index for index, character in enumerate(_ALPHABET)}
+_DIGITS = np.array([_ALPHABET.find(chr(byte)) for byte in range(256)])
 _NOTHING = "__"
+_NO_STEP = len(_ALPHABET) ** 2 - 1
 _SAMPLE_CHARS = 8
 _GROUP_CHARS = 6
 
@@ -62,9 +68,14 @@ def encode(value: float | None) -> str:
     return _ALPHABET[high] + _ALPHABET[low]
 
 
-def decode(codes: str) -> list[float | None]:
-    """The scores in `codes`. Raises ValueError for what no score is written as."""
-    return [_decoded(code) for code in _cut(codes, 2)]
+def decode(codes: str) -> Floats:
+    """The scores (n,) in `codes`, NaN where there is none. Raises ValueError for what no score is written as."""
+    digits = _DIGITS[np.frombuffer(codes.encode("ascii", "replace"), dtype=np.uint8)]
+    steps = digits[0::2] * len(_ALPHABET) + digits[1::2] if len(digits) % 2 == 0 else np.array([-1])
+    nothing = steps == _NO_STEP
+    if np.any(digits < 0) or np.any((steps < 0) | ((steps > STEPS) & ~nothing)):
+        raise ValueError("these are no scores")
+    return np.where(nothing, np.nan, steps / STEPS)
 
 
 def fits(line: SamplesLine, scores: Iterable[str]) -> bool:
@@ -80,15 +91,6 @@ def _readable(codes: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _decoded(code: str) -> float | None:
-    if code == _NOTHING:
-        return None
-    step = _VALUE[code[0]] * len(_ALPHABET) + _VALUE[code[1]]
-    if step > STEPS:
-        raise ValueError(f"no score: {code!r}")
-    return step / STEPS
 
 
 def _groups(facts: Sequence[SampleFacts]) -> str | None:

@@ -63,7 +63,7 @@ class CheckPart(_Part):
     """One check of the gate, as decided."""
 
     name: str
-    kind: Literal["floor", "drop", "coverage", "must_pass", "latency", "error_rate", "agreement", "baseline"]
+    kind: Literal["floor", "drop", "drift", "coverage", "must_pass", "latency", "error_rate", "agreement", "baseline"]
     status: Status
     action: Literal["block", "warn"]
     reason: str

@@ -168,6 +168,8 @@ def _found(check: Check) -> str:
         return words.percent(check.estimate)
     if check.kind is CheckKind.LATENCY:
         return words.seconds(check.estimate)
+    if check.kind is CheckKind.DRIFT:
+        return words.change(check.estimate, 3)
     return words.score(check.estimate)
 
 
@@ -178,6 +180,8 @@ def _wanted(check: Check) -> str:
         return f"at least {words.percent(check.threshold)}"
     if check.kind is CheckKind.ERROR_RATE:
         return f"at most {words.percent(check.threshold)}"
+    if check.kind is CheckKind.DRIFT:
+        return f"a loss of less than {words.bound(-check.threshold)}"
     if check.kind is CheckKind.LATENCY:
         return f"at most {words.seconds(check.threshold)}"
     return f"at least {words.bound(check.threshold)}"

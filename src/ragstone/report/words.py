@@ -18,6 +18,7 @@ STATUS_TITLES = {
 CHECK_TITLES = {
     CheckKind.FLOOR: "Floor",
     CheckKind.DROP: "Drop",
+    CheckKind.DRIFT: "Drift",
     CheckKind.COVERAGE: "Coverage",
     CheckKind.MUST_PASS: "Must pass",
     CheckKind.LATENCY: "Latency (p95)",

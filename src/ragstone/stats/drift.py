@@ -9,8 +9,8 @@ A loss under way would hide itself in that noise. Where nothing changed, a rise 
 size; so with every pair of observations the noise rests less on falls and more on rises, which a loss leaves alone.
 
 Each look errs with chance `LEVEL`: so, by linearity of expectation and however much the looks depend on each other,
-the expected number of false alarms in 1 / LEVEL looks is at most one. Half of the level is the mean's over all
-columns, half is shared out over the columns (Bonferroni). As in a cusum chart for a shift of size s (E. Page,
+the expected number of false alarms in 1 / LEVEL looks is at most one. Most of the level is the mean's over all
+columns, the rest is shared out over the columns (Bonferroni). As in a cusum chart for a shift of size s (E. Page,
 "Continuous inspection schemes", Biometrika 41, 1954), whose reference value lies half-way, an alarm also needs an
 estimate of s/2 at least: it comes between half of the shift and the whole of it.
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,8 +31,11 @@ Bools = NDArray[np.bool_]
 
 LEVEL = 0.001
 CAUTION = 1.12
-"""The critical value of the normal distribution is multiplied by this: the noise is itself an estimate, and scores are
-not normal. This and the constants below were chosen by `bench/drift.py`."""
+"""Student's critical value is multiplied by this: the noise is itself an estimate, and scores are heaped and skewed.
+This and the constants below were chosen by `bench/drift.py`."""
+
+FOR_THE_MEAN = 0.75
+"""The mean's share of the level. It is the steadier, and what most losses show in first."""
 
 FIRST = 8
 """So many observations are averaged at the anchor, but no more than a third of all."""
@@ -48,13 +51,14 @@ class Loss:
     """What one column (None: the mean over all columns) has lost since the anchor.
 
     `change` is newest minus first, in the column's unit, negative for a loss; `excess` the same with what is allowed
-    added. `p_value` is one-sided and adjusted, in (0, 1]. `found` says that it is an alarm. `n` counts units, `first`
-    the observations at the anchor.
+    added; `newest` is the mean of the newest over the units that both have. `p_value` is one-sided and adjusted, in
+    (0, 1]. `found` says that it is an alarm. `n` counts units, `first` the observations at the anchor.
     """
 
     column: int | None
     change: float
     excess: float
+    newest: float
     p_value: float
     found: bool
     n: int
@@ -96,13 +100,15 @@ def find_losses(
     errors = np.sqrt(_variance(scaled, first, groups))
     spare = np.zeros(len(held)) if allowed is None else allowed[held]
     found = np.nansum(change[:, held], axis=0) / counts[held]
+    newest = np.nansum(np.where(np.isfinite(change), series[-1], np.nan)[:, held], axis=0) / counts[held]
     least = shift[held] / 2.0
     columns: list[int | None] = [*held]
     shares = np.full(len(held), 1.0 / len(held))
     if len(held) > 1:
-        columns, shares = [*held, None], np.append(shares / 2.0, 0.5)
-        found, spare, least = (np.append(each, each.mean()) for each in (found, spare, least))
-    critical = -CAUTION * ndtri(level * shares)
+        columns, shares = [*held, None], np.append((1.0 - FOR_THE_MEAN) * shares, FOR_THE_MEAN)
+        found, spare, least, newest = (np.append(each, each.mean()) for each in (found, spare, least, newest))
+    freedom = max(1, (n if groups is None else len(np.unique(groups))) - 1)
+    critical = -CAUTION * stdtrit(freedom, level * shares)
     losses = []
     for j, column in enumerate(columns):
         excess = float(found[j] + spare[j])
@@ -112,7 +118,8 @@ def find_losses(
                 column=column,
                 change=float(found[j]),
                 excess=excess,
-                p_value=min(1.0, float(ndtr(-statistic / CAUTION) / shares[j])),
+                newest=float(newest[j]),
+                p_value=min(1.0, float(stdtr(freedom, -statistic / CAUTION) / shares[j])),
                 found=bool(statistic >= critical[j] and excess <= -least[j] and excess < 0.0),
                 n=int(counts[column] if column is not None else max(counts[held])),
                 first=first,

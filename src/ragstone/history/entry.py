@@ -1,0 +1,106 @@
+"""A finished run as a line of the history."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ragstone.gate.policy import Policy
+from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
+from ragstone.run.manifest import JudgeManifest, Manifest
+from ragstone.run.scores import MetricScores, RunScores
+from ragstone.stats.intervals import mean_interval
+
+_DIGITS = 5
+_TEXT = 500
+
+
+def run_line(
+    run: RunScores,
+    manifest: Manifest,
+    policy: Policy,
+    *,
+    fingerprint: str,
+    pull_request: int | None = None,
+    github_run: int | None = None,
+    release: str | None = None,
+) -> RunLine:
+    """The line of `run`, whose `manifest` holds its verdict, without per-sample scores.
+
+    Slices are those that `policy` has rules for. Raises ValueError for a run without a verdict.
+    """
+    if manifest.verdict is None:
+        raise ValueError(f"{run.label} has no verdict")
+    standing = manifest.standing
+    latencies = np.array(list(run.system.latencies_s.values()))
+    return RunLine(
+        run=fingerprint,
+        time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
+        commit=manifest.system.commit,
+        pull_request=pull_request,
+        release=release,
+        github_run=github_run,
+        verdict=manifest.verdict,
+        eligible=standing.eligible,
+        judge=manifest.judge.label()[:_TEXT],
+        judge_key=judge_key(manifest.judge),
+        golden=manifest.golden.content_hash[:_TEXT],
+        metrics=dict(_means(run.metrics)),
+        versions={name: version for name, version in manifest.metrics.items() if name in run.metrics},
+        slices=dict(_slices(run, policy)),
+        coverage=_coverage(run),
+        latency_p50_s=_quantile(latencies, 0.5),
+        latency_p95_s=_quantile(latencies, 0.95),
+        calls=manifest.cost.calls,
+        cost_usd=manifest.cost.usd,
+        accepted=tuple(
+            AcceptedPart(id=one.id[:_TEXT], metric=one.metric, slice=one.slice, drop=one.drop)
+            for one in standing.accepted
+        ),
+    )
+
+
+def judge_key(judge: JudgeManifest) -> str:
+    """16 hexadecimal digits that tell `judge` from every other that scores may not be compared with."""
+    # What is at its default is left out, so that a later version's new field doesn't make another judge of it.
+    body = json.dumps(judge.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+
+def _means(metrics: Mapping[str, MetricScores], only: frozenset[str] | None = None) -> Iterator[tuple[str, MeanPart]]:
+    for name, scores in metrics.items():
+        values = [value for sample, value in scores.values.items() if only is None or sample in only]
+        if values:
+            found = mean_interval(np.array(values))
+            low, high = math.floor(found.low * 10**_DIGITS), math.ceil(found.high * 10**_DIGITS)
+            yield (
+                name,
+                MeanPart(
+                    mean=round(found.estimate, _DIGITS), low=low / 10**_DIGITS, high=high / 10**_DIGITS, n=found.n
+                ),
+            )
+
+
+def _slices(run: RunScores, policy: Policy) -> Iterator[tuple[str, dict[str, MeanPart]]]:
+    for tag in policy.slices:
+        members = frozenset(name for name, facts in run.samples.items() if tag in facts.tags)
+        if found := dict(_means(run.metrics, members)):
+            yield tag, found
+
+
+def _coverage(run: RunScores) -> float:
+    """The smallest share of samples, of those that a metric applies to, that have a score."""
+    shares = [
+        len(scores.values) / (len(scores.values) + len(scores.failed))
+        for scores in run.metrics.values()
+        if scores.values or scores.failed
+    ]
+    return round(min(shares, default=0.0), _DIGITS)
+
+
+def _quantile(values: np.typing.NDArray[np.float64], share: float) -> float | None:
+    return None if values.size == 0 else round(float(np.quantile(values, share)), 4)

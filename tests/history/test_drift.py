@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from ragstone.gate.policy import Policy, policy_from_mapping
+from ragstone.gate.verdict import Action, CheckKind, Status
+from ragstone.history.drift import Drift, measure_drift
+from ragstone.history.file import History, parse_history
+from ragstone.run.scores import RunScores
+from tests.history.seasons import HEADLINE, compacted, line, scores
+
+Change = Callable[[int], float]
+POLICY = {"metrics": {name: {"max_drop": 0.02} for name in HEADLINE}}
+
+
+def draw(number: int, lost: float, *, n: int = 120, offset: int = 0) -> RunScores:
+    """Run `number` of a system that has lost `lost` points: nine of ten answers stay as they were."""
+    rng = np.random.default_rng(7)
+    base = rng.integers(5, 11, size=(n + offset, len(HEADLINE))) / 10
+    anew = np.random.default_rng(1000 + number)
+    changed = anew.random(len(base)) < 0.3
+    noise = np.where(changed[:, None], anew.normal(0.0, 0.1, size=base.shape), 0.0)
+    values = np.clip(base + noise - lost, 0.0, 1.0)[offset:]
+    return scores(
+        {name: values[:, j].tolist() for j, name in enumerate(HEADLINE)}, ids=[f"q{offset + i}" for i in range(n)]
+    )
+
+
+def season(runs: int, lost: Change = lambda _: 0.0, **fields: Callable[[int], object]) -> History:
+    found = History()
+    for number in range(runs):
+        one = line(number, **{name: of(number) for name, of in fields.items()})
+        found = found.with_run(one, compacted(draw(number, lost(number))))
+    return found
+
+
+def measured(
+    history: History,
+    number: int,
+    lost: float,
+    *,
+    policy: Policy | None = None,
+    main: bool = True,
+    run: RunScores | None = None,
+    **fields: object,
+) -> Drift:
+    run = run or draw(number, lost)
+    return measure_drift(
+        history, line(number, **fields), compacted(run), run, policy or policy_from_mapping(POLICY), main=main
+    )
+
+
+def failed(drift: Drift) -> set[str]:
+    return {check.name for check in drift.checks if check.status is Status.FAIL}
+
+
+def test_an_unchanged_run_passes_with_one_check() -> None:
+    (check,) = measured(season(20), 20, 0.0).checks
+    assert (check.kind, check.name, check.status, check.action) == (
+        CheckKind.DRIFT,
+        "drift",
+        Status.PASS,
+        Action.BLOCK,
+    )
+    assert check.reason.startswith("no slow loss is shown: ")
+    assert "since 5 January 2026 (commit 0000000, 20 main runs ago)" in check.reason
+
+
+def fallen(runs: int) -> History:
+    return season(runs, lambda n: n / 400)
+
+
+def test_small_losses_that_add_up_are_an_alarm_before_the_loss_is_whole() -> None:
+    at = next(
+        number for number in range(3, 30) if failed(measured(fallen(number), number, number / 400))
+    )
+    assert 0.02 <= at / 400 <= 0.05
+
+
+def test_an_alarm_says_what_was_lost_since_when() -> None:
+    drift = measured(season(20, lambda n: n / 400), 20, 0.05)
+    assert failed(drift) >= {"drift", "faithfulness.drift"}
+    check = next(check for check in drift.checks if check.metric == "faithfulness")
+    assert check.estimate == pytest.approx(-0.05, abs=0.02)
+    assert check.threshold == -0.05
+    assert check.current is not None
+    assert check.baseline == pytest.approx(check.current - (check.estimate or 0.0))
+    assert check.n == 120
+    assert check.reason.startswith("faithfulness has lost 0.0")
+    assert "since 5 January 2026 (commit 0000000, 20 main runs ago), from 0." in check.reason
+    assert check.reason.endswith("a loss of 0.05 is too much, and an alarm is due as soon as half of it is shown.")
+
+
+def test_there_is_nothing_to_compare_with_at_first() -> None:
+    drift = measured(History(), 0, 0.0)
+    assert not drift.checks
+    assert not drift.warnings
+    assert "not measured yet" in drift.notes[0]
+
+
+def test_the_anchor_is_no_older_than_the_policy_says() -> None:
+    policy = policy_from_mapping({**POLICY, "drift": {"days": 7}})
+    assert failed(measured(season(60, lambda n: n / 1000), 60, 0.06))
+    (check,) = measured(season(60, lambda n: n / 1000), 60, 0.06, policy=policy).checks
+    assert check.status is Status.PASS
+    assert "20 main runs ago" in check.reason
+
+
+def test_the_anchor_may_be_the_newest_release_however_old_it_is() -> None:
+    policy = policy_from_mapping({**POLICY, "drift": {"anchor": "release", "days": 7}})
+    history = season(60, lambda n: n / 1000).with_releases({f"{2:040x}": "v1", f"{5:040x}": "v2"})
+    drift = measured(history, 60, 0.06, policy=policy)
+    assert "(release v2, 55 main runs ago)" in drift.checks[0].reason
+    without = measured(season(60), 60, 0.0, policy=policy)
+    assert without.notes == (
+        "The history holds no release, so drift is measured from the oldest run of the last 7 days.",
+    )
+
+
+def test_off_is_off() -> None:
+    policy = policy_from_mapping({**POLICY, "drift": {"anchor": "off"}})
+    assert measured(season(20, lambda n: n / 200), 20, 0.1, policy=policy) == Drift()
+
+
+@pytest.mark.parametrize(
+    ("table", "action"),
+    [({"drift": {"action": "warn"}}, Action.WARN), ({"drift": {"action": "block"}}, Action.BLOCK)],
+)
+def test_a_policy_says_whether_drift_blocks(table: dict[str, object], action: Action) -> None:
+    drift = measured(season(20, lambda n: n / 400), 20, 0.05, policy=policy_from_mapping({**POLICY, **table}))
+    assert {check.action for check in drift.checks} == {action}
+
+
+def test_a_metric_may_have_a_limit_of_its_own() -> None:
+    loose = {name: {"max_drift": 0.2} for name in HEADLINE}
+    policy = policy_from_mapping({"metrics": {**loose, "context_recall": {"max_drift": 0.04}}})
+    assert failed(measured(season(20, lambda n: n / 400), 20, 0.05, policy=policy)) == {"context_recall.drift"}
+
+
+def test_a_broken_run_is_no_anchor_and_leaves_no_trace_once_it_was_reverted() -> None:
+    broken = {0, 1, 10, 11, 12, 13, 14}
+    history = season(
+        15,
+        lambda n: 0.15 if n in broken else 0.0,
+        eligible=lambda n: n not in broken,
+        verdict=lambda n: "fail" if n in broken else "pass",
+    )
+    assert failed(measured(history, 15, 0.15))
+    (check,) = measured(history, 15, 0.0).checks
+    assert check.status is Status.PASS
+    assert "13 main runs ago" in check.reason
+
+
+def test_a_drop_that_was_accepted_lowers_what_is_allowed_by_its_size_and_only_once() -> None:
+    taken = [{"id": f"{name}-1", "metric": name, "drop": 0.06} for name in HEADLINE]
+    history = season(20, lambda n: 0.06 if n >= 8 else 0.0, accepted=lambda n: taken if n in (8, 9) else ())
+    assert not failed(measured(history, 20, 0.06))
+    further = measured(history, 20, 0.12)
+    assert failed(further)
+    assert "(of which 0.06 was accepted)" in further.checks[0].reason
+    assert further.checks[0].threshold == pytest.approx(-0.11)
+
+
+def test_an_acceptance_in_this_very_run_counts() -> None:
+    history = season(20, lambda n: n / 400)
+    taken = [{"id": name, "metric": name, "drop": 0.05} for name in HEADLINE]
+    assert failed(measured(history, 20, 0.05))
+    assert not failed(measured(history, 20, 0.05, accepted=taken))
+
+
+def test_samples_that_came_or_went_are_left_out() -> None:
+    history = season(20)
+    later = draw(20, 0.0, offset=30)
+    drift = measured(history, 20, 0.0, run=later)
+    assert drift.checks[0].n == 90
+    assert not drift.warnings
+
+
+def test_another_golden_set_starts_anew_and_says_so() -> None:
+    drift = measured(season(20), 20, 0.0, run=draw(20, 0.0, offset=100))
+    assert not drift.checks
+    assert drift.warnings == (
+        "Drift is measured again from this run on: fewer than half of the samples of today were in the golden set "
+        "before.",
+    )
+
+
+def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_are_enough() -> None:
+    judged = {
+        "judge_key": lambda n: ("b" if n >= 12 else "a") * 16,
+        "judge": lambda n: "openai new" if n >= 12 else "openai old",
+    }
+    history = season(15, lambda n: 0.1 if n >= 12 else 0.0, **judged)
+    drift = measured(history, 15, 0.1, judge_key="b" * 16, judge="openai new")
+    assert not failed(drift)
+    assert drift.warnings == (
+        "Drift is measured again from 9 January 2026 (commit 0000000, 3 main runs ago): the judge changed from "
+        "openai old to openai new.",
+    )
+    enough = season(30, lambda n: 0.1 if n >= 12 else 0.0, **judged)
+    assert not measured(enough, 30, 0.1, judge_key="b" * 16, judge="openai new").warnings
+
+
+def test_another_version_of_a_metric_starts_that_metric_anew() -> None:
+    history = season(20, lambda n: n / 400)
+    versions = {**dict.fromkeys(HEADLINE, "1"), "faithfulness": "2"}
+    drift = measured(history, 20, 0.05, versions=versions)
+    assert failed(drift) == {f"{name}.drift" for name in HEADLINE[1:]} | {"drift"}
+
+
+def test_a_pull_request_of_a_sound_branch_is_blocked_by_its_own_drift() -> None:
+    drift = measured(season(20), 20, 0.1, main=False)
+    assert {check.action for check in drift.checks} == {Action.BLOCK}
+
+
+def test_a_pull_request_is_told_of_the_branch_s_own_drift_and_not_blocked_for_it() -> None:
+    drift = measured(season(20, lambda n: n / 300), 20, 0.066, main=False)
+    assert failed(drift)
+    assert {check.action for check in drift.checks} == {Action.WARN}
+    assert drift.warnings[0].startswith("The main branch itself has drifted, so drift does not block this pull request")
+
+
+def test_a_run_is_never_its_own_past() -> None:
+    history = season(20).with_run(line(20), compacted(draw(20, 0.1)))
+    assert "20 main runs ago" in measured(history, 20, 0.0).checks[0].reason
+
+
+def test_what_is_read_from_a_file_decides_the_same() -> None:
+    history = season(20, lambda n: n / 400)
+    again = parse_history(history.text().encode(), "h")
+    assert measured(again, 20, 0.05) == measured(history, 20, 0.05)
+
+
+def test_runs_without_per_sample_scores_are_no_anchor() -> None:
+    history = season(20)
+    last = history.runs[-1].time + timedelta(days=400)
+    assert "not measured yet" in measured(history.slimmed(last, days=90), 20, 0.0).notes[0]
+
+
+def test_a_metric_that_the_policy_does_not_name_is_left_alone() -> None:
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+    assert failed(measured(season(20, lambda n: n / 400), 20, 0.05, policy=policy)) == {"faithfulness.drift"}
