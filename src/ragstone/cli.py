@@ -20,6 +20,7 @@ COMMANDS = {
     "gate": "Evaluate, compare with thresholds and baseline, decide.",
     "accept": "Accept a drop that a run showed, on purpose.",
     "compare": "Decide on two runs, or on two score files.",
+    "history": "List past runs, add finished ones, export them as CSV.",
     "report": "Render a run's report in another format.",
     "convert": "Turn any readable golden set into native JSONL.",
     "plan": "How many samples are needed to see a drop.",

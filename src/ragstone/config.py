@@ -162,6 +162,7 @@ class RunSettings(_Table):
     resume: bool = Field(default=False, description="go on with the unfinished run in the directory")
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
     seed: int = Field(default=0, ge=0, description="of everything random")
+    history: str | None = Field(default=None, description="file that keeps one line a run; on GitHub there is one")
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -270,6 +271,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.resume", "RAGSTONE_RESUME"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY"),
     Option("run.seed", "RAGSTONE_SEED"),
+    Option("run.history", "RAGSTONE_HISTORY", is_path=True),
     Option("gate.thresholds", "RAGSTONE_THRESHOLDS", is_path=True),
     Option("gate.baseline", "RAGSTONE_BASELINE", is_path=True),
     Option("gate.baseline_any", "RAGSTONE_BASELINE_ANY"),

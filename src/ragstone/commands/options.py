@@ -33,6 +33,7 @@ FLAGS: dict[str, str] = {
     "resume": "run.resume",
     "seed": "run.seed",
     "stop_early": "run.stop_early",
+    "history": "run.history",
     "thresholds": "gate.thresholds",
     "baseline": "gate.baseline",
     "baseline_any": "gate.baseline_any",
@@ -78,6 +79,7 @@ GATE = (
     click.option(
         "--baseline-any", is_flag=True, default=None, help="Compare with the baseline even if its own run failed."
     ),
+    click.option("--history", metavar="FILE", help="History to hold the run against and to add it to."),
     click.option("--stop-early", is_flag=True, default=None, help="Stop when every blocking check is decided."),
     click.option("--seed", type=int, metavar="N", help="Seed of everything random  [default: 0]"),
     click.option(

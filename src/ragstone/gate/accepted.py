@@ -151,11 +151,11 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
 
 
 def offer_for(check: Check, decision: str) -> Offer | None:
-    """The drop to accept for `check` to pass, rounded up to four digits; None where it is no drop that is held up.
+    """The drop (or drift) to accept for `check` to pass, rounded up to four digits; None for any other check.
 
     `decision` is the policy's: "assured" passes only what is shown, so that it takes the interval's far end.
     """
-    if check.kind is not CheckKind.DROP or check.metric is None or check.estimate is None:
+    if check.kind not in (CheckKind.DROP, CheckKind.DRIFT) or check.metric is None or check.estimate is None:
         return None
     if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
         return None

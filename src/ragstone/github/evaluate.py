@@ -20,15 +20,17 @@ from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, witho
 from ragstone.github.plan import BaselineSource
 from ragstone.github.trusted_config import hold_to_base
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
+from ragstone.history.file import History, parse_history
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
 from ragstone.run.canaries import CANARIES
-from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.directory import HISTORY, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, open_baseline, read_policy
+from ragstone.usecases.history import Book
 from ragstone.usecases.run import Surroundings, read_golden_set
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
@@ -70,6 +72,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
     settings = _with_canaries(settings, job.event.kind)
     baseline = _baseline(job, write)
     role = _role(job)
+    book = _book(job, role)
     log = job.temporary / "system.log"
     if job.container is not None:
         settings = job.container.staged(settings)
@@ -88,6 +91,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
             warnings=tuple(job.notes),
             role=role,
             folder=_policy_folder(job),
+            book=book,
         )
     finally:
         _show_log(log, write)
@@ -95,7 +99,16 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         verdict = at_best_inconclusive(outcome.verdict, job.policy)
         fail_on = settings.gate.fail_on
         outcome = conclude(
-            outcome.run, verdict, baseline, fail_on, job.links(), job.templates, tuple(REPORT_FILES), around, role
+            outcome.run,
+            verdict,
+            baseline,
+            fail_on,
+            job.links(),
+            job.templates,
+            tuple(REPORT_FILES),
+            around,
+            role,
+            (book, job.policy),
         )
     return outcome, outcome.view
 
@@ -144,6 +157,7 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
         branch=job.plan.baseline_branch,
         artifact_name=job.inputs.artifact_name,
     )
+    job.history = found.history
     if not isinstance(found, TrustedBaseline):
         job.notes.append(found.reason)
         return None
@@ -201,6 +215,19 @@ def _baseline_at(job: Job) -> RunDirectory:
 
 def _members(run: Path, within: Path | None) -> dict[str, bytes]:
     return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
+
+
+def _book(job: Job, role: Role) -> Book:
+    """The history of the baseline's branch, which only a run that may be a baseline of it goes on with."""
+    if job.settings.run.history is not None:
+        job.notes.append("`[run] history` is not read here: on GitHub the history comes with the baseline.")
+    history = History()
+    if job.history is not None:
+        try:
+            history = parse_history(job.history, HISTORY)
+        except RagstoneError as error:
+            job.notes.append(f"The history can't be used, so drift is not measured: {error}")
+    return Book(history, main=role.refusal is None, github_run=job.event.run_id)
 
 
 def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:

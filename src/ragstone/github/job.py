@@ -40,6 +40,7 @@ class Job:
     now: Callable[[], datetime]
     notes: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
+    history: bytes | None = None
     policy: Policy | None = None
     templates: Templates | None = None
 

@@ -197,7 +197,11 @@ def _checks(runs: Sequence[_Observed], newest: _Observed, asked: Sequence[_Asked
         groups=None if groups is None else np.unique(groups, return_inverse=True)[1],
         level=LEVEL / families,
     )
+    shown = any(loss.found for loss in losses if loss.column is None)
     for loss in losses:
+        if shown and loss.column is not None and loss.excess <= -asked[loss.column].max_drift / 2.0:
+            # Part of a loss of the mean that is shown: named, so that it can be looked for, or accepted.
+            loss = replace(loss, found=True)
         those = list(asked) if loss.column is None else [asked[loss.column]]
         spared = float(allowed.mean() if loss.column is None else allowed[loss.column])
         yield _check(loss, those, spared, runs)
@@ -226,8 +230,8 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
         action=Action.BLOCK if any(one.action is Action.BLOCK for one in asked) else Action.WARN,
         reason=reason,
         metric=metric,
-        estimate=loss.change,
-        threshold=0.0 - limit - spared,
+        estimate=loss.excess,
+        threshold=0.0 - limit,
         current=now,
         baseline=now - loss.change,
         n=loss.n,

@@ -17,6 +17,9 @@ from ragstone.report.escape import url
 from ragstone.report.parts import Cell, MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title
 from ragstone.report.templates import read_template
+from ragstone.report.trend import HEIGHT as TREND_HEIGHT
+from ragstone.report.trend import WIDTH as TREND_WIDTH
+from ragstone.report.trend import picture
 
 
 @cache  # compiling the page takes longer than filling it
@@ -57,6 +60,13 @@ def render_html(view: ReportView) -> str:
                 for found in view.differences
             ],
             checks=[_check(check) for check in view.all_checks],
+            trends=[
+                {"title": words.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}
+                | {"plot": picture(trend), "since": f"{trend.points[0].time:%Y-%m-%d}", "runs": len(trend.points)}
+                for trend in view.trends
+            ],
+            trend_width=TREND_WIDTH,
+            trend_height=TREND_HEIGHT,
             sample_titles=[words.metric_title(name) for name in view.sample_metrics],
             headline=words.STATUS_TITLES[view.status],
             grades=[(words.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragstone.gate.verdict import Action, Check, Status
+from ragstone.history.trend import Trend
 from ragstone.report import escape, words
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
+from ragstone.report.trend import sparkline
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
 
@@ -137,6 +139,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
             for row in [row for row in view.checks if row.check.status is not Status.PASS][: detail.rows]
         ],
         "passing": [f"{row.title} {row.found}" for row in view.checks if row.check.status is Status.PASS],
+        "trends": [_trend(trend) for trend in view.trends[: detail.rows]] if detail.about else [],
         "worst_heading": words.worst_heading(view.worst),
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
@@ -166,6 +169,17 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "accept": "\n".join(view.accept) if detail.about else "",
         "run_url": view.run_url,
         "artifact_url": view.artifact_url,
+    }
+
+
+def _trend(trend: Trend) -> dict[str, object]:
+    return {
+        "title": words.metric_title(trend.metric),
+        "picture": sparkline(trend),
+        "runs": len(trend.points),
+        "since": f"{trend.points[0].time:%Y-%m-%d}",
+        "first": words.score(trend.values[0], 3),
+        "last": words.score(trend.values[-1], 3),
     }
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
 from ragstone.golden.sample import Origin
+from ragstone.history.trend import Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,5 +260,6 @@ class ReportView:
     sample_metrics: tuple[str, ...]
     samples: tuple[SampleRow, ...]
     samples_total: int
+    trends: tuple[Trend, ...] = ()
     run_url: str | None = None
     artifact_url: str | None = None

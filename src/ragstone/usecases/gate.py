@@ -17,6 +17,8 @@ from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
+from ragstone.history.drift import Drift
+from ragstone.history.trend import trends
 from ragstone.judge.factory import split_name
 from ragstone.judge.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
@@ -40,6 +42,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.usecases.history import Book, enter, hold, keep, local_book
 from ragstone.usecases.run import Surroundings, evaluate_run
 
 THRESHOLDS_FILE = "thresholds.toml"
@@ -184,12 +187,14 @@ async def gate(
     warnings: Iterable[str] = (),
     role: Role = LOCAL,
     folder: str | None = None,
+    book: Book | None = None,
 ) -> GateOutcome:
     """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
 
     `policy`, `golden` and `templates` are what the caller has read of them; where it has not, the settings say.
 
-    Judgements of the one in `settings` are taken over only where `around` trusts the checkout.
+    `book` is the history to hold the run against, already trusted; without one it is the one in `settings`, where
+    `around` trusts the checkout. So are judgements of the baseline in `settings`.
 
     `notes` and `warnings` are plain sentences of the caller's that stand before the verdict's own. `folder` is where
     the reader of a report has to go for a command that it shows; None: nowhere.
@@ -201,6 +206,8 @@ async def gate(
         policy = policy.with_inconclusive("fail" if settings.gate.fail_on == "inconclusive" else "warn")
     required = settings.gate.baseline is not None
     trusted = around.trusts_checkout or baseline is not None
+    if book is None and around.trusts_checkout:
+        book = local_book(settings)
     with run_lock(settings.path(settings.run.out)):
         if baseline is None and settings.gate.baseline is not None:
             named = baseline_beside(
@@ -230,26 +237,30 @@ async def gate(
             baseline=baseline,
             watcher=watcher if settings.run.stop_early else None,
         )
+        scores = run.scores()
+        drift = hold(book, run, scores, policy, role.accepted.entries) if book is not None else Drift()
         verdict = decide_gate(
-            run.scores(),
+            scores,
             before,
             in_force,
             baseline_required=required,
             seed=settings.run.seed,
             looked_in_order=early[0].order if early else None,
+            drift=drift.checks,
         )
         if early:
             verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
         ending, moving = name_remarks(settings, around)
         verdict = replace(
             verdict,
-            notes=(*notes, *verdict.notes, *moving),
-            warnings=(*warnings, *role.accepted.remarks, *ending, *verdict.warnings),
+            notes=(*notes, *verdict.notes, *drift.notes, *moving),
+            warnings=(*warnings, *role.accepted.remarks, *ending, *drift.warnings, *verdict.warnings),
         )
         if baseline is not None:
             verdict = replace(verdict, accept=accept_commands(verdict, policy, run, baseline, folder))
         templates = templates or (own_templates(settings.root) if around.trusts_checkout else None)
-        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role)
+        kept = None if book is None else (book, policy)
+        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role, kept)
 
 
 def name_remarks(settings: Settings, around: Surroundings) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -320,11 +331,19 @@ def conclude(
     formats: Iterable[Format],
     around: Surroundings,
     role: Role,
+    kept: tuple[Book, Policy] | None = None,
 ) -> GateOutcome:
-    """Write the verdict into the run, its reports beside it, and into it the baseline where it has to carry it."""
-    view = around.redact.view(view_of(run, verdict, baseline, links))
+    """Write the verdict into the run, its reports beside it, and into it the baseline where it has to carry it.
+
+    `kept` is the history that the run is entered into, and the policy whose slices are.
+    """
     fact = baseline_fact(verdict, baseline, role)
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
+    view = view_of(run, verdict, baseline, links)
+    if kept is not None:
+        history = enter(kept[0], run, manifest, run.scores(), kept[1])
+        view = replace(view, trends=trends(history.runs, view.sample_metrics))
+    view = around.redact.view(view)
     carried = baseline if role.carries and not fact.eligible else None
     written = []
     with run_lock(run.path):
@@ -333,6 +352,8 @@ def conclude(
         write_manifest(run.path, manifest)
         if carried is None and (fact.eligible or baseline is not None or not around.trusts_checkout):
             drop_carried(run.path)
+        if kept is not None:
+            keep(kept[0], run, history)
         for name in formats:
             path = run.path / REPORT_FILES[name]
             replace_text(path, around.redact(render(view, name, templates=templates)))

@@ -24,7 +24,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import CACHE, MANIFEST, RunDirectory, RunWriter
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, RunDirectory, RunWriter
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -157,7 +157,7 @@ async def evaluate_run(
 def from_nothing(settings: Settings) -> Settings:
     """`settings` for a run that owes nothing to its directory: judgements there go, records are not read."""
     out = settings.path(settings.run.out)
-    for name in JUDGED:
+    for name in (*JUDGED, HISTORY):
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
     drop_carried(out)

@@ -1,0 +1,97 @@
+"""`ragstone history`: past runs of the main branch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import CONFIG, settings_from, with_options
+
+_FILE = click.option(
+    "--history",
+    metavar="FILE",
+    help="The history  [default: [run] history of ragstone.toml, else history.jsonl in the run directory]",
+)
+
+
+@click.group(name="history", invoke_without_command=True)
+@with_options((CONFIG,))
+@_FILE
+@click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="The newest N runs only.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write it there  [default: print]"
+)
+@click.pass_context
+def command(ctx: click.Context, /, form: str, last: int | None, output: Path | None, **flags: object) -> int:
+    """List past runs: one line each, the newest last, with marks where the judge or the golden set changed.
+
+    \b
+    Examples:
+      ragstone history
+      ragstone history --format csv -o history.csv
+      ragstone history add ragstone-run --release v1.4.0
+    """
+    ctx.obj = flags
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from dataclasses import replace
+
+    from ragstone.history.file import read_history
+    from ragstone.history.table import csv_text, list_lines
+    from ragstone.report.escape import terminal
+    from ragstone.usecases.history import damage
+
+    history = read_history(_path(flags))
+    for said in damage(history):
+        click.echo(f"warning: {terminal(said)}", err=True)
+    if last is not None:
+        history = replace(history, runs=history.runs[-last:])
+    if form == "text":
+        text = "".join(f"{terminal(line)}\n" for line in list_lines(history.runs))
+    else:
+        text = csv_text(history.runs) if form == "csv" else history.text()
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        from ragstone.run.files import replace_text
+
+        replace_text(output, text)
+    return 0
+
+
+@command.command(name="add")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option("--release", metavar="NAME", help='They are this release: `[drift] anchor = "release"` starts there.')
+@click.option(
+    "--thresholds", metavar="FILE", help="Policy, for its slices  [default: thresholds.toml where there is one]"
+)
+@click.pass_obj
+def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, thresholds: str | None) -> int:
+    """Add finished runs to the history, in whatever order. A run that is there already takes its own place."""
+    from ragstone.history.file import read_history, write_history
+    from ragstone.report.escape import terminal
+    from ragstone.usecases.gate import read_policy
+    from ragstone.usecases.history import add_runs, damage
+
+    path = _path(parent)
+    history = read_history(path)
+    for said in damage(history):
+        click.echo(f"warning: {terminal(said)}", err=True)
+    policy = read_policy(settings_from({**parent, "thresholds": thresholds}))
+    history, added = add_runs(history, runs, policy, release=release)
+    write_history(path, history)
+    for line in added:
+        click.echo(terminal(f"Added the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
+    click.echo(terminal(f"{path} holds {len(history.runs):,} runs."))
+    return 0
+
+
+def _path(flags: dict[str, object]) -> Path:
+    from ragstone.run.directory import HISTORY
+
+    settings = settings_from(flags)
+    if settings.run.history is not None:
+        return settings.path(settings.run.history)
+    return settings.path(settings.run.out) / HISTORY

@@ -1,0 +1,92 @@
+"""Trends as small pictures: a line of blocks for text, and coordinates for the HTML page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragstone.history.trend import Point, Trend
+
+WIDTH = 300.0
+HEIGHT = 56.0
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_LEAST_SPAN = 0.1
+_PAD = 6.0
+_JUDGE, _GOLDEN = "│", "┊"
+
+
+def span(trend: Trend) -> tuple[float, float]:
+    """What lies between the bottom and the top of the picture: all values, and at least a tenth of the scale."""
+    low, high = min(trend.values), max(trend.values)
+    room = max(0.0, _LEAST_SPAN - (high - low)) / 2.0
+    low, high = low - room, high + room
+    shift = max(0.0, -low) - max(0.0, high - 1.0)
+    return low + shift, high + shift
+
+
+def sparkline(trend: Trend, *, most: int = 40) -> str:
+    """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` before another judge, ``┊`` before another golden set."""
+    low, high = span(trend)
+    cells = []
+    for index, point in enumerate(trend.points[-most:]):
+        if index:
+            cells += _marks(point)
+        if point.value is None:
+            cells.append(" ")
+        else:
+            cells.append(_BLOCKS[min(len(_BLOCKS) - 1, int((point.value - low) / (high - low) * len(_BLOCKS)))])
+    return "".join(cells)
+
+
+def _marks(point: Point) -> list[str]:
+    return list(dict.fromkeys(_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed))
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One run. `word` is its verdict, `label` what a reader sees who points at it."""
+
+    x: float
+    y: float
+    word: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An upright line where the judge or the golden set changed."""
+
+    x: float
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A trend as coordinates within WIDTH × HEIGHT. `line` is the path through all runs."""
+
+    line: str
+    dots: tuple[Dot, ...]
+    changes: tuple[Change, ...]
+    low: float
+    high: float
+
+
+def picture(trend: Trend) -> Picture:
+    """The trend of one metric, drawn."""
+    low, high = span(trend)
+    step = (WIDTH - 2 * _PAD) / max(1, len(trend.points) - 1)
+    dots, changes = [], []
+    for index, point in enumerate(trend.points):
+        x = round(_PAD + index * step, 2)
+        if point.changed and index:
+            kind = "judge" if any(change.startswith("judge") for change in point.changed) else "golden"
+            label = f"{point.time:%Y-%m-%d}: {', '.join(point.changed)}"
+            changes.append(Change(round(x - step / 2, 2), kind, label))
+        if point.value is not None:
+            y = round(_PAD + (high - point.value) / (high - low) * (HEIGHT - 2 * _PAD), 2)
+            commit = f", commit {point.commit[:7]}" if point.commit else ""
+            label = f"{point.time:%Y-%m-%d}{commit}: {point.value:.3f} ({point.verdict})"
+            dots.append(Dot(x, y, point.verdict, label))
+    line = " ".join(f"{'L' if index else 'M'}{dot.x:g} {dot.y:g}" for index, dot in enumerate(dots))
+    return Picture(line, tuple(dots), tuple(changes), low, high)

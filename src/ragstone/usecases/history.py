@@ -1,0 +1,121 @@
+"""Holding a run against the history of its branch, and going on with that history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.errors import RunDirectoryError
+from ragstone.gate.accepted import AcceptedEntry
+from ragstone.gate.policy import Policy
+from ragstone.history.codes import compact
+from ragstone.history.drift import Drift, measure_drift
+from ragstone.history.entry import run_line
+from ragstone.history.file import History, read_history, write_history
+from ragstone.history.lines import RunLine
+from ragstone.run.directory import HISTORY, RunDirectory
+from ragstone.run.lineage import fingerprint
+from ragstone.run.manifest import AcceptedDrop, Manifest
+from ragstone.run.scores import RunScores
+
+_SHOWN = 3
+"""So many damaged lines are named one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The history that a run is held against, and how it goes on.
+
+    `file` is where it is kept; None: in the run directory, with which it travels. `main`: the run becomes a part of it;
+    a pull request's only reads it. `pull_request` and `github_run` are of this run; `releases` maps commits to names.
+    """
+
+    history: History
+    file: Path | None = None
+    main: bool = True
+    pull_request: int | None = None
+    github_run: int | None = None
+    releases: Mapping[str, str] = field(default_factory=dict)
+
+
+def local_book(settings: Settings) -> Book | None:
+    """The book of ``[run] history``, None where there is none. Raises RunDirectoryError when it can't be read."""
+    if settings.run.history is None:
+        return None
+    path = settings.path(settings.run.history)
+    return Book(read_history(path), path)
+
+
+def hold(
+    book: Book, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry] = ()
+) -> Drift:
+    """What the history says of `run`, in which the drops `accepted` are in force; with a warning of its damage."""
+    taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
+    standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
+    manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
+    line = _line(book, run, manifest, scores, policy)
+    history = book.history.with_releases(book.releases)
+    found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=book.main)
+    return Drift(found.checks, (*damage(book.history), *found.warnings), found.notes)
+
+
+def enter(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> History:
+    """The history with `run`, whose `manifest` holds its verdict: slim, and small enough to be written."""
+    line = _line(book, run, manifest, scores, policy)
+    grown = book.history.with_run(line, compact(scores, _metrics(scores))).with_releases(book.releases)
+    return grown.slimmed(line.time, days=policy.drift.days).within()
+
+
+def keep(book: Book, run: RunDirectory, history: History) -> None:
+    """Write `history` where `book` is kept, if its run becomes a part of it."""
+    if book.main:
+        write_history(book.file or run.path / HISTORY, history)
+
+
+def damage(history: History) -> Iterable[str]:
+    """Sentences on what of the history could not be read."""
+    if not history.damaged:
+        return ()
+    named = " ".join(history.damaged[:_SHOWN])
+    more = len(history.damaged) - _SHOWN
+    return (f"The history is damaged: {named}" + (f" And {more} more." if more > 0 else ""),)
+
+
+def add_runs(
+    history: History, directories: Sequence[Path], policy: Policy, *, release: str | None = None
+) -> tuple[History, list[RunLine]]:
+    """`history` with the finished runs in `directories`, and their lines. Raises RunDirectoryError naming one."""
+    added = []
+    for path in directories:
+        run = RunDirectory.open(path)
+        if run.manifest.state != "finished" or run.manifest.verdict is None:
+            what = "has no verdict" if run.manifest.state == "finished" else f"was {run.manifest.state}, not finished"
+            raise RunDirectoryError(
+                f"this run {what}.", where=str(path), mend="Add runs that `ragstone gate` has finished."
+            )
+        scores = run.scores()
+        line = run_line(scores, run.manifest, policy, fingerprint=fingerprint(run), release=release)
+        history = history.with_run(line, compact(scores, _metrics(scores)))
+        added.append(line)
+    newest = max((one.time for one in history.runs), default=None)
+    if newest is not None:
+        history = history.slimmed(newest, days=policy.drift.days).within()
+    return history, added
+
+
+def _line(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> RunLine:
+    return run_line(
+        scores,
+        manifest,
+        policy,
+        fingerprint=fingerprint(run),
+        pull_request=book.pull_request,
+        github_run=book.github_run,
+        release=book.releases.get(manifest.system.commit or ""),
+    )
+
+
+def _metrics(scores: RunScores) -> tuple[str, ...]:
+    return tuple(name for name, found in scores.metrics.items() if found.values)
