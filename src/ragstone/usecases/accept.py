@@ -118,6 +118,9 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     if drop is not None and drop.status in ("fail", "inconclusive"):
         low = drop.interval.low if drop.interval is not None else None
         offer = check_to_accept(metric, slice_, drop.estimate, low, policy.gate.decision)
+    drift = next((check for check in checks if check.kind == "drift" and check.status == "fail"), None)
+    if offer is None and drift is not None:
+        offer = check_to_accept(metric, slice_, drift.estimate, None, policy.gate.decision)
     if offer is None and floor is not None:
         key = ("metrics", metric, "min") if slice_ is None else ("slices", slice_, "metrics", metric, "min")
         raise ConfigError(
