@@ -170,7 +170,10 @@ def test_a_command_line_names_what_exists(place: str, line: str) -> None:
     command = importlib.import_module(f"ragstone.commands.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
     options = {"--help": True, "-h": True}
-    for parameter in command.params:
+    parameters = list(command.params)
+    if isinstance(command, click.Group) and arguments and arguments[0] in command.commands:
+        parameters = command.commands[arguments[0]].params
+    for parameter in parameters:
         if isinstance(parameter, click.Option):
             options |= dict.fromkeys([*parameter.opts, *parameter.secondary_opts], parameter.is_flag)
     for argument in arguments:

@@ -67,24 +67,31 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
 @click.option(
     "--thresholds", metavar="FILE", help="Policy, for its slices  [default: thresholds.toml where there is one]"
 )
+@_FILE
 @click.pass_obj
-def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, thresholds: str | None) -> int:
+def add(
+    parent: dict[str, object],
+    runs: tuple[Path, ...],
+    release: str | None,
+    thresholds: str | None,
+    history: str | None,
+) -> int:
     """Add finished runs to the history, in whatever order. A run that is there already takes its own place."""
     from ragstone.history.file import read_history, write_history
     from ragstone.report.escape import terminal
     from ragstone.usecases.gate import read_policy
     from ragstone.usecases.history import add_runs, damage
 
-    path = _path(parent)
-    history = read_history(path)
-    for said in damage(history):
+    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
+    path = _path(flags)
+    kept = read_history(path)
+    for said in damage(kept):
         click.echo(f"warning: {terminal(said)}", err=True)
-    policy = read_policy(settings_from({**parent, "thresholds": thresholds}))
-    history, added = add_runs(history, runs, policy, release=release)
-    write_history(path, history)
+    kept, added = add_runs(kept, runs, read_policy(settings_from(flags)), release=release)
+    write_history(path, kept)
     for line in added:
         click.echo(terminal(f"Added the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
-    click.echo(terminal(f"{path} holds {len(history.runs):,} runs."))
+    click.echo(terminal(f"{path} holds {len(kept.runs):,} runs."))
     return 0
 
 
