@@ -1,6 +1,6 @@
 """Slow drift: false alarms over a season of merges, and how soon a loss of half a point a merge is found.
 
-    python bench/drift.py                                       # the published tables
+    python bench/drift.py --seasons 240                         # the published tables
     python bench/drift.py --seasons 50 --families rag --sizes 60 # a quick look
     python bench/drift.py --render                              # tables again from the stored JSON
 
