@@ -72,6 +72,12 @@ class SystemSettings(_Table):
     startup_timeout_s: float = Field(
         default=120.0, gt=0, allow_inf_nan=False, description="seconds until a worker must be ready"
     )
+    setup_timeout_s: float = Field(
+        default=1800.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds for `setup`, and for `requirements`, of the action",
+    )
     concurrency: int = Field(default=4, ge=1, le=256, description="questions asked at once")
     retries: int = Field(default=0, ge=0, le=10, description="how often a failed question is asked again")
     memory_limit_mb: int | None = Field(default=None, ge=16, description="of each worker of a python entrypoint")
@@ -160,6 +166,9 @@ class RunSettings(_Table):
     metrics: tuple[str, ...] | None = Field(default=None, description="names; None: the four headline metrics")
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
     resume: bool = Field(default=False, description="go on with the unfinished run in the directory")
+    time_limit_s: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="seconds for the whole; then it stops, and saves"
+    )
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
     seed: int = Field(default=0, ge=0, description="of everything random")
     history: str | None = Field(default=None, description="file that keeps one line a run; on GitHub there is one")
@@ -244,6 +253,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY", is_path=True),
     Option("system.timeout_s", "RAGSTONE_TIMEOUT"),
     Option("system.startup_timeout_s", "RAGSTONE_STARTUP_TIMEOUT"),
+    Option("system.setup_timeout_s", "RAGSTONE_SETUP_TIMEOUT"),
     Option("system.concurrency", "RAGSTONE_CONCURRENCY"),
     Option("system.retries", "RAGSTONE_SYSTEM_RETRIES"),
     Option("system.memory_limit_mb", "RAGSTONE_SYSTEM_MEMORY_LIMIT"),
@@ -269,6 +279,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.metrics", "RAGSTONE_METRICS"),
     Option("run.repeats", "RAGSTONE_REPEATS"),
     Option("run.resume", "RAGSTONE_RESUME"),
+    Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY"),
     Option("run.seed", "RAGSTONE_SEED"),
     Option("run.history", "RAGSTONE_HISTORY", is_path=True),

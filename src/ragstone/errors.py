@@ -79,6 +79,19 @@ class Interrupted(RagstoneError):  # noqa: N818 - it is no fault
         self.exit_code = 128 + signal_number
 
 
+class TimeLimitReached(RagstoneError):  # noqa: N818 - it is no fault
+    """The time that was given for the whole is used up; as timeout(1) ends."""
+
+    exit_code = 124
+
+    def __init__(self, during: str = "") -> None:
+        super().__init__(
+            f"the time limit is used up{during}.",
+            where="run.time_limit_s",
+            mend="Samples that were finished are saved: go on with --resume, or raise the limit.",
+        )
+
+
 class RunDirectoryError(ConfigError):
     """A run directory is missing, truncated beyond use, or of another schema version."""
 

@@ -235,7 +235,9 @@ def content_of(step: Runner) -> dict[str, str]:
     for label, top in (("workspace", step.checkout.root), ("home", step.home)):
         for path in sorted(top.rglob("*")):
             name = f"{label}/{path.relative_to(top)}"
-            if name != "workspace/ragstone.toml" and not path.is_dir():
+            if path.is_symlink():
+                found[name] = str(path.readlink())
+            elif name != "workspace/ragstone.toml" and path.is_file():
                 found[name] = path.read_text(encoding="utf-8")
     return found
 
@@ -294,3 +296,41 @@ def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
     shown = "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
     for secret in SECRETS.values():
         assert secret not in shown + found.summary + str(found.outputs)
+
+
+def test_setup_sees_no_password_that_is_not_named(step: Runner) -> None:
+    passwords = {
+        "UV_INDEX_PRIVATE_PASSWORD": "first-s3cret",
+        "PIP_EXTRA_INDEX_URL": "https://me:second-s3cret@example.com",
+    }
+    found = step.run(setup="env >seen.txt", system_env="UV_INDEX_PRIVATE_PASSWORD", environ=passwords, **RECORDED)
+    assert found.code == 0, found.log
+    seen = (step.checkout.root / "seen.txt").read_text(encoding="utf-8")
+    assert "first-s3cret" in seen
+    assert "second-s3cret" not in seen
+
+
+def test_a_time_limit_covers_setup_and_hands_over_what_is_there(step: Runner) -> None:
+    step.checkout.write(
+        "rag.py",
+        """
+        import time
+
+        def answer(question):
+            if "Moon" not in question:
+                time.sleep(600)
+            return "The Moon is 384400 kilometres away from the Earth."
+        """,
+    )
+    step.checkout.write("ragstone.toml", "[system]\ntimeout_s = 600\n")
+    inputs = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "metrics": "exact_match"}
+    found = step.run(time_limit="20", **inputs)
+    assert found.code == 124, found.log
+    run = RunDirectory.open(step.checkout.root / found.outputs["run-directory"])
+    assert run.manifest.state == "stopped"
+    assert [record.sample.id for record in run.records()] == ["moon"]
+    assert living(OWNER) == {}
+    found = step.run(time_limit="2", setup="sleep 600", **inputs)
+    assert found.code == 124, found.log
+    assert "used up by" in found.log, "by setup, or by the environment that is made for it"
+    assert found.outputs["run-directory"] == ""

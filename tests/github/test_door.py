@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -448,3 +449,94 @@ def test_no_judgements_are_taken_from_a_baseline_that_lies_in_the_checkout(
     planted_cache(checkout.root / "planted" / "judgements.sqlite")
     assert checkout.gate(github, RAGSTONE_BASELINE="planted").code == 0
     assert not list((checkout.root / "ragstone-run").glob("judgements.sqlite*"))
+
+
+HANGING = """
+import sys, time
+FACTS = {facts!r}
+
+def answer(question):
+    if "Moon" not in question:
+        time.sleep(600)
+    return {{"answer": FACTS[question], "contexts": [FACTS[question]]}}
+"""
+
+
+def test_a_time_limit_ends_the_job_with_what_is_there(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
+    checkout.write(
+        "ragstone.toml",
+        f"""
+        [golden]
+        paths = ["golden.jsonl"]
+        [system]
+        entrypoint = "python:rag:answer"
+        python = {sys.executable!r}
+        timeout_s = 600
+        [run]
+        metrics = ["faithfulness"]
+        time_limit_s = 10
+        """,
+    )
+    found = checkout.gate(github)
+    assert found.code == 124, found.log
+    assert found.outputs["verdict"] == "error"
+    assert found.outputs["run-directory"] == "ragstone-run", "it can be looked at, and resumed"
+    run = RunDirectory.open(checkout.root / "ragstone-run")
+    assert run.manifest.state == "stopped"
+    assert [record.sample.id for record in run.records()] == ["moon"]
+    assert "time limit" in found.summary
+
+
+def test_a_run_that_was_stopped_before_this_job_is_not_taken_for_its_own(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    checkout.gate(github)
+    manifest = checkout.root / "ragstone-run" / "manifest.json"
+    text = manifest.read_text(encoding="utf-8")
+    manifest.write_text(re.sub(r'"created_at": "[0-9]{4}', '"created_at": "2001', text).replace("finished", "stopped"))
+    (checkout.root / "golden.jsonl").write_text("no JSON", encoding="utf-8")
+    found = checkout.gate(github)
+    assert found.code == 3
+    assert found.outputs["run-directory"] == ""
+
+
+KEPT = {
+    "as a header": '[http "https://github.com/"]\n\textraheader = AUTHORIZATION: basic eDp5\n',
+    "in a file beside": '[includeIf "gitdir:/github/workspace/.git"]\n\tpath = /x/git-credentials-1f.config\n',
+    "in an address": '[remote "origin"]\n\turl = https://x-access-token:ghs_0123@github.com/acme/rag\n',
+}
+PLAIN = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://github.com/acme/rag\n'
+CONFIG = """
+[golden]
+paths = ["golden.jsonl"]
+[system]
+entrypoint = "{entrypoint}"
+python = "{python}"
+[run]
+metrics = ["faithfulness"]
+"""
+
+
+def warnings_of_tokens(github: FakeGitHub, checkout: Checkout, entrypoint: str) -> list[str]:
+    checkout.write("rag.py", "def answer(question): return question")
+    checkout.write("ragstone.toml", CONFIG.format(entrypoint=entrypoint, python=sys.executable))
+    found = checkout.gate(github)
+    assert "eDp5" not in found.log
+    return [line for line in found.annotations if line.startswith("::warning") and "persist-credentials: false" in line]
+
+
+@pytest.mark.parametrize("how", KEPT)
+@pytest.mark.parametrize("place", [".git/config", "service/.git/config"])
+def test_a_token_that_the_checkout_left_is_warned_of(
+    github: FakeGitHub, checkout: Checkout, how: str, place: str
+) -> None:
+    checkout.write(place, KEPT[how])
+    assert len(warnings_of_tokens(github, checkout, "python:rag:answer")) == 1
+
+
+def test_no_token_or_nobody_to_read_it_is_not_warned_of(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write(".git/config", PLAIN)
+    assert warnings_of_tokens(github, checkout, "python:rag:answer") == []
+    checkout.write(".git/config", KEPT["as a header"])
+    assert warnings_of_tokens(github, checkout, "file:outputs.jsonl") == []

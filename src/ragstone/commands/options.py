@@ -31,6 +31,7 @@ FLAGS: dict[str, str] = {
     "out": "run.out",
     "repeats": "run.repeats",
     "resume": "run.resume",
+    "time_limit": "run.time_limit_s",
     "seed": "run.seed",
     "stop_early": "run.stop_early",
     "history": "run.history",
@@ -71,6 +72,7 @@ JUDGE = (
 RUN = (
     click.option("--out", metavar="DIR", help="Run directory to write  [default: ragstone-run]"),
     click.option("--resume", is_flag=True, default=None, help="Go on with the unfinished run in the directory."),
+    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop, and save, when the whole takes longer."),
 )
 
 GATE = (

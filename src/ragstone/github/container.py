@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, SystemUnderTestError
@@ -13,11 +14,13 @@ from ragstone.github.command_files import RunnerFolders
 from ragstone.github.confinement import Confinement, hand_over
 from ragstone.github.inputs import ActionInputs
 from ragstone.github.strays import end_strays
-from ragstone.github.user_environment import container_environ, prepare
+from ragstone.github.user_environment import Limits, container_environ, prepare
 from ragstone.run.directory import refuse_foreign
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.run import Surroundings
+
+_MOMENT_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,12 @@ class Container:
         """
         refuse_foreign(settings.path(settings.run.out))
         self._target(settings)
-        out = str((self.private / "run").resolve())
-        return settings.model_copy(update={"run": settings.run.model_copy(update={"out": out})})
+        return settings.model_copy(update={"run": settings.run.model_copy(update={"out": str(self.staging)})})
+
+    @property
+    def staging(self) -> Path:
+        """Where the run directory is until the verdict stands."""
+        return (self.private / "run").resolve()
 
     def _target(self, settings: Settings) -> Path:
         """Where the run directory really is: links followed. Raises ConfigError where that is not in the workspace."""
@@ -65,15 +72,22 @@ class Container:
     def prepare(
         self, settings: Settings, around: Surroundings, log: Path, write: Callable[[str], None]
     ) -> tuple[Settings, Surroundings]:
-        """Set the user's system up, and make it run as the workspace's owner."""
+        """Set the user's system up, and make it run as the workspace's owner. Its time counts for the whole's limit."""
+        limit = settings.run.time_limit_s
+        deadline = monotonic() + limit if limit is not None else None
         found = prepare(
             self.inputs,
             confinement=self.confinement,
             environ=self.environ,
             system_env=settings.system.env,
             directory=self.directory,
+            limits=Limits(settings.system.setup_timeout_s, deadline),
             write=write,
         )
+        if deadline is not None:
+            # A moment is left at least, for the run to begin and to say that it was stopped.
+            left = max(_MOMENT_S, deadline - monotonic())
+            settings = settings.model_copy(update={"run": settings.run.model_copy(update={"time_limit_s": left})})
         # An environment that was asked for goes before the interpreter that the config names for other places.
         python = found.python if found.made else settings.system.python or found.python
         settings = settings.model_copy(update={"system": settings.system.model_copy(update={"python": python})})

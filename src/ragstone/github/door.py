@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from ragstone.config import Settings
-from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
+from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.github.checkout_token import warn_of_token
 from ragstone.github.client import GitHubApi, Patience
 from ragstone.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
 from ragstone.github.container import Container
@@ -35,6 +36,7 @@ from ragstone.github.remarks import Places, error_annotation, remarks_on
 from ragstone.report.parts import ReportView
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
+from ragstone.run.directory import RunDirectory
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome
 from ragstone.usecases.known_secrets import MIN_LENGTH, known_secrets
 
@@ -114,6 +116,9 @@ def _connect(event: Event, inputs: ActionInputs, patience: Patience | None) -> G
 
 
 async def _gate(job: Job) -> int:
+    started = job.now()
+    if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
+        job.warnings.append(warning)
     outcome: GateOutcome | None = None
     view: ReportView | None = None
     failure: RagstoneError | None = None
@@ -132,9 +137,10 @@ async def _gate(job: Job) -> int:
         if job.container is not None:
             job.container.seal()
     directory, files = "", dict[str, str]()
-    if outcome is not None:
+    run = outcome.run if outcome is not None else _stopped_run(job, started)
+    if run is not None:
         try:
-            directory, files = _place_run(job, outcome)
+            directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
         except ConfigError as error:
             job.notes.append(str(error))
     templates = job.templates if failure is None else None
@@ -145,14 +151,25 @@ async def _gate(job: Job) -> int:
     return outcome.exit_code if outcome is not None else (view.exit_code if view is not None else EXIT_PASS)
 
 
-def _place_run(job: Job, outcome: GateOutcome) -> tuple[str, dict[str, str]]:
+def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
     """Where the run directory ends up, relative to the workspace, and its reports by format."""
     target = job.settings.path(job.settings.run.out)
     if job.container is not None:
-        job.container.publish(outcome.run.path, job.settings)
+        job.container.publish(run.path, job.settings)
     shown = job.places.within(str(target.absolute())) or str(target)
-    present = {path.name for path in outcome.reports}
+    present = {path.name for path in reports}
     return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}
+
+
+def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
+    """The run that was begun since `started` and could not be finished. It is no baseline, but can be looked at."""
+    place = job.container.staging if job.container is not None else job.settings.path(job.settings.run.out)
+    try:
+        run = RunDirectory.open(place)
+        begun = datetime.fromisoformat(run.manifest.created_at)
+    except (RunDirectoryError, ValueError):
+        return None
+    return run if run.manifest.state == "stopped" and begun >= started.replace(microsecond=0) else None
 
 
 # -- telling -----------------------------------------------------------------------------------------------------------
@@ -182,6 +199,7 @@ def _remarks(job: Job, report: Report, told: Told) -> list[Annotation]:
         found.append(error_annotation(report.error, job.places))
     elif report.view is not None and job.policy is not None and job.inputs.annotations:
         found += remarks_on(report.view, job.policy, job.places)
+    found += [Annotation(Level.WARNING, warning, "Ragstone") for warning in job.warnings]
     found += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*told.notices, *job.notes)]
     redact = job.redact
     return [replace(one, message=redact(one.message), title=redact(one.title) if one.title else None) for one in found]

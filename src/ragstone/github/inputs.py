@@ -123,6 +123,11 @@ INPUTS: tuple[Input, ...] = (
     Input(
         "report-issue", "Whether a failing scheduled run opens an issue, and a passing one closes it.", default="false"
     ),
+    Input(
+        "time-limit",
+        "Seconds that `setup` and the evaluation may take together; then the job ends with code 124. Empty: no limit.",
+        key="run.time_limit_s",
+    ),
     Input("max-cost-usd", "Stop before the judge has cost more than this.", key="judge.max_cost_usd"),
     Input(
         "github-token",
@@ -254,7 +259,7 @@ class _Checks:
             return self._variables(spec, value)
         if spec.key in _LISTS:
             return tuple(value.replace(",", " ").split())
-        if spec.key == "judge.max_cost_usd":
+        if spec.key in ("judge.max_cost_usd", "run.time_limit_s"):
             return self._amount(spec, value)
         return value
 
@@ -280,7 +285,7 @@ class _Checks:
         except ValueError:
             amount = math.nan
         if not math.isfinite(amount) or amount <= 0:
-            raise _error(spec, self._place, f"'{value[:80]}' is not an amount above 0, such as 2.50.")
+            raise _error(spec, self._place, f"'{value[:80]}' is not a number above 0, such as 2.50.")
         return amount
 
 

@@ -39,10 +39,17 @@ class Job:
     temporary: Path
     now: Callable[[], datetime]
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
     history: bytes | None = None
     policy: Policy | None = None
     templates: Templates | None = None
+
+    @property
+    def runs_users_code(self) -> bool:
+        """Whether anything of the checkout is run; an HTTP service and recorded answers are not."""
+        scheme = (self.settings.system.entrypoint or "").partition(":")[0].strip().lower()
+        return bool(self.inputs.setup or self.inputs.requirements) or scheme not in ("http", "https", "file")
 
     def links(self) -> Links:
         event = self.event

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from ragstone._version import __version__
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, RagstoneError
+from ragstone.errors import ConfigError, RagstoneError, TimeLimitReached
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.cache import JudgementCache
@@ -185,16 +186,20 @@ async def evaluate_golden_set(
 ) -> RunDirectory:
     """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
     out = settings.path(settings.run.out)
+    limit = settings.run.time_limit_s
+    deadline = asyncio.get_running_loop().time() + limit if limit is not None else None
     writer: RunWriter | None = None
     with run_lock(out):
         try:
-            await system.start()  # before anything is written: a system that can't start leaves no trace
+            # Before anything is written: a system that can't start leaves no trace.
+            async with _until(deadline):
+                await system.start()
             metrics = select_metrics(settings.run.metrics)
             manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
             watching = watcher(golden, manifest) if watcher is not None else None
             begin = RunWriter.resume if settings.run.resume else RunWriter.create
             writer = begin(out, manifest, redact=around.redact)
-            await _evaluate_pending(golden, system, judge, writer, settings, around, watching)
+            await _evaluate_pending(golden, system, judge, writer, settings, around, watching, deadline)
         finally:
             await system.close()
             if writer is not None:
@@ -225,6 +230,7 @@ async def _evaluate_pending(
     settings: Settings,
     around: Surroundings,
     watching: Watcher | None,
+    deadline: float | None,
 ) -> None:
     if watching is not None:
         _catch_up(watching, writer)
@@ -232,16 +238,17 @@ async def _evaluate_pending(
     started = monotonic()
     around.progress.start(len(golden) - len(writer.finished_ids))
     try:
-        await run_samples(
-            pending,
-            system=system,
-            judge=judge,
-            metrics=select_metrics(settings.run.metrics),
-            sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
-            repeats=settings.run.repeats,
-            progress=around.progress,
-            enough=watching.enough if watching is not None else None,
-        )
+        async with _until(deadline):
+            await run_samples(
+                pending,
+                system=system,
+                judge=judge,
+                metrics=select_metrics(settings.run.metrics),
+                sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
+                repeats=settings.run.repeats,
+                progress=around.progress,
+                enough=watching.enough if watching is not None else None,
+            )
     except BaseException as error:
         reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
         writer.stop(around.redact(reason), wall_s=monotonic() - started)
@@ -250,6 +257,18 @@ async def _evaluate_pending(
     finally:
         around.progress.finish()
     writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+
+
+@asynccontextmanager
+async def _until(deadline: float | None) -> AsyncIterator[None]:
+    """Cancel the block at `deadline` of the loop's clock, and raise TimeLimitReached."""
+    try:
+        async with asyncio.timeout_at(deadline) as limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeLimitReached from None
 
 
 def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> Iterable[Sample]:
