@@ -18,6 +18,7 @@ from ragstone.github.event import EventKind
 from ragstone.github.job import Job
 from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, without_key
 from ragstone.github.plan import BaselineSource
+from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import hold_to_base
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.history.file import History, parse_history
@@ -71,6 +72,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         settings, incomplete = narrowed.settings, narrowed.partial
     settings = _with_canaries(settings, job.event.kind)
     baseline = _baseline(job, write)
+    job.notes[:0] = changes_to_the_gate(job, job.policy, golden, baseline)
     role = _role(job)
     book = _book(job, role)
     log = job.temporary / "system.log"

@@ -21,6 +21,7 @@ from ragstone.github.artifacts import newest_artifact, read_artifact
 from ragstone.github.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
 from ragstone.github.client import GitHubApi, Reply, Trouble
 from ragstone.github.event import Event
+from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.github.publish import Report
 from ragstone.github.remarks import Places
 from ragstone.github.replay import vouch
@@ -105,7 +106,10 @@ def fork_report(
         return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
     except RagstoneError as error:
         return ForkReport(Report(), notices=(f"The run's data was refused: {redact(error.message)}",))
-    warnings = (known.reason,) if isinstance(known, NoBaseline) else ()
+    changes = changes_by_a_fork(
+        api, head.head_sha, settings, policy, workspace=places.workspace, folder=temporary / "changes"
+    )
+    warnings = (*changes, *((known.reason,) if isinstance(known, NoBaseline) else ()))
     blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
     links = Links(
         origin=lambda origin: places.link(origin, blob),

@@ -1,0 +1,95 @@
+"""What one policy changes about another: never silent in the pull request that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ragstone.gate.figures import counted, some
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import KeyPath, MetricRule
+
+_WEAKER_WHEN_LOWER = frozenset({"min", "min_coverage", "min_agreement"})
+_WEAKER_WHEN_HIGHER = frozenset({"max_drop", "max_drift", "latency_p95_s", "max_error_rate"})
+
+
+def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
+    """What `head` changes about `base`: verb phrases such as "lowers metrics.faithfulness.min from 0.85 to 0.8".
+
+    What it accepts comes first, then what weakens the gate, then the rest. Defaults count as if they were written, so
+    that a policy file that is taken away shows what no longer holds.
+    """
+    weaker: list[str] = []
+    others: list[str] = []
+    before, after = _keys(base), _keys(head)
+    gone = {path[:-1] for path in before if path[:-1] not in {path[:-1] for path in after}}
+    weaker += [f"takes the rule {_name(rule)} out" for rule in sorted(gone)]
+    for path in sorted(before.keys() | after.keys()):
+        then, now = before.get(path), after.get(path)
+        if then != now and path[:-1] not in gone:
+            phrase, is_weaker = _phrase(path, then, now)
+            (weaker if is_weaker else others).append(phrase)
+    return (*_accepted(base, head), *weaker, *others)
+
+
+def sample_changes(base: Mapping[str, str], head: Mapping[str, str]) -> tuple[str, ...]:
+    """What the golden set `head` takes out of `base` or changes in it; both map ids to content hashes."""
+    removed = [name for name in base if name not in head]
+    changed = [name for name in base if name in head and base[name] != head[name]]
+    found = []
+    if removed:
+        found.append(f"takes {counted(len(removed), 'sample')} out of the golden set ({some(removed)})")
+    if changed:
+        found.append(f"changes {counted(len(changed), 'sample')} of the golden set ({some(changed)})")
+    return tuple(found)
+
+
+def _accepted(base: Policy, head: Policy) -> Iterator[str]:
+    for entry in head.accepted:
+        if entry not in base.accepted:
+            until = f" until {entry.expires}" if entry.expires is not None else ""
+            yield f"accepts a drop of {entry.title} of up to {entry.drop:.4g}{until} ({entry.id}): {entry.reason}"
+
+
+def _keys(policy: Policy) -> dict[KeyPath, object]:
+    """Every key with its value, in force by the file or by default. Rules of metrics always have an action."""
+    found: dict[KeyPath, object] = {}
+    rules: list[tuple[KeyPath, MetricRule]] = [(("metrics", name), rule) for name, rule in policy.metrics.items()]
+    for tag, part in policy.slices.items():
+        rules += [(("slices", tag, "metrics", name), rule) for name, rule in part.metrics.items()]
+    for path, rule in rules:
+        found.update({(*path, key): value for key, value in rule.model_dump(mode="json").items()})
+        found[*path, "action"] = rule.action.value if rule.action is not None else "block"
+    tables = policy.table.model_dump(mode="json", exclude={"metrics", "slices"})
+    for table, values in tables.items():
+        found.update({(table, key): value for key, value in values.items()})
+    return found
+
+
+def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
+    """The phrase, and whether it weakens the gate."""
+    name, key = _name(path), path[-1]
+    if key == "action":
+        return f"turns {_name(path[:-1])} from {then or 'nothing'} into {now or 'nothing'}", now == "warn"
+    if isinstance(then, list) or isinstance(now, list):
+        before, after = (value if isinstance(value, list) else [] for value in (then, now))
+        out = [str(one) for one in before if one not in after]
+        if out:
+            return f"takes {some(out)} out of {name}", True
+        return f"adds {some([str(one) for one in after if one not in before])} to {name}", False
+    if then is None:
+        return f"adds {name} = {_shown(now)}", False
+    if now is None:
+        return f"takes {name} = {_shown(then)} out", True
+    if isinstance(then, int | float) and isinstance(now, int | float):
+        lowers = now < then
+        is_weaker = key in (_WEAKER_WHEN_LOWER if lowers else _WEAKER_WHEN_HIGHER)
+        return f"{'lowers' if lowers else 'raises'} {name} from {_shown(then)} to {_shown(now)}", is_weaker
+    return f"changes {name} from {_shown(then)} to {_shown(now)}", False
+
+
+def _name(path: KeyPath) -> str:
+    return ".".join(path)
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else f"'{value}'"

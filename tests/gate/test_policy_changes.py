@@ -1,0 +1,89 @@
+"""What one policy changes about another, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
+from ragstone.gate.policy_changes import policy_changes, sample_changes
+from tests.gate.test_accepted import entry
+
+RULE = {"min": 0.85, "max_drop": 0.02}
+
+
+def policy(metrics: Any = None, **tables: Any) -> Policy:
+    return policy_from_mapping({"metrics": metrics or {"faithfulness": RULE}, **tables})
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (policy({"faithfulness": {**RULE, "min": 0.8}}), "lowers metrics.faithfulness.min from 0.85 to 0.8"),
+        (policy({"faithfulness": {**RULE, "max_drop": 0.1}}), "raises metrics.faithfulness.max_drop from 0.02 to 0.1"),
+        (policy({"faithfulness": {**RULE, "action": "warn"}}), "turns metrics.faithfulness from block into warn"),
+        (policy({"faithfulness": {"min": 0.85}}), "takes metrics.faithfulness.max_drop = 0.02 out"),
+        (policy({"context_recall": RULE}), "takes the rule metrics.faithfulness out"),
+        (policy(gate={"min_coverage": 0.5}), "lowers gate.min_coverage from 0.98 to 0.5"),
+        (policy(gate={"decision": "point"}), "changes gate.decision from 'evidence' to 'point'"),
+        (policy({"faithfulness": {**RULE, "min": 0.9}}), "raises metrics.faithfulness.min from 0.85 to 0.9"),
+        (policy(system={"latency_p95_s": 3.0}), "adds system.latency_p95_s = 3"),
+    ],
+)
+def test_a_change_is_named_with_its_key_and_both_values(head: Policy, says: str) -> None:
+    assert says in policy_changes(policy(), head)
+
+
+def test_nothing_is_said_of_the_same_policy_in_other_words() -> None:
+    assert policy_changes(policy(), policy()) == ()
+    assert policy_changes(policy(), policy({"faithfulness": {**RULE, "action": "block"}})) == ()
+    assert policy_changes(default_policy(), default_policy()) == ()
+
+
+def test_a_policy_that_is_taken_away_shows_what_no_longer_holds() -> None:
+    strict = policy({"faithfulness": {"min": 0.99}, "mrr": {"min": 0.5}})
+    found = policy_changes(strict, default_policy())
+    assert "takes the rule metrics.mrr out" in found
+    assert "lowers metrics.faithfulness.min from 0.99 to 0.85" in found
+
+
+def test_rules_of_slices_and_must_pass_samples_count_too() -> None:
+    base = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.7}}}}, must_pass=["a", "b"])
+    head = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.6}}}}, must_pass=["b"])
+    assert policy_changes(base, head) == (
+        "takes a out of must_pass.samples",
+        "lowers slices.de.metrics.faithfulness.min from 0.7 to 0.6",
+    )
+
+
+def test_what_is_accepted_comes_first_and_a_larger_size_is_no_old_entry() -> None:
+    looser = policy({"faithfulness": {**RULE, "min": 0.8}})
+    first, second = policy_changes(policy(), replace(looser, accepted=(entry(),)))
+    assert first == f"accepts a drop of faithfulness of up to 0.06 ({entry().id}): half the latency"
+    assert second.startswith("lowers")
+    old = replace(policy(), accepted=(entry(),))
+    assert policy_changes(old, old) == ()
+    [larger] = policy_changes(old, replace(policy(), accepted=(entry(drop=0.5),)))
+    assert "of up to 0.5" in larger
+
+
+def test_what_weakens_the_gate_comes_before_what_does_not() -> None:
+    head = policy({"faithfulness": {"min": 0.9, "max_drop": 0.1}})
+    assert [one.split()[1] for one in policy_changes(policy(), head)] == [
+        "metrics.faithfulness.max_drop",
+        "metrics.faithfulness.min",
+    ]
+
+
+def test_samples_that_are_gone_or_other_ones_are_counted_and_named() -> None:
+    base = {f"q{i}": "1" for i in range(9)}
+    head = {**base, "q0": "2", "new": "1"}
+    for name in ("q1", "q2"):
+        del head[name]
+    assert sample_changes(base, head) == (
+        "takes 2 samples out of the golden set (q1, q2)",
+        "changes 1 sample of the golden set (q0)",
+    )
+    assert sample_changes(base, base) == ()

@@ -1,0 +1,135 @@
+"""What a pull request changes about the gate stands in the first lines of its report."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
+from tests.github.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
+from tests.github.payloads import HEAD_SHA
+from tests.github.runs import artifact_of
+from tests.github.worlds import POLICY, Checkout, pull_request, workflow_run
+
+CONFIG = """
+[golden]
+paths = ["golden*.jsonl"]
+[system]
+entrypoint = "file:outputs.jsonl"
+[run]
+metrics = ["faithfulness"]
+"""
+ENTRY = entry_text(
+    AcceptedEntry(
+        id=entry_id("faithfulness", None, "a" * 16, "b" * 16),
+        metric="faithfulness",
+        drop=0.05,
+        reason="half the latency",
+        run="a" * 16,
+        baseline="b" * 16,
+        date=datetime.date(2026, 11, 21),
+    )
+)
+
+
+@pytest.fixture
+def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
+    """A checkout that is as its base."""
+    made = Checkout(tmp_path)
+    made.write("ragstone.toml", CONFIG)
+    names = ("ragstone.toml", "thresholds.toml", "golden.jsonl")
+    github.files[BASE_SHA] = {name: (made.root / name).read_bytes() for name in names}
+    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+    return made
+
+
+def top(comment: str) -> str:
+    return comment.split("|", 1)[0]
+
+
+def test_nothing_is_said_where_nothing_is_changed(github: FakeGitHub, checkout: Checkout) -> None:
+    assert checkout.gate(github).code == 0
+    assert "This pull request" not in github.bodies()[0]
+    assert "could not be read" not in github.bodies()[0]
+
+
+def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
+    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    checkout.write("golden.jsonl", "".join(lines[1:]))
+    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", 'min = 0.1\naction = "warn"'))
+    checkout.write("accepted.toml", ENTRY)
+    found = checkout.gate(github)
+    for text in (github.bodies()[0], found.summary):
+        said = top(text)
+        assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
+        assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0.1" in said
+        assert "This pull request turns metrics.faithfulness from block into warn" in said
+        assert "This pull request takes 1 sample out of the golden set (moon)" in said
+        assert said.index("accepts") < said.index("lowers")
+
+
+def test_a_change_of_the_judge_and_a_policy_that_moves_are_seen(github: FakeGitHub, checkout: Checkout) -> None:
+    base = github.files[BASE_SHA]
+    base["strict.toml"] = POLICY.replace("0.5\n", "0.9\n").encode()
+    base["ragstone.toml"] = f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'.encode()
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    print(ascii(said))
+    assert "This pull request changes the judge from openai:gpt-x to offline" in said
+    assert "This pull request lowers metrics.faithfulness.min from 0.9 to 0.5" in said
+
+
+def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write(
+        "accepted.toml", ENTRY.replace("half the latency", "@acme/admins ![x](https://evil.example)</details>")
+    )
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "@acme/admins" not in said
+    assert "![x](" not in said
+
+
+def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    assert checkout.gate(github, "push").code == 0
+    github.add_run(1)
+    github.add_artifact(1, artifact_of(checkout.root / "ragstone-run"))
+    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
+    github.fail("GET", "/contents/", 500, times=99)
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "could not be read from the base branch" in said
+    assert "the policy is not the one that the baseline's run was decided by" in said
+
+
+def test_a_token_that_reads_no_contents_is_said(github: FakeGitHub, checkout: Checkout) -> None:
+    github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
+    assert checkout.gate(github).code == 0
+    assert "could not be read from the base branch" in top(github.bodies()[0])
+
+
+def test_a_push_says_nothing_of_the_kind(github: FakeGitHub, checkout: Checkout) -> None:
+    github.files[BASE_SHA] = {}
+    assert "This pull request" not in checkout.gate(github, "push").summary
+
+
+def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.answer_badly()
+    assert checkout.gate(github, "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 1
+    github.add_run(555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA)
+    github.add_artifact(555, artifact_of(checkout.root / "ragstone-run"))
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
+    github.files[HEAD_SHA] = {
+        **github.files[BASE_SHA],
+        "accepted.toml": ENTRY.encode(),
+        "thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode(),
+    }
+    checkout.gate(github, "workflow_run", workflow_run())
+    [comment] = github.bodies()
+    said = top(comment)
+    assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
+    assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
+    assert "fail" in comment.split("##", 1)[1].split("\n", 1)[0]
