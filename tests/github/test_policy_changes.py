@@ -46,7 +46,8 @@ def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
 
 
 def top(comment: str) -> str:
-    return comment.split("|", 1)[0]
+    """What stands above the table, without the signs that keep text from acting."""
+    return comment.split("|", 1)[0].replace("\u200b", "")
 
 
 def test_nothing_is_said_where_nothing_is_changed(github: FakeGitHub, checkout: Checkout) -> None:
@@ -76,7 +77,6 @@ def test_a_change_of_the_judge_and_a_policy_that_moves_are_seen(github: FakeGitH
     base["ragstone.toml"] = f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'.encode()
     checkout.gate(github)
     said = top(github.bodies()[0])
-    print(ascii(said))
     assert "This pull request changes the judge from openai:gpt-x to offline" in said
     assert "This pull request lowers metrics.faithfulness.min from 0.9 to 0.5" in said
 
@@ -86,7 +86,7 @@ def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout
         "accepted.toml", ENTRY.replace("half the latency", "@acme/admins ![x](https://evil.example)</details>")
     )
     checkout.gate(github)
-    said = top(github.bodies()[0])
+    said = github.bodies()[0].split("|", 1)[0]
     assert "@acme/admins" not in said
     assert "![x](" not in said
 
