@@ -59,7 +59,7 @@ max_drop = 0.02
 min = 0.74
 max_drop = 0.02
 [metrics.context_recall]
-min = 0.72
+min = 0.58
 max_drop = 0.02
 [metrics.context_precision]
 min = 0.70
@@ -260,6 +260,7 @@ class Repository:
         """The job of the merge on main. A cancelled one leaves a run without an artifact, and None."""
         sha, run_id = f"{merge:08x}{'b' * 32}", 2 * merge + 1_000_000
         self.github.merged.add(sha)
+        self.github.files = {sha: {path.name: path.read_bytes() for path in self.root.iterdir() if path.is_file()}}
         status = "completed" if cancelled else "in_progress"
         self.github.add_run(run_id, sha=sha, status=status, conclusion="cancelled", created_at=self._stamp())
         if cancelled:
@@ -375,7 +376,8 @@ def episodes(merges: int) -> dict[str, Episode]:
 CANCELLED = 0.1
 BROKEN = 0.15
 REVERTED = 0.15
-TRADE_OFF = 0.12
+TRADE_OFF = 0.16
+TRADED = "context_recall"
 SLOW = 0.005
 DAMAGED = ("faithfulness", "context_recall")
 
@@ -436,7 +438,7 @@ def simulate(
             lost = 0.0
             system.loss.update(dict.fromkeys(METRICS, 0.0))
         if merge >= when["trade-off"].start:
-            system.loss["context_precision"] += TRADE_OFF
+            system.loss[TRADED] += TRADE_OFF
         if merge == when["golden set grows"].start:
             system.grow(max(2, samples // 4))
             repository.write_golden()
@@ -451,7 +453,7 @@ def simulate(
         job = repository.pull_request(merge, healthy=healthy and not trading)
         season.jobs.append(job)
         if trading and accept is not None and job.code == 1:
-            accept(repository.root, "context_precision")
+            accept(repository.root, TRADED)
             season.accepted_at = merge
             season.rerun.append(repository.pull_request(merge, healthy=True))
         system.again()
@@ -463,7 +465,7 @@ def simulate(
             season.finished_main.append(merge)
             if slowly and main.verdict == "fail" and not alarmed:
                 alarmed, season.loss_at_alarm = True, lost
-        if season.accepted_at is not None and season.removable_at is None and "removable" in job.text:
+        if season.accepted_at is not None and season.removable_at is None and "is spent" in job.text:
             season.removable_at = merge
             (repository.root / "accepted.toml").unlink(missing_ok=True)
         if merge % 20 == 19:
