@@ -79,7 +79,7 @@ def test_the_history_is_listed_and_exported(project: Path) -> None:
     assert "faithfulness" in listed.stdout
     assert len(ragstone(["history", "--last", "1"], project).stdout.splitlines()) == 2
     assert ragstone(["history", "--format", "csv", "-o", "out.csv"], project).returncode == 0
-    rows = list(csv.DictReader((project / "out.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((project / "out.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 2
     assert float(rows[1]["faithfulness.low"]) <= float(rows[1]["faithfulness.mean"]) <= 1.0
     assert ragstone(["history", "--format", "jsonl"], project).stdout.count("\n") == 3

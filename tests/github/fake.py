@@ -84,6 +84,7 @@ class FakeGitHub:
         self.comments: list[dict[str, Any]] = []
         self.issues: list[dict[str, Any]] = []
         self.pulls: list[dict[str, Any]] = []
+        self.tags: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, tuple[dict[str, Any], bytes]] = {}
         self.merged: set[str] = {"d" * 40, "b" * 40}
@@ -458,6 +459,22 @@ class FakeGitHub:
         ]
         return Reply(200, _page(found, seen))
 
+    def _list_tags(self, seen: Seen, actor: Actor) -> Reply:
+        return Reply(200, _page(self.tags, seen))
+
+    def add_tag(self, name: str, sha: str) -> None:
+        base = f"{self.api_url}/repos/o/r"
+        self.tags.insert(
+            0,
+            {
+                "name": name,
+                "commit": {"sha": sha, "url": f"{base}/commits/{sha}"},
+                "zipball_url": f"{base}/zipball/refs/tags/{name}",
+                "tarball_url": f"{base}/tarball/refs/tags/{name}",
+                "node_id": "REF_1",
+            },
+        )
+
     def _answer_storage(self, seen: Seen) -> Reply:
         self.storage_seen.append(seen)
         if "authorization" in seen.headers:
@@ -494,6 +511,7 @@ _ROUTES = (
     ("GET", r"/git/blobs/([^/]+)", "contents", "_blob"),
     ("GET", r"/git/trees/([^/]+)", "contents", "_tree"),
     ("GET", "/pulls", "pull-requests", "_list_pulls"),
+    ("GET", "/tags", "contents", "_list_tags"),
 )
 
 

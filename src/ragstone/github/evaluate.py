@@ -17,16 +17,16 @@ from ragstone.github.baseline import TrustedBaseline, find_baseline, open_member
 from ragstone.github.event import EventKind
 from ragstone.github.job import Job
 from ragstone.github.keyless import at_best_inconclusive, judge_needs_key, without_key
+from ragstone.github.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import hold_to_base
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
-from ragstone.history.file import History, parse_history
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
 from ragstone.run.canaries import CANARIES
-from ragstone.run.directory import HISTORY, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED
 from ragstone.system.build import build_system
 from ragstone.system.response import System
@@ -74,7 +74,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
     baseline = _baseline(job, write)
     job.notes[:0] = changes_to_the_gate(job, job.policy, golden, baseline)
     role = _role(job)
-    book = _book(job, role)
+    book = _book(job, job.policy, role)
     log = job.temporary / "system.log"
     if job.container is not None:
         settings = job.container.staged(settings)
@@ -219,17 +219,20 @@ def _members(run: Path, within: Path | None) -> dict[str, bytes]:
     return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
 
 
-def _book(job: Job, role: Role) -> Book:
+def _book(job: Job, policy: Policy, role: Role) -> Book:
     """The history of the baseline's branch, which only a run that may be a baseline of it goes on with."""
     if job.settings.run.history is not None:
         job.notes.append("`[run] history` is not read here: on GitHub the history comes with the baseline.")
-    history = History()
-    if job.history is not None:
-        try:
-            history = parse_history(job.history, HISTORY)
-        except RagstoneError as error:
-            job.notes.append(f"The history can't be used, so drift is not measured: {error}")
-    return Book(history, main=role.refusal is None, github_run=job.event.run_id)
+    history, damage = history_from(job.history)
+    if damage is not None:
+        job.notes.append(damage)
+    return Book(
+        history,
+        main=role.refusal is None,
+        pull_request=merged_pull_request(job.event.message),
+        github_run=job.event.run_id or None,
+        releases=tagged_commits(job.api, policy) if job.api is not None else {},
+    )
 
 
 def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:

@@ -86,6 +86,7 @@ class Event:
     merge_base_sha: str | None = None
     pull_request: PullRequest | None = None
     upstream: UpstreamRun | None = None
+    message: str | None = None
 
     @property
     def report_sha(self) -> str:
@@ -132,6 +133,10 @@ class _PullRequest(_Payload):
     user: _User | None = None
 
 
+class _HeadCommit(_Payload):
+    message: str | None = None
+
+
 class _MergeGroup(_Payload):
     base_ref: str | None = None
     base_sha: str | None = None
@@ -150,6 +155,7 @@ class _Document(_Payload):
     repository: _Repository | None = None
     pull_request: _PullRequest | None = None
     merge_group: _MergeGroup | None = None
+    head_commit: _HeadCommit | None = None
     workflow_run: _WorkflowRun | None = None
 
 
@@ -208,6 +214,7 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         merge_base_sha=document.merge_group.base_sha if document.merge_group else None,
         pull_request=pull,
         upstream=_upstream(document.workflow_run),
+        message=document.head_commit.message if document.head_commit else None,
     )
 
 

@@ -21,15 +21,18 @@ from ragstone.github.artifacts import newest_artifact, read_artifact
 from ragstone.github.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
 from ragstone.github.client import GitHubApi, Reply, Trouble
 from ragstone.github.event import Event
+from ragstone.github.past_runs import history_from, tagged_commits
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.github.publish import Report
 from ragstone.github.remarks import Places
 from ragstone.github.replay import vouch
 from ragstone.github.trusted_runs import WorkflowRun
+from ragstone.history.drift import Drift
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.usecases.gate import baseline_scores, read_policy, view_of
+from ragstone.usecases.history import Book, hold
 from ragstone.usecases.run import read_golden_set
 
 PREFACE = (
@@ -97,7 +100,12 @@ def fork_report(
         held = accepted_in(policy.accepted, before, today)
         vouched = vouch(run, golden)
         held_to = policy.with_accepted(held)
-        verdict = decide_gate(vouched.scores, baseline_scores(before), held_to, seed=settings.run.seed)
+        history, damage = history_from(known.history if known is not None else None)
+        book = Book(history, main=False, releases=tagged_commits(api, policy))
+        drift = hold(book, run, vouched.scores, policy, held.entries) if known is not None else Drift()
+        verdict = decide_gate(
+            vouched.scores, baseline_scores(before), held_to, seed=settings.run.seed, drift=drift.checks
+        )
     except _NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))
     except Trouble as trouble:
@@ -116,8 +124,9 @@ def fork_report(
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    warnings = (*warnings, *held.remarks)
-    verdict = _doubted(replace(verdict, warnings=(*warnings, *verdict.warnings)), vouched.doubts, policy)
+    warnings = (*warnings, *held.remarks, *((damage,) if damage else ()), *drift.warnings)
+    verdict = replace(verdict, warnings=(*warnings, *verdict.warnings), notes=(*verdict.notes, *drift.notes))
+    verdict = _doubted(verdict, vouched.doubts, policy)
     view = redact.view(view_of(run, verdict, before, links, vouched.scores))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)

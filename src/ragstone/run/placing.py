@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.judge.cache import BATCHES
-from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, refuse_foreign
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, refuse_foreign
 from ragstone.run.files import open_new, writing_to
 from ragstone.run.lineage import drop_carried
 
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES)
 """What a run directory keeps of its judge. The database goes with the files that SQLite puts beside it."""
 
-_PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", *JUDGED)
+_PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", HISTORY, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

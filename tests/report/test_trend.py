@@ -1,0 +1,77 @@
+"""Trends as blocks and as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ragstone.history.trend import Point, Trend
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.trend import HEIGHT, WIDTH, picture, sparkline
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def trend(*values: float | None, changed: dict[int, tuple[str, ...]] | None = None) -> Trend:
+    return Trend(
+        "faithfulness",
+        tuple(
+            Point(START + timedelta(days=index), value, "pass", "abcdef1234", (changed or {}).get(index, ()))
+            for index, value in enumerate(values)
+        ),
+    )
+
+
+def test_blocks_rise_and_fall_with_the_values() -> None:
+    assert sparkline(trend(0.5, 0.6, 0.7, 0.8)) == "▁▃▆█"
+
+
+def test_what_hardly_moves_is_drawn_as_hardly_moving() -> None:
+    found = sparkline(trend(0.800, 0.801, 0.799, 0.800))
+    assert set(found) <= {"▄", "▅"}
+
+
+def test_no_block_leaves_the_scale() -> None:
+    assert sparkline(trend(1.0, 1.0)) == "██"
+    assert sparkline(trend(0.0, 0.0)) == "▁▁"
+
+
+def test_another_judge_and_another_golden_set_are_marked_before_the_run() -> None:
+    found = sparkline(trend(0.5, 0.5, 0.5, changed={1: ("judge: now b",), 2: ("golden set changed",)}))
+    assert found[1] == "│"
+    assert found[3] == "┊"
+
+
+def test_a_run_without_the_metric_is_a_gap() -> None:
+    assert sparkline(trend(0.5, None, 0.5))[1] == " "
+
+
+@pytest.mark.parametrize("count", [2, 3, 60])
+def test_the_picture_stays_within_its_frame(count: int) -> None:
+    found = picture(trend(*[index / count for index in range(count)]))
+    assert len(found.dots) == count
+    assert all(0 < dot.x < WIDTH and 0 < dot.y < HEIGHT for dot in found.dots)
+    assert found.dots[0].y > found.dots[-1].y
+    assert found.line.startswith("M")
+
+
+def test_both_reports_show_the_trend_and_escape_what_is_foreign(make_view: Callable[..., ReportView]) -> None:
+    hostile = trend(0.5, 0.6, changed={1: ("judge: now <script>alert(1)</script>",)})
+    view = replace(make_view(), trends=(hostile, replace(hostile, metric="x|y <b>`z`")))
+    page = render(view, "html")
+    assert "<h2>Trend</h2>" in page
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+    text = render(view, "md")
+    assert "Trend over 2 runs" in text
+    assert "`▁│█`" in text
+    assert "<b>" not in text
+
+
+def test_without_a_history_there_is_no_trend(make_view: Callable[..., ReportView]) -> None:
+    assert "<h2>Trend</h2>" not in render(make_view(), "html")
+    assert "Trend over" not in render(make_view(), "md")
