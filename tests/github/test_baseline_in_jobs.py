@@ -323,3 +323,51 @@ def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) 
     assert done.returncode == 2
     assert "thresholds.toml:7" in done.stderr
     assert "Edit its `min`" in done.stderr
+
+
+# -- runs that were stopped --------------------------------------------------------------------------------------------
+
+HANGING = """
+import pathlib, time
+
+FACTS = {facts!r}
+
+
+def answer(question):
+    if pathlib.Path("hang").exists():
+        time.sleep(600)
+    return {{"answer": FACTS[question], "contexts": [FACTS[question]]}}
+"""
+
+
+def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.github.baseline.MAX_DOWNLOADS", 1)  # the newest artifact alone has to do
+    season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
+    season.checkout.write(
+        "ragstone.toml",
+        f"""
+        [golden]
+        paths = ["golden.jsonl"]
+        [system]
+        entrypoint = "python:rag:answer"
+        python = {sys.executable!r}
+        timeout_s = 600
+        [run]
+        metrics = ["faithfulness"]
+        time_limit_s = 60
+        """,
+    )
+    assert season.merge().code == 0
+    history = (season.out / "history.jsonl").read_bytes()
+    season.checkout.write("hang", "")
+    text = (season.checkout.root / "ragstone.toml").read_text(encoding="utf-8")
+    season.checkout.write("ragstone.toml", text.replace("time_limit_s = 60", "time_limit_s = 5"))
+    for _ in range(2):
+        assert season.merge().code == 124
+        assert season.manifest()["state"] == "stopped"
+        assert season.manifest()["baseline"]["used"]["run_id"] == 901
+        assert (season.out / "history.jsonl").read_bytes() == history
+    (season.checkout.root / "hang").unlink()
+    season.checkout.write("ragstone.toml", text)
+    found = season.job()
+    assert (found.code, found.outputs["baseline-run-id"]) == (0, "901")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from ragstone.config import Settings
-from ragstone.errors import EXIT_PASS, BaselineError, ConfigError, RunDirectoryError
+from ragstone.errors import EXIT_PASS, BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.early import EarlyStop, random_order
@@ -25,7 +26,7 @@ from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates, own_templates
 from ragstone.report.view import build_view
-from ragstone.run.directory import RunDirectory, write_manifest
+from ragstone.run.directory import RunDirectory, read_manifest, write_manifest
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import (
     CARRIED,
@@ -228,15 +229,20 @@ async def gate(
             early.append(watch_run(golden, manifest, in_force, before, settings.run.seed))
             return early[-1]
 
-        run = await evaluate_run(
-            settings,
-            around,
-            golden=golden,
-            policy_hash=policy_hash(policy),
-            judgements_from=cache_of(baseline) if baseline is not None and trusted else None,
-            baseline=baseline,
-            watcher=watcher if settings.run.stop_early else None,
-        )
+        try:
+            run = await evaluate_run(
+                settings,
+                around,
+                golden=golden,
+                policy_hash=policy_hash(policy),
+                judgements_from=cache_of(baseline) if baseline is not None and trusted else None,
+                baseline=baseline,
+                watcher=watcher if settings.run.stop_early else None,
+            )
+        except BaseException:
+            with suppress(RagstoneError):
+                hand_on(settings.path(settings.run.out), baseline, role, book)
+            raise
         scores = run.scores()
         drift = hold(book, run, scores, policy, role.accepted.entries) if book is not None else Drift()
         verdict = decide_gate(
@@ -261,6 +267,24 @@ async def gate(
         templates = templates or (own_templates(settings.root) if around.trusts_checkout else None)
         kept = None if book is None else (book, policy)
         return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role, kept)
+
+
+def hand_on(out: Path, baseline: RunDirectory | None, role: Role, book: Book | None) -> None:
+    """Leave baseline and history in a run that was stopped: its artifact may be the newest one that is found."""
+    manifest = read_manifest(out)
+    if manifest.state != "stopped":
+        return
+    fact = BaselineFact(
+        eligible=False,
+        reason="the run was stopped, not finished",
+        used=None if baseline is None else used(baseline, run_id=role.run_id),
+        lineage=() if baseline is None else lineage(baseline),
+    )
+    if role.carries and baseline is not None:
+        carry(baseline, out)
+    write_manifest(out, manifest.model_copy(update={"baseline": fact}))
+    if book is not None and book.file is None:
+        keep(book, RunDirectory(out, manifest), book.history)
 
 
 def name_remarks(settings: Settings, around: Surroundings) -> tuple[tuple[str, ...], tuple[str, ...]]:
