@@ -4,13 +4,19 @@ ARG PYTHON_IMAGE=docker.io/library/python:3.12.15-slim-bookworm@sha256:54c85f3c4
 
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
+# What is pinned by hash is all that is downloaded. Wheels only: nothing is compiled, so no compiler is needed in either
+# stage. uv makes the environments of users' systems.
+COPY requirements-image.txt ./
+RUN python3 -m venv /opt/wheelwright \
+ && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
+      --require-hashes --no-deps --only-binary :all: --requirement requirements-image.txt \
+ && /opt/wheelwright/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels hatchling
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-# Wheels only: nothing is compiled, so no compiler is needed in either stage. uv makes the environments of users' systems.
-RUN python3 -m venv /opt/wheelwright \
- && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels ".[bedrock]" "uv>=0.9,<1"
-RUN python3 -m venv /opt/ragstone \
- && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[bedrock]" uv \
+RUN /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
+      --no-index --no-deps --no-build-isolation . \
+ && python3 -m venv /opt/ragstone \
+ && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels ragstone uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
  # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported. Bedrock's requests are
  # signed and sent by others than botocore: of the descriptions of AWS's services it needs those that sign in.
@@ -38,7 +44,9 @@ RUN apt-get update -qq \
  && rm -f /usr/bin/scalar /usr/lib/git-core/scalar \
  && ln -sf ../../bin/git /usr/lib/git-core/git \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
- && git config --system --add safe.directory '*'
+ && git config --system --add safe.directory '*' \
+ # Nothing here needs to become somebody else; the gate changes users itself.
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=build /opt/ragstone /opt/ragstone
 RUN ln -s /opt/ragstone/bin/uv /usr/local/bin/uv
 ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1

@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 # As many test processes as there are cores; make test WORKERS= runs all tests in one.
 WORKERS ?= -n auto
 
-.PHONY: demo demo-regression demo-baseline test lint types test-heavy test-browser test-container test-integrations check clean
+.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-integrations check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -19,6 +19,15 @@ demo-regression: $(VENV)/.installed $(DEMO)/.venv/.installed
 # Run after a change to the example that is meant to move its scores; look at the comparison before committing it.
 demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
+
+# What the image is made of, pinned by hash for every platform. Run after a change to the dependencies;
+# make lock LOCK_ARGS=--upgrade moves every version to the newest one allowed.
+LOCK_ARGS ?=
+lock: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
+	$(BIN)/uv pip compile pyproject.toml --group image --universal --python-version 3.11 --generate-hashes \
+		--only-binary :all: --no-annotate --custom-compile-command "make lock" --quiet \
+		--output-file requirements-image.txt $(LOCK_ARGS)
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "not heavy and not container and not browser and not integrations" $(WORKERS) $(PYTEST_ARGS)

@@ -47,3 +47,18 @@ def test_ragstone_is_in_an_environment_of_its_own(image: Image) -> None:
     assert image.shell("/opt/ragstone/bin/python -I -c 'import ragstone'").returncode == 0
     assert image.shell("python3 -c 'import ragstone'").returncode != 0
     assert image.shell("uv --version").returncode == 0
+
+
+def test_no_program_gains_rights(image: Image) -> None:
+    assert image.shell("find / -xdev -type f -perm /6000").stdout == ""
+    assert image.shell("command -v getcap || true").stdout == ""
+
+
+def test_it_holds_what_the_lock_pins_and_nothing_else(image: Image) -> None:
+    listing = "import importlib.metadata as m; print(*(f'{d.name}=={d.version}' for d in m.distributions()))"
+    found = image.shell(f'/opt/ragstone/bin/python -I -c "{listing}"').stdout.split()
+    lock = (ROOT / "requirements-image.txt").read_text(encoding="utf-8")
+    pinned = set(re.findall(r"^([\w.-]+==\S+)", lock, re.MULTILINE))
+    assert len(found) > 20
+    unpinned = {one.lower().replace("_", "-") for one in found} - pinned
+    assert {one.partition("==")[0] for one in unpinned} == {"ragstone"}

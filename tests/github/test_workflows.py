@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import runpy
 import shutil
 import subprocess
 import sysconfig
@@ -104,6 +106,56 @@ def test_one_commit_goes_by_one_version() -> None:
             found.setdefault(used.partition("@")[0], set()).add(f"{used} {version}")
     assert found
     assert all(len(versions) == 1 for versions in found.values()), found
+
+
+def job(path: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / path).read_text(encoding="utf-8"))["jobs"][
+        name
+    ]
+    return found
+
+
+def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named() -> None:
+    names = [str(step.get("uses", step.get("run"))) for step in job("release.yml", "image")["steps"]]
+    builds = [n for n, name in enumerate(names) if name.startswith("docker/build-push-action@")]
+    scans = [n for n, name in enumerate(names) if name.startswith("anchore/scan-action@")]
+    tags = [n for n, name in enumerate(names) if "--tag" in name]
+    assert len(builds) == 1
+    assert len(scans) == len({"linux/amd64", "linux/arm64"})
+    assert builds[0] < min(scans) <= max(scans) < min(tags)
+    steps = job("release.yml", "image")["steps"]
+    assert "push-by-digest=true" in steps[builds[0]]["with"]["outputs"]
+    assert "tags" not in steps[builds[0]]["with"]
+    assert {steps[n]["env"]["GRYPE_PLATFORM"] for n in scans} == set(steps[builds[0]]["with"]["platforms"].split(","))
+    for n in scans:
+        assert steps[n]["with"]["image"] == "${{ env.IMAGE }}@${{ steps.push.outputs.digest }}"
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_where_a_token_may_write_code_no_package_is_installed_and_no_test_is_run(path: Path) -> None:
+    for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
+        if found["permissions"].get("contents") == "write":
+            runs = "\n".join(step.get("run", "") for step in found["steps"])
+            assert not re.search(r"\b(pip|make|pytest|python|uv|npm)\b", runs), f"{path.name}: {name}"
+
+
+def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^sed .+$", job("release.yml", "publish")["steps"][-1]["run"], re.MULTILINE)
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    (tmp_path / "action.yml").write_text(re.sub(r"(?m)^  image: .+$", "  image: Dockerfile", text), encoding="utf-8")
+    environ = {"IMAGE": "ghcr.io/ragstone/ragstone", "DIGEST": f"sha256:{'0' * 64}", "PATH": os.environ["PATH"]}
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environ, check=True)
+    script = runpy.run_path(str(ROOT / "scripts" / "action_file.py"))
+    expected = script["action_yml"](f"docker://{environ['IMAGE']}@{environ['DIGEST']}")
+    assert (tmp_path / "action.yml").read_text(encoding="utf-8") == expected
+
+
+def test_every_suite_of_tests_is_run_on_github() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    suites = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE))
+    assert suites >= {"test", "test-browser", "test-container"}
+    assert {suite for suite in suites if re.search(rf"make {suite}\b(?!-)", ci)} == suites
 
 
 def program(name: str) -> str:

@@ -327,6 +327,29 @@ def test_a_worker_that_leaves_a_child_with_its_pipes_is_still_seen_to_end(room: 
     assert kinds(room.ask("app:answer", "leave", "b", concurrency=1)) == ["crashed", "answered"]
 
 
+@posix
+def test_outside_the_container_a_process_that_leaves_the_session_is_left_alone_and_holds_nothing_up(room: Any) -> None:
+    room.write(
+        "rag.py",
+        """
+        import subprocess, sys
+
+        def answer(question):
+            sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+            inside = subprocess.Popen(sleep)
+            outside = subprocess.Popen(sleep, start_new_session=True)  # with the worker's own pipes
+            return f"{inside.pid} {outside.pid}"
+        """,
+    )
+    (response,) = room.ask("python:rag:answer", "who is there?")
+    inside, outside = map(int, response.answer.split())
+    try:
+        assert gone(inside)
+        assert alive(outside)
+    finally:
+        os.kill(outside, signal.SIGKILL)
+
+
 def test_a_worker_killed_while_idle_costs_no_sample(room: Any) -> None:
     room.write("app.py", "import os\ndef answer(q): return str(os.getpid())\n")
 
