@@ -83,6 +83,8 @@ def test_the_history_is_listed_and_exported(project: Path) -> None:
     assert len(rows) == 2
     assert float(rows[1]["faithfulness.low"]) <= float(rows[1]["faithfulness.mean"]) <= 1.0
     assert ragstone(["history", "--format", "jsonl"], project).stdout.count("\n") == 3
+    again = ragstone(["report", "ragstone-run", "--format", "md", "--history", "kept/history.jsonl"], project)
+    assert "Trend over 2 runs" in again.stdout
 
 
 def test_finished_runs_can_be_added_and_marked_as_a_release(project: Path) -> None:

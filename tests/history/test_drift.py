@@ -6,6 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from ragstone.gate.accepted import offers
 from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import Action, CheckKind, Status
 from ragstone.history.drift import Drift, measure_drift
@@ -242,3 +243,23 @@ def test_runs_without_per_sample_scores_are_no_anchor() -> None:
 def test_a_metric_that_the_policy_does_not_name_is_left_alone() -> None:
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
     assert failed(measured(season(20, lambda n: n / 400), 20, 0.05, policy=policy)) == {"faithfulness.drift"}
+
+
+def test_a_drift_that_is_accepted_as_offered_passes_and_a_further_loss_fails_again() -> None:
+    policy = policy_from_mapping(POLICY)
+    history = season(24, lambda n: n / 400)
+    alarm = measured(history, 24, 0.06)
+    offered = offers(alarm.checks, policy.gate)
+    assert {offer.metric for offer in offered} == set(HEADLINE)
+    taken = [{"id": offer.metric, "metric": offer.metric, "drop": offer.drop} for offer in offered]
+    assert not failed(measured(history, 24, 0.06, accepted=taken))
+    assert failed(measured(history, 24, 0.11, accepted=taken))
+
+
+def test_where_only_the_mean_alarms_the_metrics_that_lost_are_named_so_that_they_can_be_accepted() -> None:
+    policy = policy_from_mapping(POLICY)
+    history = season(24, lambda n: n / 700)
+    alarm = measured(history, 24, 24 / 700)
+    named = {check.metric for check in alarm.checks if check.status is Status.FAIL}
+    assert None in named
+    assert {offer.metric for offer in offers(alarm.checks, policy.gate)} == named - {None} != set()

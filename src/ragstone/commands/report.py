@@ -34,6 +34,9 @@ import click
     metavar="DIR",
     help="Folder with a report.md.j2 of your own  [default: templates, where it holds one]",
 )
+@click.option(
+    "--history", type=click.Path(path_type=Path), metavar="FILE", help="History  [default: the run's own, if any]"
+)
 @click.option("--link", metavar="URL", help="Links samples to their lines; has {file} and {line} in it.")
 def command(
     run: Path,
@@ -42,6 +45,7 @@ def command(
     baseline: Path | None,
     thresholds: Path | None,
     templates: Path | None,
+    history: Path | None,
     link: str | None,
 ) -> int:
     """Show the run in RUN, a directory that `ragstone run` or `ragstone gate` wrote.
@@ -65,6 +69,7 @@ def command(
         baseline=baseline,
         thresholds=thresholds,
         templates=templates,
+        history=history,
         links=Links.from_pattern(link) if link is not None else None,
     )
     if output is not None:

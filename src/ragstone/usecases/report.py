@@ -8,12 +8,16 @@ from pathlib import Path
 from ragstone.gate.accepted import accepted_in
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.verdict import GateVerdict
+from ragstone.history.drift import Drift
+from ragstone.history.file import read_history
+from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import own_templates, read_templates
-from ragstone.run.directory import RunDirectory
+from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.usecases.compare import read_compare_policy
 from ragstone.usecases.gate import baseline_scores, open_baseline, view_of
+from ragstone.usecases.history import Book, hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +36,35 @@ def report(
     baseline: Path | None = None,
     thresholds: Path | None = None,
     templates: Path | None = None,
+    history: Path | None = None,
     links: Links | None = None,
     seed: int = 0,
 ) -> Reported:
     """Hold the run in `run_path` against a policy and, where one is given, a baseline run, and render the verdict.
 
     Nothing is evaluated and nothing is written. `templates` may hold a `report.md.j2` of the user's.
+    `history` is held against, too: without it, the one in the run directory, where there is one.
     Raises RunDirectoryError, BaselineError or ConfigError, each with the place.
     """
     run = RunDirectory.open(run_path)
     before = open_baseline(baseline, any_run=True) if baseline is not None else None
     policy = read_compare_policy(thresholds)
     held = accepted_in(policy.accepted, before, run.manifest.day)
+    scores = run.scores()
+    book = Book(read_history(history if history is not None else run_path / HISTORY))
+    drift = hold(book, run, scores, policy, held.entries) if book.history.runs else Drift()
     verdict = decide_gate(
-        run.scores(),
+        scores,
         baseline_scores(before),
         policy.with_accepted(held),
         baseline_required=before is not None,
         seed=seed,
+        drift=drift.checks,
     )
-    verdict = replace(verdict, warnings=(*held.remarks, *verdict.warnings))
+    warnings = (*held.remarks, *drift.warnings, *verdict.warnings)
+    verdict = replace(verdict, warnings=warnings, notes=(*verdict.notes, *drift.notes))
     view = view_of(run, verdict, before, links)
+    view = replace(view, trends=trends(book.history.runs, view.sample_metrics))
     return Reported(
         render(view, form, templates=read_templates(templates) if templates is not None else own_templates(Path())),
         view,
