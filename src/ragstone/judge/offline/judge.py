@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 TOO_LITTLE = "too little text for the offline judge"
 """Why it abstains: a text without a single content word."""
 
+MOST_CHARACTERS = 200_000
+"""Of an answer, a reference or a question; more is refused rather than judged in part."""
+
+MOST_CONTEXT_CHARACTERS = 1_000_000
+"""Of all contexts of an answer together."""
+
 _PASSAGES_KEPT = 64
 _LONG_TEXT = 100_000
 _ANSWERS_KEPT = 32
@@ -101,6 +107,7 @@ class OfflineJudge:
             await self._topic.close()
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
+        _bounded(answer=answer)
         language = _language((answer,))
         found = self._split(answer, language.code)
         if len(found) > MOST_STATEMENTS:
@@ -120,7 +127,7 @@ class OfflineJudge:
         *,
         call: Call,  # noqa: ARG002
     ) -> SupportTable:
-        texts = [context.text for context in contexts]
+        texts = _texts(contexts)
         sources = [context_id(rank) for rank in range(len(contexts))]
         language = _language(tuple(texts))
         passages = [self._read(text, language.code) for text in texts]
@@ -143,7 +150,8 @@ class OfflineJudge:
         *,
         call: Call,  # noqa: ARG002
     ) -> ContextUse:
-        texts = [context.text for context in contexts]
+        _bounded(question=question, **({"reference": reference} if reference else {"answer": answer}))
+        texts = _texts(contexts)
         language = _language(tuple(texts))
         passages = [self._read(text, language.code) for text in texts]
         sources = [context_id(rank) for rank in range(len(contexts))]
@@ -184,6 +192,7 @@ class OfflineJudge:
         n: int,  # noqa: ARG002
         call: Call,
     ) -> ReverseQuestions:
+        _bounded(question=question, answer=answer)
         language = _language((answer,))
         asked = self._question(question, language)
         if not asked.weights:
@@ -204,6 +213,7 @@ class OfflineJudge:
         *,
         call: Call,  # noqa: ARG002
     ) -> ReferenceMatch:
+        _bounded(question=question, reference=reference, answer=answer)
         language = _language((reference,))
         found = _limited(self._split(reference, language.code), "the reference")
         if not any(sentence.keys for sentence in found):
@@ -228,7 +238,8 @@ class OfflineJudge:
         *,
         call: Call,  # noqa: ARG002
     ) -> ContextRelevance:
-        texts = [context.text for context in contexts]
+        _bounded(question=question)
+        texts = _texts(contexts)
         language = _language(tuple(texts))
         asked = self._question(question, language)
         if not asked.weights:
@@ -259,6 +270,25 @@ class OfflineJudge:
     ) -> list[Said]:
         passage = self._read(text, language.code)
         return [said(statement, passage, self._rarity, question) for statement in statements]
+
+
+def _bounded(**texts: str) -> None:
+    """Raise JudgementFailed where one of `texts` is longer than is judged; the reason goes into the record."""
+    for what, text in texts.items():
+        if len(text) > MOST_CHARACTERS:
+            raise JudgementFailed(_too_long(f"the {what} has", len(text), MOST_CHARACTERS))
+
+
+def _texts(contexts: Sequence[Context]) -> list[str]:
+    """The texts of `contexts`. Raises JudgementFailed where they are longer than is judged."""
+    characters = sum(len(context.text) for context in contexts)
+    if characters > MOST_CONTEXT_CHARACTERS:
+        raise JudgementFailed(_too_long("the contexts have", characters, MOST_CONTEXT_CHARACTERS))
+    return [context.text for context in contexts]
+
+
+def _too_long(what: str, characters: int, most: int) -> str:
+    return f"{what} {characters:,} characters, of which none are judged: the offline judge takes {most:,}"
 
 
 def _agreements(statements: Sequence[Statement], found: Sequence[Said], source: str) -> tuple[Support, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import sentencex
 
@@ -10,7 +11,12 @@ _BULLET = re.compile(r"^\s*(?:[-*+•◦▪‣·]|\(?\d{1,3}[.)](?!\d)|\(?[a-zA-
 _MARKUP = re.compile(r"^[#>\s]+|[*_]{2,}|`{1,3}|<[a-zA-Z/][^<>]{0,80}>")
 _TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
-_MAX_SENTENCE = 4_000
+MAX_SENTENCE = 4_000
+_LONG, _LONG_WIDE = 32_000, 4_000
+"""Longer paragraphs are split in parts; those with the full stops of Chinese and Japanese, which need no space after
+them, in shorter ones."""
+_FULL_STOP = re.compile(r"[.!?।؟](?=\s)")
+_WIDE_STOP = re.compile(r"[。！？｡](?![。！？｡」』”’）\"')])")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -20,10 +26,11 @@ def split_sentences(text: str, language: str) -> list[str]:
     """
     sentences: list[str] = []
     for block in _blocks(text):
-        for piece in sentencex.segment(language, block):
-            sentence = piece.strip()
-            if _WORD.search(sentence):
-                sentences.extend(_bounded(sentence))
+        for part in _parts(block):
+            for piece in sentencex.segment(language, part):
+                sentence = piece.strip()
+                if _WORD.search(sentence):
+                    sentences.extend(_bounded(sentence))
     return sentences
 
 
@@ -32,7 +39,7 @@ def _blocks(text: str) -> list[str]:
     if "\n" not in text:
         bare = _strip(text)
         return [bare] if bare else []
-    blocks: list[str] = []
+    blocks: list[list[str]] = []
     open_block = False
     for line in text.split("\n"):
         if not line.strip() or _TABLE_RULE.match(line):
@@ -43,11 +50,24 @@ def _blocks(text: str) -> list[str]:
         if not bare:
             open_block = False
         elif open_block and not starts_item:
-            blocks[-1] = f"{blocks[-1]} {bare}"
+            blocks[-1].append(bare)
         else:
-            blocks.append(bare)
+            blocks.append([bare])
             open_block = not line.lstrip().startswith(("#", "|"))
-    return blocks
+    return [" ".join(lines) for lines in blocks]
+
+
+def _parts(block: str) -> Iterator[str]:
+    """`block`, a long one in parts that end with a sentence: sentencex may take the square of its length."""
+    stop, most = (_WIDE_STOP, _LONG_WIDE) if _WIDE_STOP.search(block) else (_FULL_STOP, _LONG)
+    start = 0
+    while len(block) - start > most:
+        end = start + most
+        for found in stop.finditer(block, start + most // 2, end):
+            end = found.end()
+        yield block[start:end]
+        start = end
+    yield block[start:]
 
 
 def _strip(line: str) -> str:
@@ -56,12 +76,16 @@ def _strip(line: str) -> str:
 
 def _bounded(sentence: str) -> list[str]:
     """Text without any full stop (logs, minified data) is cut at spaces, so that no sentence is endless."""
-    if len(sentence) <= _MAX_SENTENCE:
+    if len(sentence) <= MAX_SENTENCE:
         return [sentence]
     parts = []
-    while len(sentence) > _MAX_SENTENCE:
-        cut = sentence.rfind(" ", _MAX_SENTENCE // 2, _MAX_SENTENCE)
-        cut = cut if cut > 0 else _MAX_SENTENCE
-        parts.append(sentence[:cut])
-        sentence = sentence[cut:].strip()
-    return [*parts, sentence] if sentence else parts
+    start = 0
+    while len(sentence) - start > MAX_SENTENCE:
+        cut = sentence.rfind(" ", start + MAX_SENTENCE // 2, start + MAX_SENTENCE)
+        cut = cut if cut > 0 else start + MAX_SENTENCE
+        parts.append(sentence[start:cut])
+        start = cut
+        while start < len(sentence) and sentence[start].isspace():
+            start += 1
+    rest = sentence[start:]
+    return [*parts, rest] if rest else parts

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence, read_sentence
-from ragstone.judge.offline.sentences import split_sentences
+from ragstone.judge.offline.sentences import MAX_SENTENCE, split_sentences
 
 MOST_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
@@ -36,7 +37,8 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     Questions put back to the asker claim nothing and are left out, unless nothing else is there. A sentence that opens
     with a pronoun and has a single content word of its own is joined to the one before it.
     """
-    found: list[Sentence] = []
+    found: list[list[Sentence]] = []
+    length = 0
     questions: list[Sentence] = []
     for whole in split_sentences(text, language.code):
         bare = _LEAD_IN.sub("", _CITATION.sub("", whole)).strip()
@@ -45,11 +47,19 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
         for clause in _split_clauses(bare, language):
             if clause.text.endswith(("?", "？", "؟")):
                 questions.append(clause)
-            elif found and _leans(clause, language):
-                found[-1] = read_sentence(f"{found[-1].text} {clause.text}", language)
+            elif found and length + len(clause.text) < MAX_SENTENCE and _leans(clause, language):
+                found[-1].append(clause)
+                length += 1 + len(clause.text)
             else:
-                found.append(clause)
-    return found or questions
+                found.append([clause])
+                length = len(clause.text)
+    return [_joined(clauses, language) for clauses in found] or questions
+
+
+def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:
+    if len(clauses) == 1:
+        return clauses[0]
+    return read_sentence(" ".join(clause.text for clause in clauses), language)
 
 
 def _leans(clause: Sentence, language: Language) -> bool:
