@@ -2,6 +2,7 @@
 
     uv run --group bench python bench/gate_error_rates.py            # the published tables
     uv run --group bench python bench/gate_error_rates.py --runs 100 # a quick look
+    uv run --group bench python bench/gate_error_rates.py --kinds verdicts  # one kind of cell anew, the others kept
 
 Writes gate_error_rates.json, .md and the plots into bench/results/. Every cell has its own seed, so cells can be run
 alone and give the same figures.
@@ -16,10 +17,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +31,11 @@ import numpy as np
 from gate_error_tables import write_plots, write_tables
 from numpy.typing import NDArray
 from rival_gates import available
-from score_families import FAMILIES, Family
+from score_families import BAD, FAMILIES, MORE_FAMILIES, Family
 
-from ragstone.gate.bounds import FLOOR_WEIGHT
+from ragstone.gate.bounds import FLOOR_WEIGHT, LEAN
 from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least, p_mean_at_most
-from ragstone.stats.family import Hypothesis, adjusted_p_values
+from ragstone.stats.family import Hypothesis, adjusted_p_values, decide
 from ragstone.stats.intervals import mean_interval, reached
 from ragstone.stats.sequential import watch
 
@@ -39,11 +43,16 @@ Floats = NDArray[np.float64]
 Groups = NDArray[np.int64] | None
 
 SIZES = (10, 20, 30, 50, 60, 100, 200, 300, 1000)
+VERDICT_SIZES = (20, 60, 200, 1000)
+VERDICT_RUNS = 400
+SLICES = 10
 WIDTHS = 15
 PUBLISHED = (60, 200)
 """Sizes at which figures of other gates are published, for the first family; the others are spared them."""
 DROPS = (0.0, 0.02, 0.05, 0.1)
 ALPHA = 0.05
+ROOM = 0.1
+"""How far a floor lies under the true mean where whole verdicts are counted."""
 SLACK = 0.05
 """How far a floor lies under the true mean in the runs that are meant to pass with ease."""
 
@@ -151,6 +160,89 @@ def watching_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> 
     return {"kind": "watching", "failed": float(np.mean(failed)), "used": float(np.mean(used)) / n, "runs": runs}
 
 
+def verdicts_cell(family: Family, n: int, drop: float, runs: int, seed: int, *, slices: int = 0) -> dict[str, Any]:
+    """What the whole gate says, floors 10 points below the true means and 2 points of drop allowed: shares of runs.
+
+    `slices` > 0: as many slices of n / slices samples each have the same floors, and a `max_drop` of 0.05.
+    `literal`: runs with a mean of the whole set below its floor.
+    """
+    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 5 + slices)))
+    means, _ = family.true_means(0.0)
+    groups = family.groups(n)
+    parts = [np.arange(n), *(np.arange(k, n, slices) for k in range(slices))]
+    found: dict[str, list[bool]] = defaultdict(list)
+    for baseline, current in _pairs(family, rng, runs, n, drop):
+        status = verdict_of(baseline, current, groups, means - ROOM, parts)
+        for name in ("pass", "inconclusive", "fail"):
+            found[name].append(status == name)
+        found["literal"].append(bool(np.any(current.mean(axis=0) < means - ROOM)))
+    shares = {name: float(np.mean(given)) for name, given in found.items()}
+    return {"kind": "verdicts", "slices": slices, "runs": runs, **shares}
+
+
+def verdict_of(
+    baseline: Floats, current: Floats, groups: Groups, floors: Floats, parts: Sequence[NDArray[np.int64]]
+) -> str:
+    """The gate's verdict, as `ragstone.gate.bounds` has it, without intervals and reasons, which take most of its time.
+
+    `parts` are the whole set and its slices.
+    """
+    drops, held = [], []
+    for index, rows in enumerate(parts):
+        allowed, weight = (0.02, 1.0) if index == 0 else (0.05, 1.0 / (len(parts) - 1))
+        lean = LEAN if index == 0 else LEAN / ((len(parts) - 1) * len(floors))
+        within = None if groups is None else groups[rows]
+        for j, floor in enumerate(floors):
+            change = current[rows, j] - baseline[rows, j]
+            drops.append(Hypothesis(f"drop {index} {j}", change, rows, -allowed, (-1.0, 1.0), within, weight))
+            held.append(
+                (
+                    Hypothesis(
+                        f"floor {index} {j}", current[rows, j], rows, floor, (0.0, 1.0), within, weight * FLOOR_WEIGHT
+                    ),
+                    lean,
+                )
+            )
+    _, adjusted = adjusted_p_values([*drops, *(floor for floor, _ in held)])
+    if np.any(adjusted <= ALPHA):
+        return "fail"
+    for one, lean in held:
+        low = one.values.mean() < one.bound
+        if low and p_mean_at_least(blocks_of(one.values, one.groups), one.bound, one.bounds) <= lean:
+            return "inconclusive"
+    _, adjusted = adjusted_p_values([replace(one, bound=0.0) for one in drops])
+    for one, p in zip(drops, adjusted, strict=True):
+        if p <= ALPHA and one.values.mean() < 0.0:
+            blocks, reach = blocks_of(one.values, one.groups), reached(one.values, one.bounds)
+            if p_mean_at_most(blocks, one.bound, reach) > ALPHA / 2.0:
+                return "inconclusive"
+    return "pass"
+
+
+def sight_cell(family: Family, n: int, runs: int, seed: int) -> dict[str, Any]:
+    """Whether the drop that reports call seen in 4 of 5 runs is: its size, and the share of metrics that fail on it.
+
+    The size is read off unchanged runs, as a reader would; then runs with a true drop of that size are decided.
+    """
+    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, 0.0, 90)))
+    means, _ = family.true_means(0.0)
+    groups = family.groups(n)
+    sizes = []
+    for baseline, current in _pairs(family, rng, 12, n, 0.0):
+        asked = hypotheses(current, current - baseline, groups, means - ROOM, 0.02)
+        found = [one.detectable for one in decide(asked)[: len(means)]]
+        sizes += [math.inf if one is None else 0.02 + one for one in found]
+    size = float(np.median(sizes))
+    most = 0.6 * family.renewed * (1.0 - BAD)
+    if size > most:  # no change of so few answers makes such a drop
+        return {"kind": "sight", "size": size if size < 1.0 else None, "seen": None, "runs": 0}
+    seen = []
+    for baseline, current in _pairs(family, rng, runs, n, size):
+        _, adjusted = adjusted_p_values(hypotheses(current, current - baseline, groups, means - ROOM, 0.02))
+        seen.append(float(np.mean(adjusted[: len(means)] <= ALPHA)))
+    return {"kind": "sight", "size": size, "seen": float(np.mean(seen)), "runs": runs}
+
+
 def asymmetric_cell(n: int, runs: int, seed: int) -> dict[str, Any]:
     """False fails where differences have mean 0 but are not symmetric, so that sign flips are not exact.
 
@@ -183,9 +275,17 @@ def _cell(job: tuple[str, str, int, float, int, int]) -> dict[str, Any]:
     kind, name, n, drop, runs, seed = job
     if kind == "asymmetric":
         return {"family": "", "n": n, "drop": 0.0, **asymmetric_cell(n, runs, seed)}
-    family = next(family for family in FAMILIES if family.name == name)
+    family = next(family for family in (*FAMILIES, *MORE_FAMILIES) if family.name == name)
     started = time.perf_counter()
-    work = {"gates": gates_cell, "intervals": intervals_cell, "watching": watching_cell}[kind]
+    if kind == "sight":
+        return {"family": name, "n": n, "drop": 0.0, **sight_cell(family, n, runs, seed)}
+    work = {
+        "gates": gates_cell,
+        "intervals": intervals_cell,
+        "watching": watching_cell,
+        "verdicts": verdicts_cell,
+        "sliced verdicts": partial(verdicts_cell, slices=SLICES),
+    }[kind]
     result = work(family, n, drop, runs, seed)
     return {"family": name, "n": n, "drop": drop, **result, "seconds": round(time.perf_counter() - started, 1)}
 
@@ -210,6 +310,15 @@ def jobs(
             if n in (100, 300, 1000) and not name.startswith("grouped"):
                 for drop in (0.0, 0.1):
                     planned.append(("watching", name, n, drop, max(40, int(runs * fewer / 4)), seed))
+    for family in (*FAMILIES, *MORE_FAMILIES):
+        for n in VERDICT_SIZES:
+            count = max(40, int(VERDICT_RUNS * runs / 1200 * (1.0 if n <= 200 else 0.5)))
+            planned.append(("verdicts", family.name, n, 0.0, count, seed))
+    for n in VERDICT_SIZES[:3]:
+        planned.append(("sliced verdicts", FAMILIES[0].name, n, 0.0, max(40, runs // 8), seed))
+    planned += [
+        ("sight", family.name, n, 0.0, max(40, runs // 12), seed) for family in FAMILIES for n in VERDICT_SIZES[:3]
+    ]
     planned += [("asymmetric", "", n, 0.0, max(100, runs // 4), seed) for n in sizes if n not in PUBLISHED]
     return sorted(planned, key=lambda job: job[2])
 
@@ -220,6 +329,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--families", nargs="*", default=[family.name for family in FAMILIES])
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="*", help="only these kinds of cells; the others stay as they are stored")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--render", action="store_true", help="tables and plots again from the stored JSON")
@@ -228,6 +338,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not options.render:
         planned = jobs(options.families, options.sizes, options.runs, options.seed)
         cells = []
+        if options.kinds:
+            planned = [job for job in planned if job[0] in options.kinds]
+            stored = json.loads(target.read_text(encoding="utf-8"))["cells"] if target.exists() else []
+            cells = [cell for cell in stored if cell["kind"] not in {kind.split()[-1] for kind in options.kinds}]
         with ProcessPoolExecutor(options.workers) as pool:
             for cell in pool.map(_cell, planned):
                 cells.append(cell)
@@ -237,7 +351,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "alpha": ALPHA,
             "seed": options.seed,
             "runs": options.runs,
-            "families": {family.name: family.words for family in FAMILIES},
+            "families": {family.name: family.words for family in (*FAMILIES, *MORE_FAMILIES)},
             "cells": cells,
         }
         target.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

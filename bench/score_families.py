@@ -119,3 +119,21 @@ FAMILIES = (
     Family("grouped", "five questions a document, which change together, 40 % anew", group=5),
     Family("grouped, noise .05", "the same, judged anew with noise 0.05", group=5, noise=0.05),
 )
+
+MORE_FAMILIES = (
+    Family("pass/fail .7", "four metrics of 0 and 1 with means of .7", metrics=(Metric(7, 3, steps=1),) * 4),
+    Family(
+        "two ends",
+        "questions that a system gets right or wrong as a whole, 60 % anew",
+        metrics=(Metric(0.5, 0.5, steps=1), Metric(0.7, 0.3, steps=1), Metric(9, 1), Metric(4, 1)),
+        renewed=0.6,
+    ),
+    Family(
+        "wide",
+        "smooth and very noisy, half of the answers anew",
+        metrics=tuple(Metric(a, b, tightness=2.0) for a, b in ((3, 1), (4, 1), (2, 1), (6, 1))),
+        renewed=0.5,
+    ),
+    Family("grouped by 10", "ten questions a document, which change together, 40 % anew", group=10),
+)
+"""Families that no choice of a method was made on."""

@@ -44,6 +44,20 @@ def test_1_a_system_that_invents_things_fails_and_the_output_says_where_to_look(
     assert "house-" in done.stdout
 
 
+@pytest.mark.parametrize("answer", ['{"answer": "", "contexts": []}', '{"answer": "Ask me later.", "contexts": []}'])
+@pytest.mark.parametrize("rules", [POLICY, None])
+def test_1_a_system_that_answers_nothing_fails_a_first_run_with_and_without_a_policy(
+    project: Path, answer: str, rules: str | None
+) -> None:
+    (project / "houses.py").write_text(f"def answer(question):\n    return {answer}\n")
+    if rules is None:
+        (project / "thresholds.toml").unlink()
+    done = ragstone(["gate"], project)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "There is no baseline, so no drop was checked." in done.stdout
+    assert ("There is no policy file" in done.stdout) is (rules is None)
+
+
 def test_2_a_setting_that_does_not_exist(project: Path) -> None:
     (project / "ragstone.toml").write_text("[golden]\npath = 'x'\n")
     done = ragstone(["gate"], project)

@@ -178,7 +178,7 @@ def test_a_warning_never_blocks(run: MakeRun) -> None:
     verdict = decide_gate(run({"faithfulness": LOW}), None, rules)
     assert only(verdict, CheckKind.FLOOR).status is Status.FAIL
     assert (verdict.status, verdict.exit_code) == (Status.PASS, 0)
-    assert "1 warning" in verdict.reason
+    assert "1 check that only warns did not pass." in verdict.reason
 
 
 def test_too_little_coverage_is_an_error_whatever_the_scores_say(run: MakeRun) -> None:
@@ -342,14 +342,65 @@ def test_a_rule_for_context_precision_covers_samples_without_a_reference(run: Ma
     assert verdict.exit_code == 1
 
 
-def test_an_allowed_drop_that_is_finer_than_the_samples_show_is_said(run: MakeRun) -> None:
+def test_the_smallest_drop_that_is_seen_is_said_once(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [1.0, 0.9, 0.8, 1.0] * 100})
+    current = run({"faithfulness": [0.9, 1.0, 0.9, 0.9] * 100})
+    verdict = decide_gate(current, baseline, drop(0.02))
+    detectable = only(verdict, CheckKind.DROP).detectable_drop
+    assert detectable is not None
+    assert verdict.resolution == f"This golden set sees a drop of {detectable:.2f} in 4 of 5 runs (faithfulness)."
+    assert verdict.warnings == ()
+
+
+def test_a_golden_set_that_sees_no_small_drop_is_warned_of(run: MakeRun) -> None:
     baseline = run({"faithfulness": [1.0, 0.0, 0.5, 1.0] * 5})
     current = run({"faithfulness": [0.0, 1.0, 1.0, 0.5] * 5})
     verdict = decide_gate(current, baseline, drop(0.02))
-    assert any("`ragstone plan`" in note for note in verdict.notes)
-    detectable = only(verdict, CheckKind.DROP).detectable_drop
-    assert detectable is not None
-    assert detectable > 0.1
+    assert verdict.resolution is None
+    assert verdict.warnings[0].startswith("This golden set can't see a drop of less than 0.")
+    assert "`ragstone plan`" in verdict.warnings[0]
+    four = decide_gate(run({"faithfulness": [1.0] * 4}), run({"faithfulness": [1.0] * 4}), drop(0.02))
+    assert four.warnings[0].startswith(
+        "This golden set is too small to see a drop of any size in faithfulness (4 samples)"
+    )
+
+
+def test_what_a_first_run_could_see_is_told_by_how_its_scores_vary(run: MakeRun) -> None:
+    verdict = decide_gate(run({"faithfulness": HIGH * 10}), None, drop(0.02))
+    assert verdict.resolution is not None
+    assert verdict.resolution.startswith("This golden set sees a drop of 0.0")
+
+
+def test_rules_that_so_few_samples_can_never_break_are_named(run: MakeRun) -> None:
+    tags = {f"s{index}": ("small",) for index in range(3)}
+    slices = {"small": {"metrics": {"faithfulness": {"min": 0.6, "max_drop": 0.02}}}}
+    rules = policy(metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}}, slices=slices)
+    one = run({"faithfulness": HIGH * 3}, tags=tags)
+    assert decide_gate(one, one, rules).warnings == (
+        "Too few samples for these checks ever to fail: the floor of faithfulness on 'small' (3 samples), "
+        "the drop of faithfulness on 'small' (3 samples).",
+    )
+
+
+def test_a_slice_without_a_pair_is_warned_of(run: MakeRun) -> None:
+    slices = {"new": {"metrics": {"faithfulness": {"max_drop": 0.02}}}}
+    rules = policy(metrics={"faithfulness": {"max_drop": 0.02}}, slices=slices)
+    baseline = run({"faithfulness": HIGH * 3})
+    current = run({"faithfulness": [*HIGH * 3, 1.0]}, tags={"s180": ("new",)})
+    assert (
+        "faithfulness on 'new': no sample has a score in both runs, so its drop was not checked."
+        in decide_gate(current, baseline, rules).warnings
+    )
+
+
+def test_what_holds_without_a_policy_is_said(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
+    judged = decide_gate(run({"faithfulness": HIGH}), None, default_policy())
+    assert "There is no policy file: the default rules hold. `ragstone init` writes one." in judged.warnings
+    offline = decide_gate(run({"faithfulness": HIGH}, manifest=manifest(provider="offline")), None, default_policy())
+    assert (
+        "There is no policy file: the default rules hold, and under the offline judge their floors only warn. "
+        "`ragstone init` writes one." in offline.warnings
+    )
 
 
 def test_a_run_that_did_not_finish_is_an_error(run: MakeRun, manifest: Callable[..., Manifest]) -> None:

@@ -33,6 +33,20 @@ def test_planning_and_its_inverse_agree(sd: float, drop: float, tests: int) -> N
         assert detectable_drop(sd, n - 1, tests=tests) >= drop * (1 - 1e-9)
 
 
+@given(st.floats(0.0, 0.4), st.floats(0.01, 0.2), st.floats(0.0, 0.1))
+def test_the_two_agree_where_a_drop_brings_its_own_variance(sd: float, drop: float, allowed: float) -> None:
+    n = samples_for_drop(sd, drop, allowed=allowed, loss=0.5)
+    assert n >= samples_for_drop(sd, drop)
+    assert detectable_drop(sd, n, allowed=allowed, loss=0.5) <= drop * (1 + 1e-9)
+    if n > 10:
+        assert detectable_drop(sd, n - 1, allowed=allowed, loss=0.5) >= drop * (1 - 1e-9)
+
+
+def test_a_drop_of_answers_that_seldom_change_is_not_seen_for_free() -> None:
+    # Six of sixty answers that lose half a point each are a drop of 0.05, and as many may be five by chance.
+    assert detectable_drop(0.0, 60, alpha=0.01, loss=0.5) > 0.07
+
+
 def test_more_tests_smaller_drops_and_groups_need_more_samples() -> None:
     plain = samples_for_drop(0.3, 0.05)
     assert samples_for_drop(0.3, 0.05, tests=8) > plain

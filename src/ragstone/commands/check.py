@@ -66,6 +66,9 @@ def command(**flags: object) -> None:
         f"baseline     {found.baseline or 'none: only floors are checked'}",
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
+    if found.resolution is not None:
+        by = "by the baseline's scores" if found.baseline else "if scores vary as they mostly do"
+        lines.append(f"resolution   {found.resolution} ({by})")
     lines += [f"note         {remark}" for remark in found.remarks]
     for line in "\n".join(lines).split("\n"):
         click.echo(terminal(line))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
+from ragstone.gate.answers import answers_checks
 from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import Question, decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
@@ -23,7 +24,8 @@ from ragstone.gate.figures import counted
 from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
-from ragstone.gate.remarks import below_by_chance, differences, footnotes, unguarded
+from ragstone.gate.remarks import below_by_chance, differences, footnotes, permissive, powerless, unguarded
+from ragstone.gate.resolution import resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, Comparability, GateVerdict, Side, Status
 from ragstone.run.scores import RunScores
@@ -58,6 +60,7 @@ def decide_gate(
         *coverage_checks(current, resolved.rules, policy),
         *agreement_checks(current, resolved.rules, policy),
         *must_pass_checks(current, resolved.rules, policy),
+        *answers_checks(current, resolved.rules, policy),
         *drift,
         *_decided(asked, current, policy, seed, _revision(resolved.rules, baseline, policy, looked_in_order)),
     ]
@@ -65,7 +68,19 @@ def decide_gate(
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
     attribution = blame(current, attribute(current, baseline, pairing, checks))
-    warnings = (*canary_warnings(current), *unguarded(pairing, resolved.rules), *below_by_chance(checks))
+    offline = current.manifest is not None and current.manifest.judge.provider == "offline"
+    skipped = tuple(unguarded(pairing, resolved.rules, checks))
+    seen, loud = None, False
+    if policy.gate.decision == "evidence":
+        seen, loud = resolution(sights(resolved.rules, policy.alpha, current, checks=checks))
+    warnings = (
+        *canary_warnings(current),
+        *below_by_chance(checks),
+        *permissive(policy, resolved.rules, offline=offline),
+        *skipped,
+        *([seen] if seen is not None and loud else []),
+        *powerless(checks, resolved.rules, policy.alpha),
+    )
     return _verdict(
         tuple(_with_side(check, attribution) for check in checks),
         policy,
@@ -73,15 +88,16 @@ def decide_gate(
             status=Status.ERROR,
             reason="",
             checks=(),
-            comparability=None if pairing is None else _news(pairing.comparability, warnings),
+            comparability=None if pairing is None else _news(pairing.comparability, skipped),
             attribution=attribution,
             regressions=worst_regressions(current, baseline, pairing, resolved.rules, checks),
             notes=(
                 *canary_notes(current),
                 *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),
-                *footnotes(current, baseline, pairing, resolved.rules, checks),
+                *footnotes(current, baseline, pairing, resolved.rules),
             ),
             warnings=warnings,
+            resolution=None if loud else seen,
             inconclusive_blocks=policy.gate.inconclusive == "fail",
         ),
     )
@@ -188,7 +204,10 @@ def _verdict(checks: tuple[Check, ...], policy: Policy, draft: GateVerdict) -> G
     blocking = [check for check in checks if check.action is Action.BLOCK]
     by_status = {status: [check for check in blocking if check.status is status] for status in Status}
     undecided = by_status[Status.INCONCLUSIVE]
-    if by_status[Status.ERROR]:
+    unanswered = [check for check in by_status[Status.FAIL] if check.kind is CheckKind.ANSWERS]
+    if unanswered:  # what such a system could not be scored on is its own doing, and no fault of the judge
+        status, reason = Status.FAIL, _first([*unanswered, *_without(by_status[Status.FAIL], unanswered)], "failed")
+    elif by_status[Status.ERROR]:
         status, reason = Status.ERROR, _first(by_status[Status.ERROR], "could not be made")
     elif by_status[Status.FAIL]:
         status, reason = Status.FAIL, _first(by_status[Status.FAIL], "failed")
@@ -204,8 +223,12 @@ def _verdict(checks: tuple[Check, ...], policy: Policy, draft: GateVerdict) -> G
         reason = f"{_all(len(blocking), len(checks))}{left}."
     warnings = sum(check.status is not Status.PASS for check in checks if check.action is Action.WARN)
     if warnings:
-        reason += f" {counted(warnings, 'warning')}."
+        reason += f" {counted(warnings, 'check that only warns', 'checks that only warn')} did not pass."
     return replace(draft, status=status, reason=reason, checks=checks)
+
+
+def _without(checks: Sequence[Check], known: Sequence[Check]) -> list[Check]:
+    return [check for check in checks if check not in known]
 
 
 def _first(checks: Sequence[Check], what: str) -> str:

@@ -152,6 +152,7 @@ def key_of_check(check: Check) -> KeyPath:
         CheckKind.ERROR_RATE: ("system", "max_error_rate"),
         CheckKind.AGREEMENT: ("labels", "min_agreement"),
         CheckKind.BASELINE: ("gate", "on_no_baseline"),
+        CheckKind.ANSWERS: ("system", "max_empty"),
     }.get(check.kind, ())
 
 

@@ -110,7 +110,11 @@ class SystemRules(_Table):
     max_error_rate: Share | None = Field(
         default=None, description="Largest share of samples that the system under test may fail to answer."
     )
-    action: Action = Field(default=Action.BLOCK, description="block or warn, for both limits.")
+    max_empty: Share = Field(
+        default=0.2,
+        description="Largest share of the answerable samples that may get an empty answer. Always blocks.",
+    )
+    action: Action = Field(default=Action.BLOCK, description="block or warn, for latency and error rate.")
 
 
 class MustPass(_Table):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ragstone.gate.bounds import FLOOR_WEIGHT
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.figures import counted, figure, most_common
+from ragstone.gate.figures import counted, most_common, some
+from ragstone.gate.policy import Policy
+from ragstone.gate.resolution import share_of_error
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Check, CheckKind, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.run.scores import MetricScores, RunScores
 
 _OTHER_HALF = {
@@ -20,7 +23,7 @@ _LOST_SHARE = 0.05
 """A metric that stops to apply to more samples than this is worth a note."""
 
 
-def unguarded(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[str]:
+def unguarded(pairing: Pairing | None, rules: Sequence[Rule], checks: Sequence[Check]) -> Iterator[str]:
     """Warnings: rules of the policy that this run was not held to, and why."""
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
     if not drops:
@@ -32,6 +35,45 @@ def unguarded(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[str]:
     else:
         skipped = pairing.comparability.skipped
         yield from dict.fromkeys(skipped[metric] for metric in sorted(drops & skipped.keys()))
+        checked = {(check.metric, check.slice) for check in checks if check.kind is CheckKind.DROP}
+        for rule in rules:
+            compared = rule.max_drop is not None and rule.metric in pairing.metrics
+            if compared and (rule.metric, rule.slice) not in checked:
+                yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
+
+
+def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Iterator[str]:
+    """Warnings: what holds because nobody wrote a policy."""
+    if policy.names_metrics:
+        return
+    warns = offline and any(rule.min is not None and rule.floor_action is Action.WARN for rule in rules)
+    floors = ", and under the offline judge their floors only warn" if warns else ""
+    if policy.file is None:
+        yield f"There is no policy file: the default rules hold{floors}. `ragstone init` writes one."
+    elif warns:
+        yield f"{policy.file} names no metric: the default rules hold{floors}."
+
+
+def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> Iterator[str]:
+    """A warning that names the rules which so few samples can never show to be broken."""
+    tests = share_of_error(rules)
+    slices = len({rule.slice for rule in rules} - {None})
+    found = []
+    for check in checks:
+        part = 1.0 if check.slice is None else 1.0 / max(1, slices)
+        if check.action is not Action.BLOCK:
+            continue
+        if check.kind is CheckKind.DROP:
+            never = check.slice is not None and 0.5**check.n > alpha * part / tests
+        elif check.kind is CheckKind.FLOOR and check.threshold is not None:
+            never = (1.0 - check.threshold) ** check.n > alpha * part * FLOOR_WEIGHT / tests
+        else:
+            continue
+        if never and check.status is not Status.FAIL:
+            where = "" if check.slice is None else f" on '{check.slice}'"
+            found.append(f"the {check.kind} of {check.metric}{where} ({counted(check.n, 'sample')})")
+    if found:
+        yield f"Too few samples for these checks ever to fail: {some(found)}."
 
 
 def below_by_chance(checks: Sequence[Check]) -> Iterator[str]:
@@ -58,9 +100,8 @@ def footnotes(
     baseline: RunScores | None,
     pairing: Pairing | None,
     rules: Sequence[Rule],
-    checks: Sequence[Check],
 ) -> Iterator[str]:
-    """Notes: what a reader may want to know of metrics that do not apply, and of what so many samples can show."""
+    """Notes: what a reader may want to know of metrics that do not apply."""
     for rule in rules:
         scores = current.metrics.get(rule.metric)
         other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
@@ -69,7 +110,6 @@ def footnotes(
         if not rule.written and scores is not None and not scores.values and scores.not_applicable:
             why = most_common(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."
-    yield from _resolution_notes(checks)
     if baseline is not None and pairing is not None:
         yield from _no_longer_applicable(current, baseline, pairing)
 
@@ -84,20 +124,3 @@ def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pair
                 f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} that the "
                 f"baseline has a score for, most often because {most_common(lost)}."
             )
-
-
-def _resolution_notes(checks: Sequence[Check]) -> Iterator[str]:
-    """The drops that so many samples can show, and a warning where the policy allows less than that."""
-    drops = [
-        check
-        for check in checks
-        if check.kind is CheckKind.DROP and check.slice is None and check.detectable_drop is not None
-    ]
-    if not drops:
-        return
-    shown = ", ".join(f"{check.metric} {figure(check.detectable_drop or 0.0)}" for check in drops)
-    note = f"The smallest drops that this many samples show in 4 of 5 runs: {shown}."
-    # What is allowed comes on top of what noise hides; noise above that makes the allowance meaningless.
-    if any((check.detectable_drop or 0.0) > 2.0 * max(-(check.threshold or 0.0), 0.01) for check in drops):
-        note += " The allowed drop is finer than that; `ragstone plan` says how many samples it takes."
-    yield note

@@ -26,6 +26,7 @@ class CheckKind(StrEnum):
     ERROR_RATE = "error_rate"
     AGREEMENT = "agreement"
     BASELINE = "baseline"
+    ANSWERS = "answers"
 
 
 class Action(StrEnum):
@@ -120,8 +121,9 @@ class Comparability:
 class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
-    `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `notes` are
-    footnotes; `accept` are the commands that accept a drop which ends the run.
+    `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
+    says which drop the golden set can see, unless a warning says it; `notes` are footnotes; `accept` are the commands
+    that accept a drop which ends the run.
     """
 
     status: Status
@@ -132,6 +134,7 @@ class GateVerdict:
     regressions: tuple[Regression, ...] = ()
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
+    resolution: str | None = None
     inconclusive_blocks: bool = False
     accept: tuple[str, ...] = ()
 

@@ -63,7 +63,9 @@ class CheckPart(_Part):
     """One check of the gate, as decided."""
 
     name: str
-    kind: Literal["floor", "drop", "drift", "coverage", "must_pass", "latency", "error_rate", "agreement", "baseline"]
+    kind: Literal[
+        "floor", "drop", "drift", "coverage", "must_pass", "latency", "error_rate", "agreement", "baseline", "answers"
+    ]
     status: Status
     action: Literal["block", "warn"]
     reason: str
@@ -190,6 +192,7 @@ class ReportDocument(_Part):
     exit_code: int = Field(ge=0, le=8)
     reason: str
     warnings: tuple[str, ...] = Field(description="what is not guarded, or needs a decision")
+    resolution: str | None = Field(description="which drop the golden set can see, unless a warning says it")
     run: RunPart
     judge: JudgePart | None
     cost: CostPart | None
@@ -247,6 +250,7 @@ def document(view: ReportView) -> ReportDocument:
         exit_code=view.exit_code,
         reason=view.reason,
         warnings=view.warnings,
+        resolution=view.resolution,
         run=RunPart(**{name: getattr(view.run, name) for name in RunPart.model_fields}),
         judge=None if view.judge is None else JudgePart(label=view.judge.label, offline=view.judge.offline),
         cost=None

@@ -49,6 +49,8 @@ def _line(text: str, length: int = 300) -> str:
 def _describe(suite: TestSuite, view: ReportView) -> None:
     suite.add_property("verdict", str(view.status))
     suite.add_property("reason", _line(view.reason, 1000))
+    if view.resolution is not None:
+        suite.add_property("resolution", _line(view.resolution, 1000))
     if view.judge is not None:
         suite.add_property("judge", _line(view.judge.label))
         suite.add_property("offline_judge", str(view.judge.offline).lower())

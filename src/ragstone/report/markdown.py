@@ -159,6 +159,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "warnings": [
             escape.clip(words.sentence(warning), max(detail.text, 200)) for warning in view.warnings[: detail.warnings]
         ],
+        "resolution": None if view.resolution is None else escape.clip(view.resolution, max(detail.text, 200)),
         "warnings_left": max(0, len(view.warnings) - detail.warnings),
         "notes": [escape.clip(words.sentence(note), detail.text) for note in view.notes[: detail.notes]],
         "all_checks": [_check(check, detail) for check in view.all_checks[: detail.checks]],

@@ -253,6 +253,7 @@ class ReportView:
     judge: JudgeFacts | None
     cost: CostFacts | None
     warnings: tuple[str, ...]
+    resolution: str | None
     notes: tuple[str, ...]
     reproduce: tuple[str, ...]
     accept: tuple[str, ...]

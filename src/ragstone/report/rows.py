@@ -151,6 +151,8 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
 def check_title(check: Check) -> str:
     """``Coverage``, ``Floor: Faithfulness (lang:de)``."""
     title = words.CHECK_TITLES[check.kind]
+    if check.kind is CheckKind.ANSWERS and check.metric is not None:
+        return "Retrieval"  # the reason names the metric
     if check.metric is not None:
         title = f"{title}: {words.metric_title(check.metric)}"
     return f"{title} ({check.slice})" if check.slice is not None else title
@@ -164,6 +166,8 @@ def check_reason(check: Check) -> str:
 
 
 def _found(check: Check) -> str:
+    if check.kind is CheckKind.ANSWERS and check.metric is None:
+        return f"{words.percent(check.estimate)} empty"
     if check.kind in (CheckKind.COVERAGE, CheckKind.ERROR_RATE):
         return words.percent(check.estimate)
     if check.kind is CheckKind.LATENCY:
@@ -178,7 +182,7 @@ def _wanted(check: Check) -> str:
         return ""
     if check.kind is CheckKind.COVERAGE:
         return f"at least {words.percent(check.threshold)}"
-    if check.kind is CheckKind.ERROR_RATE:
+    if check.kind is CheckKind.ERROR_RATE or (check.kind is CheckKind.ANSWERS and check.metric is None):
         return f"at most {words.percent(check.threshold)}"
     if check.kind is CheckKind.DRIFT:
         return f"a loss of less than {words.bound(-check.threshold)}"

@@ -83,6 +83,8 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
         _text(words.sentence(view.reason)),
         *(_text(f"! {words.sentence(warning)}", "yellow") for warning in view.warnings),
     ]
+    if view.resolution is not None:
+        parts.append(_text(view.resolution))
     if view.attribution is not None:
         parts.append(_text(words.attribution(view.attribution)))
     if view.metrics:

@@ -59,6 +59,7 @@ def build_view(
         judge=judge,
         cost=_cost(current),
         warnings=verdict.warnings,
+        resolution=verdict.resolution,
         notes=verdict.notes,
         reproduce=_reproduce(current.manifest, baseline),
         accept=verdict.accept,

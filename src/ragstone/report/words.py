@@ -25,6 +25,7 @@ CHECK_TITLES = {
     CheckKind.ERROR_RATE: "Errors of the system",
     CheckKind.AGREEMENT: "Agreement with people",
     CheckKind.BASELINE: "Baseline",
+    CheckKind.ANSWERS: "Answers",
 }
 
 
@@ -54,6 +55,9 @@ def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -
     return f"[{form(found.low, digits)},\u00a0{form(found.high, digits)}]"
 
 
+_SAME = 1e-9
+
+
 def digits_for(threshold: float | None, values: Iterable[float | None]) -> int:
     """Two decimals, or as many (up to four) as it takes to see on which side of `threshold` each value lies."""
     if threshold is None:
@@ -61,7 +65,7 @@ def digits_for(threshold: float | None, values: Iterable[float | None]) -> int:
     given = [value for value in values if value is not None]
     for digits in (2, 3):
         shown = f"{threshold:.{digits}f}"
-        if all(value == threshold or f"{value:.{digits}f}" != shown for value in given):
+        if all(abs(value - threshold) < _SAME or f"{value:.{digits}f}" != shown for value in given):
             return digits
     return 4
 

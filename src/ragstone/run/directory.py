@@ -77,6 +77,7 @@ class RunDirectory:
         samples: dict[str, SampleFacts] = {}
         latencies: dict[str, float] = {}
         failures: dict[str, str] = {}
+        answers: dict[str, str] = {}
         for number, line in self._lines():
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
@@ -84,8 +85,16 @@ class RunDirectory:
             if sample_id in samples:
                 raise RunDirectoryError(f"sample '{sample_id}' stands there twice.", where=where)
             samples[sample_id] = SampleFacts(
-                facts.question[:_QUESTION_CHARS], facts.tags, facts.group, facts.origin, facts.content_hash
+                facts.question[:_QUESTION_CHARS],
+                facts.tags,
+                facts.group,
+                facts.origin,
+                facts.content_hash,
+                facts.answerable,
+                facts.reference,
             )
+            if facts.answer is not None:
+                answers[sample_id] = facts.answer
             if facts.latency_s is not None:
                 latencies[sample_id] = facts.latency_s
             if facts.failure is not None:
@@ -108,7 +117,7 @@ class RunDirectory:
                 for name, version in names.items()
             },
             samples=samples,
-            system=SystemFacts(latencies, failures),
+            system=SystemFacts(latencies, failures, answers),
             manifest=self.manifest,
         )
 

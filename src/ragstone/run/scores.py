@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ class SampleFacts:
     group: str | None = None
     origin: Origin | None = None
     content_hash: str | None = None
+    answerable: bool = True
+    reference: str | None = None
+    """The fingerprint of the reference answer; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,18 @@ class MetricScores:
 
 @dataclass(frozen=True, slots=True)
 class SystemFacts:
-    """How the system under test behaved: seconds by sample id, and one-line failures by sample id."""
+    """How the system under test behaved, by sample id: seconds, one-line failures, and fingerprints of its answers."""
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+def fingerprint(text: str) -> str:
+    """The same for texts that differ in case and white space only; empty for a text without a letter or digit."""
+    if not any(character.isalnum() for character in text):
+        return ""
+    return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

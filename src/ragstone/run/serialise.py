@@ -15,6 +15,7 @@ from ragstone.judge.judgements import Judgements
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.record import SampleRecord
+from ragstone.run.scores import fingerprint
 from ragstone.system.response import Response, SystemFailureKind
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -59,6 +60,8 @@ class _SampleFactsLine(BaseModel):
     tags: tuple[str, ...] = ()
     group: str | None = None
     origin: Origin | None = None
+    answerable: bool = True
+    reference: str | None = None
 
 
 class _FailureFactsLine(BaseModel):
@@ -67,6 +70,7 @@ class _FailureFactsLine(BaseModel):
 
 
 class _ResponseFactsLine(BaseModel):
+    answer: str = ""
     latency_s: float | None = Field(default=None, ge=0)
     failure: _FailureFactsLine | None = None
 
@@ -82,7 +86,7 @@ class _FactsLine(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """A record without its texts: what `RunScores` is made of."""
+    """A record without its texts: what `RunScores` is made of. `answer` and `reference` are fingerprints."""
 
     sample_id: str
     question: str
@@ -93,6 +97,9 @@ class RecordFacts:
     latency_s: float | None
     failure: str | None
     scores: Mapping[str, Score]
+    answerable: bool
+    reference: str | None
+    answer: str | None
 
 
 _RECORD = TypeAdapter(_RecordLine)
@@ -138,6 +145,9 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
         content_hash=parsed.content_hash,
         latency_s=parsed.response.latency_s,
         failure=f"{failure.kind}: {failure.message}" if failure else None,
+        answerable=parsed.sample.answerable,
+        reference=fingerprint(parsed.sample.reference) if parsed.sample.reference else None,
+        answer=None if failure else fingerprint(parsed.response.answer),
         scores={name: _score_from_line(score) for name, score in parsed.scores.items()},
     )
 

@@ -13,9 +13,11 @@ def samples_for_drop(
     power: float = 0.8,
     alpha: float = 0.05,
     *,
-    tests: int = 1,
+    tests: float = 1,
     group_size: float = 1.0,
     correlation: float = 0.0,
+    allowed: float = 0.0,
+    loss: float = 0.0,
 ) -> int:
     """The number of samples at which a true shortfall of `drop` under the bound is decided with chance `power`.
 
@@ -23,16 +25,19 @@ def samples_for_drop(
     that share `alpha`, counted as Bonferroni does, so the answer is on the safe side; `group_size` and `correlation`
     widen it for samples that come in groups (Kish's design effect, 1 + (size - 1) · correlation).
     One-sided normal approximation, (z_{alpha/tests} + z_power)² sd² / drop², plus z²/2 for the estimated sd
-    (Guenther 1981). Raises ValueError for arguments out of range.
+    (Guenther 1981). `allowed` is what lies between no change and the bound, `loss` what a value falls by when it falls:
+    a drop comes from some values that lose much, and so brings a variance of its own. Raises ValueError for arguments
+    out of range.
     """
     if not drop > 0.0:
         raise ValueError(f"drop must be above 0, got {drop}")
     z_alpha, total = _quantiles(power, alpha, tests)
     effect = design_effect(group_size, correlation)
     _not_negative(sd)
-    if sd == 0.0:
+    variance = sd**2 + _variance_of_drop(allowed + drop, loss)
+    if variance == 0.0:
         return 1
-    return math.ceil(effect * ((total * sd / drop) ** 2 + z_alpha**2 / 2.0))
+    return math.ceil(effect * (total**2 * variance / drop**2 + z_alpha**2 / 2.0))
 
 
 def detectable_drop(
@@ -41,9 +46,11 @@ def detectable_drop(
     power: float = 0.8,
     alpha: float = 0.05,
     *,
-    tests: int = 1,
+    tests: float = 1,
     group_size: float = 1.0,
     correlation: float = 0.0,
+    allowed: float = 0.0,
+    loss: float = 0.0,
 ) -> float:
     """The smallest true shortfall that `n` samples decide with chance `power`; inf where n is too small for any.
 
@@ -54,9 +61,24 @@ def detectable_drop(
     z_alpha, total = _quantiles(power, alpha, tests)
     _not_negative(sd)
     effective = n / design_effect(group_size, correlation) - z_alpha**2 / 2.0
-    if sd == 0.0:
+    if sd == 0.0 and loss == 0.0:
         return 0.0
-    return math.inf if effective <= 0.0 else total * sd / math.sqrt(effective)
+    if effective <= 0.0:
+        return math.inf
+    k = total**2 / effective
+    if 2.0 * allowed < loss:
+        # shortfall² = k (sd² + variance of the drop), solved for the shortfall.
+        middle = k * (loss - 2.0 * allowed)
+        rest = 4.0 * (1.0 + k) * k * (sd**2 + allowed * (loss - allowed))
+        shortfall = (middle + math.sqrt(middle**2 + rest)) / (2.0 * (1.0 + k))
+        if 2.0 * (allowed + shortfall) <= loss:
+            return shortfall
+    return math.sqrt(k * (sd**2 + loss**2 / 4.0))
+
+
+def _variance_of_drop(drop: float, loss: float) -> float:
+    """The variance of values of which some lose `loss` and the rest nothing, so that the mean falls by `drop`."""
+    return drop * (loss - drop) if 2.0 * drop < loss else loss**2 / 4.0
 
 
 def design_effect(group_size: float, correlation: float) -> float:
@@ -66,7 +88,7 @@ def design_effect(group_size: float, correlation: float) -> float:
     return max(1.0, 1.0 + (group_size - 1.0) * correlation)
 
 
-def _quantiles(power: float, alpha: float, tests: int) -> tuple[float, float]:
+def _quantiles(power: float, alpha: float, tests: float) -> tuple[float, float]:
     if not 0.0 < power < 1.0 or not 0.0 < alpha < 0.5 or tests < 1:
         raise ValueError(f"need power in (0, 1), alpha in (0, 0.5), tests >= 1; got {power}, {alpha}, {tests}")
     z_alpha = float(ndtri(1.0 - alpha / tests))

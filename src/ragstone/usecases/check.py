@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragstone.config import Settings
 from ragstone.errors import SystemUnderTestError
 from ragstone.gate.policy import Policy
+from ragstone.gate.resolution import imagined_run, resolution, sights
+from ragstone.gate.rules import resolve_rules
+from ragstone.gate.verdict import CheckKind
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.estimate import CostEstimate, estimate_cost
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
+from ragstone.run.scores import RunScores
 from ragstone.system.response import Response
-from ragstone.usecases.gate import name_remarks, open_baseline, read_policy
+from ragstone.usecases.gate import baseline_scores, name_remarks, open_baseline, read_policy
 from ragstone.usecases.run import Surroundings, make_system, read_golden_set
 
 
@@ -31,6 +35,7 @@ class CheckResult:
     response: Response
     estimate: CostEstimate
     baseline: str | None
+    resolution: str | None
     remarks: tuple[str, ...] = ()
 
 
@@ -40,8 +45,9 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
     metrics = select_metrics(settings.run.metrics)
     golden = read_golden_set(settings)
     baseline = settings.gate.baseline
+    before = None
     if baseline is not None:
-        open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any)
+        before = baseline_scores(open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any))
     judge = build_judge(
         settings.judge, golden_set=golden, cache=None, environ=around.environ, tell_secret=around.redact.add
     )
@@ -72,6 +78,27 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
             estimate=estimate_cost(settings.judge, golden, metrics, repeats=settings.run.repeats),
             baseline=baseline,
             remarks=tuple(line for lines in name_remarks(settings, around) for line in lines),
+            resolution=_resolution(policy, before, metrics, len(golden), judge.identity),
         )
     finally:
         await judge.close()
+
+
+def _resolution(
+    policy: Policy, before: RunScores | None, metrics: tuple[Metric, ...], samples: int, judge: JudgeIdentity
+) -> str | None:
+    """Which drop so many samples see, by the baseline's scores, or else by typical variances."""
+    if policy.gate.decision != "evidence":
+        return None
+    rules = resolve_rules(policy, before or imagined_run(policy)).rules
+    measured = {metric.info.name for metric in metrics}
+    offline = judge.provider == "offline"
+    rules = tuple(
+        replace(rule, drop_action=policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline))
+        if rule.slice is None and rule.key in policy.metrics
+        else rule
+        for rule in rules
+        if rule.metric in measured
+    )
+    found = sights(rules, policy.alpha, before, samples=samples)
+    return resolution(found)[0]

@@ -1,0 +1,105 @@
+"""Does the system answer at all? A guard that holds whichever judge scores, and whatever the policy blocks on.
+
+An empty answer claims nothing, so it is never unfaithful; a constant one can be faithful to a constant context; and a
+floor may only warn. So these three are asked of every finished run, as facts or beyond doubt:
+empty answers, one answer to everything, and retrieval that finds next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ragstone.gate.figures import counted, figure, share
+from ragstone.gate.grouping import group_labels
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.run.scores import RunScores
+from ragstone.stats.intervals import mean_interval
+
+_RECALL = "context_recall"
+_HALF = 0.5
+
+_FEWEST_ALIKE = 2
+"""One answer to so many questions, whose references differ, is the same answer to everything."""
+_FEWEST_ALIKE_UNREFERENCED = 5
+"""Without references five: fewer questions may all be answered "Yes."."""
+
+
+def answers_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
+    """A check of the answers of a finished run, and one of its context recall if it is next to nothing.
+
+    Unanswerable samples count for nothing here: to answer each of them alike, or not at all, is right.
+    """
+    if run.manifest is None or run.manifest.state != "finished" or not run.system.answers:
+        return
+    asked = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
+    if asked:
+        yield _answers(run, asked, policy.system.max_empty)
+    yield from _recall(run, rules, policy)
+
+
+def _answers(run: RunScores, asked: Sequence[str], allowed: float) -> Check:
+    n = counted(len(asked), "answerable sample")
+    empty = sum(run.system.answers.get(sample_id) == "" for sample_id in asked)
+    status = Status.FAIL
+    if empty / len(asked) > allowed:
+        reason = f"the system gave an empty answer to {empty} of {n}, more than the {share(allowed)} allowed."
+    elif _all_alike(run, asked):
+        reason = f"the system gave the same answer to each of {n}."
+    else:
+        status = Status.PASS
+        reason = f"the system gave an empty answer to {empty} of {n}, and not the same to all."
+    return Check(
+        name="system.answers",
+        kind=CheckKind.ANSWERS,
+        status=status,
+        action=Action.BLOCK,
+        reason=reason,
+        estimate=empty / len(asked),
+        threshold=allowed,
+        current=empty / len(asked),
+        n=len(asked),
+    )
+
+
+def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:
+    given = [sample_id for sample_id in asked if run.system.answers.get(sample_id)]
+    if len({run.system.answers[sample_id] for sample_id in given}) != 1 or 2 * len(given) <= len(asked):
+        return False
+    questions = len({run.samples[sample_id].question for sample_id in given})
+    references = {run.samples[sample_id].reference for sample_id in given} - {None}
+    if not references:
+        return questions >= _FEWEST_ALIKE_UNREFERENCED
+    return len(references) > 1 and questions >= _FEWEST_ALIKE
+
+
+def _recall(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
+    floor = next((rule.min for rule in rules if rule.metric == _RECALL and rule.slice is None), None)
+    scores = run.metrics.get(_RECALL)
+    if not floor or scores is None or not scores.values:
+        return
+    ids = sorted(scores.values)
+    values = np.array([scores.values[sample_id] for sample_id in ids], dtype=np.float64)
+    groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
+    found = mean_interval(values, confidence=policy.gate.confidence, groups=groups)
+    if found.high >= _HALF * floor:
+        return
+    hint = "" if values.any() else " Does the entrypoint return the contexts?"
+    yield Check(
+        name=f"{_RECALL}.answers",
+        kind=CheckKind.ANSWERS,
+        status=Status.FAIL,
+        action=Action.BLOCK,
+        reason=f"{_RECALL} is {figure(found.estimate)} on {counted(found.n, 'sample')} "
+        f"({share(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less than half "
+        f"of its floor of {figure(floor)}, which fails whichever judge scored it.{hint}",
+        metric=_RECALL,
+        estimate=found.estimate,
+        interval=Interval(found.low, found.high, found.confidence, found.method),
+        threshold=_HALF * floor,
+        current=found.estimate,
+        n=found.n,
+    )

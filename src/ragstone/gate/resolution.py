@@ -1,0 +1,194 @@
+"""Which drop a golden set can see at all: in 4 of 5 runs, at the policy's rate of false alarms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.gate.bounds import FLOOR_WEIGHT
+from ragstone.gate.comparability import Pairing
+from ragstone.gate.figures import counted, figure
+from ragstone.gate.grouping import group_labels
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.stats.family import LOSS, POWER
+from ragstone.stats.power import detectable_drop
+from ragstone.stats.variance import variance_components
+
+SHORT_SIGHTED = 0.15
+"""A golden set that sees no smaller drop than this is warned of."""
+
+TYPICAL_SD = 0.25
+"""Standard deviation of one score where no run tells: that of scores heaped at 1 with a tail below."""
+
+TYPICAL_CHANGED = 0.4
+"""Share of the answers that a change of the system generates anew, where no two runs tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How one metric's paired differences vary. `n` pairs are at hand; `source` says where `sd` was taken from."""
+
+    metric: str
+    sd: float
+    source: str
+    n: int
+    group_size: float = 1.0
+    correlation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The smallest `drop` in `metric` that `n` samples see in 4 of 5 runs; None: none at all."""
+
+    metric: str
+    drop: float | None
+    n: int
+
+
+def sights(
+    rules: Sequence[Rule],
+    alpha: float,
+    run: RunScores | None,
+    *,
+    checks: Sequence[Check] = (),
+    samples: int | None = None,
+) -> list[Sight]:
+    """What the blocking drop rules over all samples can see; where none blocks, those that warn.
+
+    A drop that was checked knows by its pairs (`checks`). Without a baseline the scores of `run` say how they vary, or
+    typical variances are assumed; `samples` is then the size of the golden set.
+    """
+    drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
+    drops = [rule for rule in drops if rule.drop_action is Action.BLOCK] or drops
+    checked = {check.metric: check for check in checks if check.kind is CheckKind.DROP and check.slice is None}
+    tests = share_of_error(rules)
+    found = []
+    for rule in drops:
+        if rule.metric in checked:
+            check = checked[rule.metric]
+            found.append(Sight(rule.metric, check.detectable_drop, check.n))
+            continue
+        spread = spread_of(rule.metric, run, None, None, None, TYPICAL_CHANGED)
+        if spread is not None:
+            n = samples if samples is not None else spread.n
+            found.append(Sight(rule.metric, _drop(spread, n, rule.max_drop or 0.0, alpha, tests), n))
+    return found
+
+
+def _drop(spread: Spread, n: int, allowed: float, alpha: float, tests: float) -> float | None:
+    if n < 1:
+        return None
+    shortfall = detectable_drop(
+        spread.sd,
+        n,
+        POWER,
+        alpha,
+        tests=tests,
+        group_size=spread.group_size,
+        correlation=spread.correlation,
+        allowed=allowed,
+        loss=LOSS,
+    )
+    return allowed + shortfall if math.isfinite(shortfall) and allowed + shortfall <= 1.0 else None
+
+
+def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
+    """One sentence on what the golden set sees, and whether it is a warning; None where no drop is limited."""
+    if not found:
+        return None, False
+    blind = [f"{one.metric} ({counted(one.n, 'sample')})" for one in found if one.drop is None]
+    if blind:
+        return (
+            f"This golden set is too small to see a drop of any size in {', '.join(blind)}; "
+            "`ragstone plan` says how many samples it takes.",
+            True,
+        )
+    worst = max(one.drop or 0.0 for one in found)
+    each = ", ".join(f"{one.metric} {figure(one.drop or 0.0)}" for one in found)
+    each = found[0].metric if len(found) == 1 else each
+    if worst > SHORT_SIGHTED:
+        return (
+            f"This golden set can't see a drop of less than {figure(worst)} in 4 of 5 runs ({each}); "
+            "`ragstone plan` says how many samples it takes.",
+            True,
+        )
+    return f"This golden set sees a drop of {figure(worst)} in 4 of 5 runs ({each}).", False
+
+
+def share_of_error(rules: Sequence[Rule]) -> float:
+    """By how much the error rate is divided for a drop over all samples: the weights of all blocking checks."""
+    slices = len({rule.slice for rule in rules} - {None})
+    total = 0.0
+    for rule in rules:
+        part = 1.0 if rule.slice is None else 1.0 / slices
+        total += part * FLOOR_WEIGHT * (rule.min is not None and rule.floor_action is Action.BLOCK)
+        total += part * (rule.max_drop is not None and rule.drop_action is Action.BLOCK)
+    return max(1.0, total)
+
+
+def imagined_run(policy: Policy) -> RunScores:
+    """A run that measured what the policy names, for resolving its rules."""
+    one = MetricScores({"sample": 1.0})
+    metrics = {name: one for name, rule in policy.metrics.items() if policy.names_metrics or rule.min is not None}
+    return RunScores("plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))})
+
+
+def spread_of(
+    metric: str,
+    run: RunScores | None,
+    baseline: RunScores | None,
+    pairing: Pairing | None,
+    sd: float | None,
+    changed: float,
+) -> Spread | None:
+    """How paired differences of `metric` vary: by pairs, by scores of which a share `changed` is drawn anew, or as
+    assumed (`sd` of one score); None where the run has too few scores."""
+    assumed = math.sqrt(2.0 * changed)
+    if run is None:
+        return Spread(metric, assumed * (sd or TYPICAL_SD), "assumed", 0)
+    found: Spread | None = None
+    if baseline is not None and pairing is not None:
+        found = _from_pairs(metric, run, baseline, pairing)
+    if found is None or found.sd == 0.0:  # two runs that do not differ tell nothing
+        found = _from_scores(metric, run, assumed, f"{changed:.0%} taken to change") or found
+    if found is not None and found.sd == 0.0:
+        found = replace(found, sd=assumed * TYPICAL_SD, source="no score differs, so assumed")
+    return found
+
+
+def _from_pairs(metric: str, run: RunScores, baseline: RunScores, pairing: Pairing) -> Spread | None:
+    ids = pairing.pairs(metric, run, baseline)
+    if len(ids) < 2:
+        return None
+    now, then = run.metrics[metric].values, baseline.metrics[metric].values
+    values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
+    return _measured(metric, values, ids, run, 1.0, f"{len(ids)} paired samples")
+
+
+def _from_scores(metric: str, run: RunScores, factor: float, how: str) -> Spread | None:
+    scores = run.metrics.get(metric)
+    if scores is None or len(scores.values) < 2:
+        return None
+    ids = tuple(sorted(scores.values))
+    values = np.array([scores.values[i] for i in ids], dtype=np.float64)
+    return _measured(metric, values, ids, run, factor, f"{len(ids)} scores, {how}")
+
+
+def _measured(
+    metric: str, values: NDArray[np.float64], ids: Sequence[str], run: RunScores, factor: float, source: str
+) -> Spread:
+    deviation = factor * float(np.std(values, ddof=1))
+    labels = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
+    if labels is None or len(np.unique(labels)) < 2:
+        return Spread(metric, deviation, source, len(ids))
+    parts = variance_components(values, labels)
+    sizes = np.unique(labels, return_counts=True)[1].astype(np.float64)
+    size = float(np.sum(sizes**2) / np.sum(sizes))
+    return Spread(metric, deviation, source, len(ids), size, parts.share(parts.units) or 0.0)
