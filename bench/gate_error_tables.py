@@ -37,6 +37,8 @@ def write_tables(document: dict[str, Any], path: Path) -> None:
         _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("ragstone")),
         "## False fails of evalsig, a metric at a time",
         _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("evalsig")),
+        *_verdicts(cells, list(document["families"])),
+        *_sights(cells, families),
         *_power(cells, families, sizes),
         *_coverage(cells, families, sizes),
         *_watching(cells, families, sizes),
@@ -67,6 +69,37 @@ def _gates(cells: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[str]:
         parts.append(f"{words[0].upper()}{words[1:]}.")
         parts.append(_table(("gate", *(f"n = {n}" for n in sizes)), rows))
     return parts
+
+
+def _verdicts(cells: Sequence[dict[str, Any]], families: Sequence[str]) -> list[str]:
+    sizes = sorted({cell["n"] for cell in cells if cell["kind"] == "verdicts"})
+    parts = []
+    for title, read in (
+        ("Unchanged runs that pass", lambda cell: cell["pass"]),
+        ("Unchanged runs that are inconclusive / that fail", lambda cell: _two(cell, "inconclusive", "fail")),
+        ("Unchanged runs with a mean below its floor", lambda cell: cell["literal"]),
+    ):
+        for slices, words in ((0, ""), (10, ", with ten slices that have floors and drops of their own")):
+            some = [cell for cell in cells if cell["kind"] == "verdicts" and cell["slices"] == slices]
+            parts.append(f"## {title}: floors 10 points below the true means, max_drop .02{words}")
+            parts.append(_by_family(some, families, sizes, "verdicts", 0.0, read))
+    return parts
+
+
+def _two(cell: dict[str, Any], first: str, second: str) -> str:
+    return f"{_share(cell[first])} / {_share(cell[second])}"
+
+
+def _sights(cells: Sequence[dict[str, Any]], families: Sequence[str]) -> list[str]:
+    sizes = sorted({cell["n"] for cell in cells if cell["kind"] == "sight"})
+    head = "## The drop that is called seen in 4 of 5 runs (max_drop .02) / how often it is, a metric"
+    return [head, _by_family(cells, families, sizes, "sight", 0.0, _sight)]
+
+
+def _sight(cell: dict[str, Any]) -> str:
+    if cell["size"] is None:
+        return "none"
+    return _share(cell["size"]) + ("" if cell["seen"] is None else f" / {_share(cell['seen'])}")
 
 
 def _power(cells: Sequence[dict[str, Any]], families: Sequence[str], sizes: Sequence[int]) -> list[str]:

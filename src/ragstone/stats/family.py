@@ -27,8 +27,8 @@ DRAWS = 4096
 POWER = 0.8
 MID_P_FROM = 8
 LOSS = 0.5
-"""What a score that falls is taken to fall by, when it is asked which drop can be seen. With the variance of two like
-runs alone, drops that are said to be seen in 4 of 5 runs are seen in 1 to 3 (`bench/gate_error_rates.py`)."""
+"""What a score that falls is taken to fall by, when it is asked which drop can be seen: a drop brings a variance of
+its own, which two like runs do not show. With 0.5 what is promised holds (`bench/gate_error_rates.py`, sights)."""
 MOST_SAMPLES = 1_000_000
 """A need for more samples than this is reported as None: no golden set settles it."""
 
