@@ -69,7 +69,8 @@ class Checkout:
         self.write("outputs.jsonl", "\n".join(lines) + "\n")
 
     def answer_badly(self, text: str = "Bananas are purple and were invented in 1834 by a committee.") -> None:
-        self.answer(dict.fromkeys((name for name, _, _ in FACTS), text))
+        # Never quite the same twice: one answer to everything fails by itself.
+        self.answer({name: text + "!" * index for index, (name, _, _) in enumerate(FACTS)})
 
     def environ(self, github: FakeGitHub, event: str, payload: Any = None, **more: str) -> dict[str, str]:
         for name in ("output", "summary"):
