@@ -7,7 +7,7 @@
 
 Each line that it prints is one JSON object: wall time of the whole process, interpreter start included; that time
 divided by calls × latency ÷ concurrency; CPU of the process for each call, everything included; peak memory; what the
-server counted. The fake provider is `../shared/bench/fake_llm.py`, run by `--fake-python` (it wants httptools; uvloop
+server counted. The fake provider is `bench/fake_judge.py`, run by `--fake-python` (it wants httptools; uvloop
 and orjson make it faster). The workload is five contexts of 120 words, 60 words of answer and 40 of reference.
 """
 
@@ -25,7 +25,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-FAKE = Path(__file__).resolve().parents[2] / "shared" / "bench" / "fake_llm.py"
+FAKE = Path(__file__).with_name("fake_judge.py")
 PORT = 8795
 FAULTS = {"p429": 0.05, "retry_after": 1, "p500": 0.02, "p_malformed": 0.02, "p_truncated": 0.02, "p_hang": 0.01}
 WORDS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import struct
 import threading
 import time
@@ -33,17 +34,45 @@ KEY = "sk-test-0123456789abcdefghijklmnop"
 Fill = Callable[[Mapping[str, Any], str], Any]
 
 
+ASKED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
+
+
+def asked_of(data: str) -> dict[str, list[str]]:
+    """The ids of each group that a request asks for; of a list that the model is to make itself, ["*"]."""
+    lines = ASKED.findall(data)
+    groups = [part.partition(": ") for part in lines[-1].split("; ")] if lines else []
+    return {
+        name: ["*"] if what.startswith("list them") else [] if what == "none" else what.split(", ")
+        for name, _, what in groups
+    }
+
+
+def contexts_of(data: str) -> list[str]:
+    """The ids of the contexts that a request shows."""
+    return re.findall(r"^<<<context (c\d+) ", data, re.MULTILINE)
+
+
 def fill_in(schema: Mapping[str, Any], prompt: str, name: str = "") -> Any:
-    """The smallest reply that a JSON schema allows: the first of each enum, one item in each list."""
+    """The smallest reply that does what is asked: the first of each enum, one item in each list, one for each id."""
+    asked = asked_of(prompt)
+    if name in asked:
+        items = schema["items"]["properties"]
+        return [
+            {key: own.get(key) or fill_in(inner, prompt, key) for key, inner in items.items()}
+            for item_id in ("r1" if item_id == "*" else item_id for item_id in asked[name])
+            for own in [{"id": item_id, "text": f"A sentence for {item_id}."}]
+        ]
     if "enum" in schema:
         return schema["enum"][0]
     if schema["type"] == "object":
         return {key: fill_in(inner, prompt, key) for key, inner in schema["properties"].items()}
+    if name in ("evidence", "found_in"):
+        return contexts_of(prompt)[:1]
     if schema["type"] == "array":
         return [fill_in(schema["items"], prompt, name)]
     if schema["type"] == "integer":
         return 1
-    return f"A sentence for {name}."
+    return "" if name == "quote" else f"A sentence for {name}."
 
 
 @dataclass
@@ -72,6 +101,11 @@ class Seen:
             tool = body["tools"][0]
             return tool["input_schema"] if "input_schema" in tool else tool["function"]["parameters"]
         return json.loads(self.data.rsplit("JSON schema:\n", 1)[1])
+
+    @property
+    def asked(self) -> dict[str, list[str]]:
+        """The ids that are asked for, by group."""
+        return asked_of(self.data)
 
     @property
     def kind(self) -> str:

@@ -29,7 +29,9 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     if not estimate.calls:
         return "no judge calls, $0"
     price = f"about ${estimate.usd:.2f}" if estimate.usd is not None else "price unknown: set it under [judge.prices]"
-    tokens = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
+    share = estimate.cached_input_tokens / max(1, estimate.input_tokens)
+    cached = f" ({share:.0%} from the provider's cache)" if share else ""
+    tokens = f"{estimate.input_tokens:,} tokens in{cached}, {estimate.output_tokens:,} out"
     cost = f"at most {estimate.calls:,} judge calls, {tokens}, {price} ({estimate.assumptions})"
     if budget_usd is None or estimate.usd is None or estimate.usd <= budget_usd:
         return cost

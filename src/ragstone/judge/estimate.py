@@ -17,7 +17,7 @@ _CONTEXTS = 5
 _CONTEXT = 800
 _STATEMENT = 80
 _PER_TOKEN = 4
-_FORM_TOKENS = 150
+_MARKS_TOKENS = 60
 _REVERSE_QUESTIONS = 3
 
 
@@ -39,6 +39,8 @@ class CostEstimate:
     output_tokens: int
     usd: float | None
     assumptions: str = ""
+    cached_input_tokens: int = 0
+    """Of the input, what is expected to be read from the provider's prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +80,37 @@ def estimate_cost(
         return CostEstimate(0, 0, 0, 0.0)
     if provider == "offline":
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
+    from ragstone.judge.llm.layout import layout_of, prefix_tokens
+    from ragstone.judge.llm.provider import Usage
     from ragstone.judge.prices import tariff
 
-    calls = read = written = embedded = embedding_samples = 0
+    layout = layout_of(provider, model, judge_settings.prices)
+    calls = read = written = embedded = embedding_samples = cached = warmed = 0
+    warm: set[str] = set()
     for sample in golden_set:
         needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
         texts = _texts(sample)
         for kind in _asked(needs, sample):
             calls += 1
+            name = (
+                "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
+            )
             sent, received = _tokens(kind, texts)
-            read += sent
+            prefix = prefix_tokens(layout.prompts[name])
+            read += prefix + sent
             written += received
+            if name in layout.cached and not judge_settings.batch:
+                warmed += 0 if name in warm else prefix
+                cached += prefix if name in warm else 0
+                warm.add(name)
         if JudgementKind.REVERSE_QUESTIONS in needs:
             embedding_samples += 1
             embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
     price = tariff(provider, model, judge_settings.prices)
     usd: float | None = None
     if price is not None:
-        usd = repeats * (read * price.input + written * price.output) / 1_000_000
-        usd = usd * price.batch_factor if judge_settings.batch else usd
+        usage = Usage(read - cached - warmed, cached, warmed, written)
+        usd = repeats * price.cost_usd(usage, batched=judge_settings.batch)
     embedding_model = _embedding_model(provider, judge_settings)
     if embedding_model is not None and embedding_samples:
         embedding_price = tariff(*embedding_model, judge_settings.prices)
@@ -110,6 +124,7 @@ def estimate_cost(
         usd=usd,
         assumptions="answers as long as the references, contexts as the reference contexts "
         f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
+        cached_input_tokens=repeats * cached,
     )
 
 
@@ -134,13 +149,10 @@ def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKin
 
 
 def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
-    """Tokens sent and received for one call of `kind`."""
-    from ragstone.judge.llm.prompts import load_prompt
-
-    name = "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
+    """Tokens sent, besides the prompt and its schema, and received for one call of `kind`."""
     sent, received = {
         JudgementKind.STATEMENTS: (texts.question + texts.answer, texts.answer // 3 + 30),
-        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 22),
+        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 42),
         JudgementKind.CONTEXT_USE: (
             texts.question + texts.reference + texts.contexts,
             texts.reference // 3 + texts.reference_statements * 12 + _CONTEXTS * 10,
@@ -152,8 +164,7 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
         ),
         JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
     }[kind]
-    static = len(load_prompt(name).static)
-    return (static + sent) // _PER_TOKEN + _FORM_TOKENS, received
+    return sent // _PER_TOKEN + _MARKS_TOKENS, received
 
 
 def _offline_cost(

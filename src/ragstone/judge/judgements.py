@@ -41,13 +41,15 @@ class Statement:
 class Support:
     """The verdict on one statement, with the ids of what supports it (contexts, or statements of the other side).
 
-    `probability` is the judge's probability in [0, 1] that the statement is supported, where it has one.
+    `probability` is the judge's probability in [0, 1] that the statement is supported, where it has one. `quote` is the
+    passage that the verdict rests on, where the judge names one: it is in one of the contexts, word for word.
     """
 
     statement_id: str
     verdict: Verdict
     supported_by: tuple[str, ...] = ()
     probability: float | None = None
+    quote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

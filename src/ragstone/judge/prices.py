@@ -26,6 +26,7 @@ class _Entry(BaseModel):
     cached_input: float | None = Field(default=None, ge=0)
     cache_write: float | None = Field(default=None, ge=0)
     window: int = Field(ge=1024)
+    cache_from: int | None = Field(default=None, ge=1)
 
 
 class _Table(BaseModel):
@@ -84,6 +85,12 @@ def known_window(provider: str, model: str) -> int | None:
     """The tokens that a request to `model` may use at the stated price; None if not known."""
     entry = _entry(provider, model)
     return entry.window if entry else None
+
+
+def known_cache_from(provider: str, model: str) -> int | None:
+    """The tokens from which on the provider caches what requests to `model` begin with; None if not known."""
+    entry = _entry(provider, model)
+    return entry.cache_from if entry else None
 
 
 def price_date() -> str:

@@ -102,6 +102,7 @@ class StatementPart(_Part):
 
     text: str
     verdict: Literal["unsupported", "contradicted"]
+    quote: str | None = Field(default=None, description="the passage that contradicts it, if the judge named one")
 
 
 class SamplePart(_Part):
@@ -162,6 +163,7 @@ class CostPart(_Part):
     calls: int = Field(ge=0)
     cached_calls: int = Field(ge=0)
     input_tokens: int = Field(ge=0)
+    cached_input_tokens: int = Field(default=0, ge=0, description="of the input, read from the provider's prompt cache")
     output_tokens: int = Field(ge=0)
     usd: float | None
 
@@ -343,7 +345,9 @@ def _sample(sample: WorstSample) -> SamplePart:
         answer=sample.answer,
         baseline_answer=sample.baseline_answer,
         reference=sample.reference,
-        unsupported=tuple(StatementPart(text=bad.text, verdict=bad.verdict) for bad in sample.unsupported),
+        unsupported=tuple(
+            StatementPart(text=bad.text, verdict=bad.verdict, quote=bad.quote) for bad in sample.unsupported
+        ),
         missing=sample.missing,
         contexts=sample.contexts,
         useful_contexts=sample.useful_contexts,

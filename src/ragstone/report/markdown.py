@@ -259,7 +259,14 @@ def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
             }
             for change in sample.changes
         ],
-        "unsupported": [{"text": escape.clip(bad.text, detail.text), "verdict": bad.verdict} for bad in unsupported],
+        "unsupported": [
+            {
+                "text": escape.clip(bad.text, detail.text),
+                "verdict": bad.verdict,
+                "quote": escape.clip(bad.quote, detail.text) if bad.quote else "",
+            }
+            for bad in unsupported
+        ],
         "unsupported_left": len(sample.unsupported) - len(unsupported),
         "missing": [escape.clip(text, detail.text) for text in missing],
         "missing_left": len(sample.missing) - len(missing),
@@ -313,6 +320,7 @@ def _cost(view: ReportView) -> dict[str, object] | None:
         "tokens": f"{cost.input_tokens + cost.output_tokens:,}",
         "paid": bool(cost.calls or cost.input_tokens),
         "usd": words.dollars(cost.usd),
+        "cached_share": cost.cached_share,
     }
 
 

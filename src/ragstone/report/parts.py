@@ -101,6 +101,8 @@ class BadStatement:
 
     text: str
     verdict: Literal["unsupported", "contradicted"]
+    quote: str | None = None
+    """The passage that contradicts it, if the judge named one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,14 @@ class CostFacts:
     input_tokens: int
     output_tokens: int
     usd: float | None
+    cached_input_tokens: int = 0
+    """Of the input, what the provider read from its prompt cache."""
+
+    @property
+    def cached_share(self) -> str:
+        """Of the input, the share that the provider read from its prompt cache, in words; empty for none."""
+        share = self.cached_input_tokens / max(1, self.input_tokens)
+        return f"{share:.0%} of the input from the provider's cache" if share >= 0.005 else ""
 
 
 @dataclass(frozen=True, slots=True)

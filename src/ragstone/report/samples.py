@@ -132,6 +132,7 @@ def _unsupported(judged: Judgements) -> tuple[BadStatement, ...]:
         BadStatement(
             texts.get(support.statement_id, support.statement_id),
             "contradicted" if support.verdict is Verdict.CONTRADICTED else "unsupported",
+            support.quote,
         )
         for support in bad
     )

@@ -180,7 +180,8 @@ def _sample(sample: WorstSample) -> Group:
     lines.append(_text(" · ".join(moves)))
     for bad in sample.unsupported[:_STATEMENTS]:
         said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
-        lines.append(_text(f"- {said}: {bad.text}", "red", 400))
+        quote = f" (“{bad.quote}”)" if bad.quote else ""
+        lines.append(_text(f"- {said}: {bad.text}{quote}", "red", 400))
     lines += [_text(f"- missing, no context holds it: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
     return Group(*lines, Text(""))
 
@@ -206,7 +207,8 @@ def _about(view: ReportView) -> list[RenderableType]:
         facts.append(f"judge: {view.judge.label}")
     if view.cost is not None:
         cached = f", {view.cost.cached_calls:,} from the cache" if view.cost.cached_calls else ""
-        facts.append(f"{words.count(view.cost.calls, 'call')}{cached}, {words.dollars(view.cost.usd)}")
+        share = f", {view.cost.cached_share}" if view.cost.cached_share else ""
+        facts.append(f"{words.count(view.cost.calls, 'call')}{cached}{share}, {words.dollars(view.cost.usd)}")
     if view.run.wall_s:
         facts.append(words.seconds(view.run.wall_s))
     if view.comparison is not None and view.comparison.label is not None:

@@ -113,6 +113,7 @@ def _cost(current: RunScores) -> CostFacts | None:
         input_tokens=cost.input_tokens,
         output_tokens=cost.output_tokens,
         usd=cost.usd,
+        cached_input_tokens=cost.cached_input_tokens,
     )
 
 

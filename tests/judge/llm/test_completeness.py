@@ -20,8 +20,8 @@ from ragstone.system.response import Context, Response
 
 CONTEXTS = [Context("One."), Context("Two.")]
 STATEMENTS = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 5)]
-YES = {"evidence": ["c1"], "verdict": "supported"}
-NO = {"evidence": [], "verdict": "unsupported"}
+YES = {"evidence": ["c1"], "quote": "", "verdict": "supported"}
+NO = {"evidence": [], "quote": "", "verdict": "unsupported"}
 
 
 def support(world: Any, *replies: object, **settings: Any) -> Any:
@@ -34,7 +34,7 @@ def support(world: Any, *replies: object, **settings: Any) -> Any:
 
 
 def verdicts(**given: object) -> dict[str, object]:
-    return {"verdicts": given}
+    return {"verdicts": [{"id": name, **value} if isinstance(value, dict) else value for name, value in given.items()]}
 
 
 def test_a_missing_verdict_is_asked_for_again_and_nothing_else_is(world: Any) -> None:
@@ -47,8 +47,9 @@ def test_a_missing_verdict_is_asked_for_again_and_nothing_else_is(world: Any) ->
         Verdict.SUPPORTED,
     ]
     first, second = world.fake.chats
-    assert list(first.schema["properties"]["verdicts"]["properties"]) == ["s1", "s2", "s3", "s4"]
-    assert list(second.schema["properties"]["verdicts"]["properties"]) == ["s3"]
+    assert first.asked == {"verdicts": ["s1", "s2", "s3", "s4"]}
+    assert second.asked == {"verdicts": ["s3"]}
+    assert first.schema == second.schema
     assert "Statement 3." in second.data
     assert "Statement 1." not in second.data
     assert "s3" in second.data.rsplit("\n", 1)[1]
@@ -82,17 +83,14 @@ def test_a_verdict_that_stays_missing_fails_the_judgement_with_its_name(world: A
 def test_a_verdict_that_the_form_does_not_allow_counts_as_missing(world: Any, bad: object) -> None:
     table = support(world, verdicts(s1=bad, s2=NO, s3=NO, s4=NO), verdicts(s1=YES))
     assert table.supports[0].verdict is Verdict.SUPPORTED
-    assert list(world.fake.chats[1].schema["properties"]["verdicts"]["properties"]) == ["s1"]
+    assert world.fake.chats[1].asked == {"verdicts": ["s1"]}
 
 
 def test_an_id_that_is_given_twice_is_given_not_at_all(world: Any) -> None:
-    doubled = (
-        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s1":{"evidence":[],"verdict":"unsupported"},'
-        '"s2":{"evidence":[],"verdict":"unsupported"},"s3":{"evidence":[],"verdict":"unsupported"},'
-        '"s4":{"evidence":[],"verdict":"unsupported"}}}'
-    )
+    doubled = verdicts(s1=YES, s2=NO, s3=NO, s4=NO)
+    doubled["verdicts"].append({"id": "s1", **NO})  # type: ignore[attr-defined]
     support(world, doubled, verdicts(s1=NO))
-    assert list(world.fake.chats[1].schema["properties"]["verdicts"]["properties"]) == ["s1"]
+    assert world.fake.chats[1].asked == {"verdicts": ["s1"]}
 
 
 def test_unknown_ids_are_worth_nothing(world: Any) -> None:
@@ -118,12 +116,11 @@ def test_a_reply_with_two_objects_is_no_reply(world: Any) -> None:
 
 def test_a_truncated_reply_keeps_what_is_surely_whole_and_gets_more_room(world: Any) -> None:
     whole = json.dumps(verdicts(s1=YES, s2=NO, s3=YES, s4=YES))
-    world.fake.script.append(lambda seen: truncated(world, seen, whole[: whole.index('"s4"') - 25]))
+    world.fake.script.append(lambda seen: truncated(world, seen, whole[: whole.index('"s4"') - 35]))
     table = support(world, verdicts(s3=NO, s4=NO))
 
     first, second = world.fake.chats
-    asked_again = list(second.schema["properties"]["verdicts"]["properties"])
-    assert asked_again == ["s3", "s4"]
+    assert second.asked == {"verdicts": ["s3", "s4"]}
     assert second.body["max_completion_tokens"] > first.body["max_completion_tokens"]
     assert table.supports[2].verdict is Verdict.UNSUPPORTED
 
@@ -214,8 +211,11 @@ def plausible() -> st.SearchStrategy[object]:
     """Values that look like what is asked for, and often are not."""
     words = st.sampled_from(["supported", "unsupported", "contradicted", "yes", "c1", "c2", "c9", "", "nan"])
     value = st.one_of(words, st.none(), st.booleans(), st.integers(), st.floats(), st.lists(words, max_size=3))
-    verdict = st.fixed_dictionaries({}, optional={"evidence": value, "verdict": value, "extra": value}) | value
-    group = st.dictionaries(st.sampled_from(["s1", "s2", "s3", "s4", "s5", "r1"]), verdict)
+    ids = st.sampled_from(["s1", "s2", "s3", "s4", "s5", "r1"])
+    verdict = (
+        st.fixed_dictionaries({}, optional={"id": ids, "evidence": value, "verdict": value, "quote": value}) | value
+    )
+    group = st.lists(verdict, max_size=6) | st.dictionaries(ids, verdict)
     return st.fixed_dictionaries({}, optional={"verdicts": group | value, "statements": value})
 
 
@@ -234,7 +234,7 @@ def spoken() -> st.SearchStrategy[str]:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=spoken(), second=spoken(), stop=st.sampled_from(["stop", "length", "content_filter"]))
-@example(first='{"verdicts":{"s1":NaN}}', second='{"verdicts":{"s1":{"evidence":Infinity}}}', stop="stop")
+@example(first='{"verdicts":[NaN]}', second='{"verdicts":[{"id":"s1","evidence":Infinity}]}', stop="stop")
 def test_no_reply_whatsoever_gives_a_score_that_its_verdicts_do_not_justify(
     world: Any, first: str, second: str, stop: str
 ) -> None:

@@ -17,41 +17,47 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.forms import answer_field, context_fields, support_fields
+from ragstone.judge.llm.forms import answer_field, attribution_fields, context_fields, support_fields
 from ragstone.judge.llm.provider import Stop
 from ragstone.judge.llm.replies import read_reply
+from ragstone.judge.llm.schemas import USES, VERDICTS, schema_of
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context, Response
+from tests.judge.conftest import asked_of, contexts_of
 
 CONTEXTS = [Context(f"Context {rank}. It has two sentences.") for rank in range(1, 13)]
 STATEMENTS = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, 13)]
 ANSWER = "It opened in 1931, and it was built by many people over a long time. " * 12
-VERDICTS = ("supported", "unsupported", "contradicted")
 
 
-def thoughtful(schema: Mapping[str, Any], data: str, name: str = "") -> Any:
+def thoughtful(schema: Mapping[str, Any], data: str, name: str = "", group: str = "") -> Any:
     """A model with an opinion of its own on each id, which it does not change when it is asked again."""
     chance = zlib.crc32(name.encode())
     inner = schema.get("properties", {})
-    if "verdict" in inner and "evidence" in inner:
-        verdict = VERDICTS[chance % 3]
-        ids = inner["evidence"]["items"]["enum"]
-        return {"evidence": [] if verdict == "unsupported" else ids[:2], "verdict": verdict}
+    asked = asked_of(data)
+    if schema.get("type") == "array" and name in asked:
+        ids = [f"r{at}" for at in range(1, 9)] if asked[name] == ["*"] else asked[name]
+        return [thoughtful(schema["items"], data, item_id, group=name) for item_id in ids]
     if "kind" in inner:
         return {"kind": "answers", "statements": [f'Claim {at}, "so to say" {{}}.' for at in range(1, 9)]}
-    if schema.get("type") == "object":
-        return {key: thoughtful(value, data, f"{name}{key}") for key, value in inner.items()}
-    if schema.get("type") == "array" and "enum" in schema["items"]:
-        return schema["items"]["enum"][: chance % 3]
-    if schema.get("type") == "array" and schema["items"].get("type") == "object":
-        return [{**thoughtful(schema["items"], data, f"{name}{at}"), "text": f"Claim {at}."} for at in range(1, 9)]
-    if schema.get("type") == "array":
-        return [1, 2][: chance % 3]
-    if "enum" in schema:
-        return 10 if 10 in schema["enum"] else schema["enum"][chance % len(schema["enum"])]
-    return f"Is this {name}, or is it not?"
+    if group:
+        verdict = VERDICTS[chance % 3]
+        own: dict[str, Any] = {
+            "id": name,
+            "verdict": verdict,
+            "evidence": [] if verdict == "unsupported" else contexts_of(data)[:2],
+            "quote": "" if verdict == "unsupported" else "It has two",
+            "found_in": contexts_of(data)[: chance % 3],
+            "needed": [1, 2][: chance % 3],
+            "use": USES[chance % 2],
+            "text": f"Is this {name}, or is it not?" if group == "questions" or asked[group] == ["*"] else "",
+        }
+        return {key: own[key] for key in inner}
+    if inner:
+        return {key: thoughtful(value, data, key) for key, value in inner.items()}
+    return 10 if 10 in schema["enum"] else schema["enum"][chance % len(schema["enum"])]
 
 
 Judging = Callable[[Any], Any]
@@ -113,10 +119,17 @@ def test_a_reply_cut_anywhere_gives_the_whole_reply_s_judgement_or_a_failure(
     assert found == whole
 
 
+SHOWN = "<<<context c1 0>>>\n<<<context c2 0>>>\n"
 FORMS = {
-    "answer": [answer_field(ANSWER)],
-    "support": support_fields(STATEMENTS, ["c1", "c2", "c3"]),
-    "contexts": context_fields(["c1", "c2", "c10"]),
+    "statements": ([answer_field(ANSWER)], "x"),
+    "support": (
+        support_fields(STATEMENTS, {"c1": CONTEXTS[0].text, "c2": CONTEXTS[1].text}),
+        f"{SHOWN}Asked for: verdicts: {', '.join(item.id for item in STATEMENTS)}.",
+    ),
+    "context_use": (
+        (*context_fields(["c1", "c2"]), *attribution_fields("", STATEMENTS[:3], ["c1", "c2"])),
+        f"{SHOWN}Asked for: contexts: c1, c2; reference_statements: s1, s2, s3.",
+    ),
 }
 
 
@@ -126,10 +139,8 @@ FORMS = {
 def test_at_every_single_character_the_values_are_those_of_the_whole_reply(
     form: str, indent: int | None, stop: Stop
 ) -> None:
-    from ragstone.judge.llm.replies import schema_of
-
-    fields = FORMS[form]
-    text = json.dumps(thoughtful(schema_of(fields), ""), indent=indent)
+    fields, data = FORMS[form]
+    text = json.dumps(thoughtful(schema_of(form), data), indent=indent)
     whole = read_reply(text, Stop.COMPLETE, fields)
     assert len(whole) == len(fields)
     some = 0
@@ -137,7 +148,7 @@ def test_at_every_single_character_the_values_are_those_of_the_whole_reply(
         found = read_reply(text[:at], stop, fields)
         assert found.items() <= whole.items()
         some += bool(found)
-    assert bool(some) is (stop is Stop.TRUNCATED and form != "answer")
+    assert bool(some) is (stop is Stop.TRUNCATED and form != "statements")
 
 
 def test_half_a_list_of_statements_is_not_the_list(world: Any) -> None:
@@ -146,10 +157,11 @@ def test_half_a_list_of_statements_is_not_the_list(world: Any) -> None:
     listed = json.dumps({"answer": {"kind": "answers", "statements": claims}})
     half = listed[: listed.index(claims[29]) + 4]
 
-    def fill(schema: Mapping[str, Any], _data: str) -> Any:
-        verdicts = schema["properties"]["verdicts"]["properties"]
-        yes, no = {"evidence": ["c1"], "verdict": "supported"}, {"evidence": [], "verdict": "unsupported"}
-        return {"verdicts": {name: yes if int(name[1:]) <= 30 else no for name in verdicts}}
+    def fill(_schema: Mapping[str, Any], data: str) -> Any:
+        yes = {"evidence": ["c1"], "quote": "", "verdict": "supported"}
+        no = {"evidence": [], "quote": "", "verdict": "unsupported"}
+        ids = asked_of(data)["verdicts"]
+        return {"verdicts": [{"id": name, **(yes if int(name[1:]) <= 30 else no)} for name in ids]}
 
     def answer(seen: Any) -> Any:
         if seen.kind != "answer":
@@ -191,17 +203,20 @@ def closed_off(reply: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
+S1 = '{"id":"s1","evidence":["c1"],"quote":"","verdict":"supported"}'
+
+
 @pytest.mark.parametrize(
     "said",
     [
-        'The context says {"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s2":',
-        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s1":{"evidence":[],"verdict":"unsupp',
-        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"},"s1":{"evidence":[],"verdict":"unsupported"},"s2"',
-        '{"verdicts":{"s1":{"evidence":["c1"],"verdict":"supported"}},"verdicts":{"s1":{"evidence":[],"verdict":',
+        f'The context says {{"verdicts":[{S1},{{"id":"s2",',
+        f'{{"verdicts":[{S1},{S1},{{"id":"s2",',
+        f'{{"verdicts":[{S1}],"verdicts":[{{"id":"s1","evidence":',
+        f'{{"verdicts":[{S1.replace("s1", "s9")},{{"id":"s1","evidence":["c1"],"quote":"","verdict":"supported"',
     ],
 )
 def test_a_cut_off_reply_that_says_a_thing_twice_or_quotes_it_says_nothing(said: str) -> None:
-    fields = support_fields(STATEMENTS[:2], ["c1"])
+    fields = support_fields(STATEMENTS[:2], {"c1": "One."})
     assert read_reply(said, Stop.TRUNCATED, fields) == {}
 
 
@@ -214,6 +229,7 @@ def test_every_word_for_a_reply_cut_off_is_known(world: Any, reason: str) -> Non
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-haiku-4-5", "openai-compatible:llama"])
 def test_the_room_for_a_reply_grows_with_the_text_and_leaves_some_for_thinking(world: Any, name: str) -> None:
+    world.fake.usage = {"prompt_tokens": 9_000}
     judge = world.judge(name, context_window=128_000)
     for answer in ("Short.", ANSWER, ANSWER * 10):
         world.run(judge.statements("When?", answer, call=CALL))

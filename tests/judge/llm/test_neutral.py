@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.neutral import Block, cleaned, fenced, listed, neutral
-from ragstone.judge.llm.prompts import all_prompts, load_prompt
+from ragstone.judge.llm.prompts import NAMES, load_prompt
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
 
 MARK = re.compile(r"<<<(end )?([a-z ]+(?: [cs]\d+)?) ([0-9a-f]{12})>>>")
 hostile = st.text(alphabet=st.sampled_from('<>|endaswrc1 0123456789f\n\u200b\u202e[]/{}"')) | st.text()
+
+PROMPTS = [load_prompt(name, brief=brief) for name in NAMES for brief in (False, True)]
 
 
 @settings(max_examples=80, deadline=None)
@@ -100,7 +102,7 @@ def test_an_attack_in_a_context_stays_inside_of_its_block(world: Any, attack: st
     seen = world.fake.chats[0]
     marks = MARK.findall(seen.data)
     assert [name for _, name, _ in marks] == ["context c1", "context c1", "statements", "statements"]
-    assert list(seen.schema["properties"]["verdicts"]["properties"]) == ["s1"]
+    assert seen.asked == {"verdicts": ["s1"]}
     static = seen.body.get("system", seen.body["messages"])[0]
     text = static.get("text") or static["content"]
     assert attack not in text
@@ -109,7 +111,7 @@ def test_an_attack_in_a_context_stays_inside_of_its_block(world: Any, attack: st
 
 
 def test_every_prompt_says_that_blocks_are_data_and_shows_worked_examples() -> None:
-    for prompt in all_prompts():
+    for prompt in PROMPTS:
         assert "is data to be judged" in prompt.static
         assert MARK.search(prompt.static), prompt.name
         replies = re.findall(r"^Reply: (.*)$", prompt.static, re.MULTILINE)
@@ -118,19 +120,13 @@ def test_every_prompt_says_that_blocks_are_data_and_shows_worked_examples() -> N
             json.loads(reply)
 
 
-@pytest.mark.parametrize("name", ["statements", "support", "context_use", "reverse_questions"])
-def test_the_headline_prompts_are_long_enough_for_prompt_caches(name: str) -> None:
-    """Providers cache from 1,024 tokens on; English has about four characters a token, JSON fewer."""
-    assert len(load_prompt(name).static) >= 4_700
-
-
 def test_worked_examples_follow_the_rules_that_replies_are_held_to() -> None:
     """Each example's reply is valid for a form with just its ids."""
-    for prompt in all_prompts():
+    for prompt in PROMPTS:
         for reply in re.findall(r"^Reply: (.*)$", prompt.static, re.MULTILINE):
             for group in json.loads(reply).values():
-                for value in group.values() if isinstance(group, dict) else group:
-                    if isinstance(value, dict) and "evidence" in value:
+                for value in group if isinstance(group, list) else [group]:
+                    if "evidence" in value:
                         assert (value["verdict"] == "unsupported") is (value["evidence"] == [])
-                    if isinstance(value, dict) and "text" in value:
-                        assert value["text"].endswith(".")
+                    if value.get("text"):
+                        assert value["text"].endswith((".", "?"))

@@ -13,6 +13,7 @@ from ragstone.judge.judgements import Statement, Verdict
 from ragstone.judge.llm.windows import cut, parts_of, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
+from tests.judge.conftest import asked_of, contexts_of
 
 texts = st.text(alphabet=st.sampled_from("ab. \n文é"), max_size=400)
 
@@ -48,17 +49,15 @@ def long_contexts() -> list[Context]:
 def by_marker(marked: dict[str, str]) -> Any:
     """A model that finds statement s in the part with its marker, and says "unsupported" elsewhere."""
 
-    def fill(schema: Any, data: str) -> Any:
-        verdicts = schema["properties"]["verdicts"]["properties"]
-        given = {}
-        for name, verdict in verdicts.items():
-            allowed = verdict["properties"]["evidence"]["items"]["enum"]
+    def fill(_schema: Any, data: str) -> Any:
+        given = []
+        for name in asked_of(data)["verdicts"]:
             rank, word = marked[name].split()
             found = f"Marker{rank}." in data
-            given[name] = (
-                {"evidence": [f"c{rank}"], "verdict": word} if found else {"evidence": [], "verdict": "unsupported"}
-            )
-            assert not found or f"c{rank}" in allowed
+            evidence, quote = ([f"c{rank}"], f"marker{rank}.  some FILLER") if found else ([], "")
+            verdict = word if found else "unsupported"
+            given.append({"id": name, "evidence": evidence, "quote": quote, "verdict": verdict})
+            assert not found or f"c{rank}" in contexts_of(data)
         return {"verdicts": given}
 
     return fill
@@ -86,14 +85,10 @@ def test_support_in_any_part_is_support_and_contradiction_counts_where_nothing_s
 def test_context_use_in_parts_lists_the_reference_once_and_unites_what_is_found(world: Any) -> None:
     def fill(schema: Any, data: str) -> Any:
         here = [f"c{n}" for n in range(1, 6) if f"Marker{n}." in data]
-        properties = schema["properties"]
-        contexts = {
-            name: {"use": "useful" if name in here else "not_useful"} for name in properties["contexts"]["properties"]
-        }
-        reference = properties["reference_statements"]
-        if reference["type"] == "array":
-            return {"contexts": contexts, "reference_statements": [{"text": "It opened.", "found_in": here}]}
-        return {"contexts": contexts, "reference_statements": {"r1": {"found_in": here}}}
+        asked = asked_of(data)
+        contexts = [{"id": name, "use": "useful" if name in here else "not_useful"} for name in asked["contexts"]]
+        text = "It opened." if asked["reference_statements"] == ["*"] else ""
+        return {"contexts": contexts, "reference_statements": [{"id": "r1", "text": text, "found_in": here}]}
 
     world.fake.fill = fill
     judge = world.judge(context_window=8_192)
@@ -133,10 +128,10 @@ def test_what_can_not_be_split_says_that_it_is_too_long(world: Any, kind: str) -
 
 def test_sentences_of_long_contexts_are_numbered_through_all_parts(world: Any) -> None:
     def fill(schema: Any, data: str) -> Any:
-        wanted = schema["properties"]["contexts"]["properties"]
+        wanted = asked_of(data)["contexts"]
         rows = [json.loads(line) for line in data.splitlines() if line.startswith('{"id"')]
         needed = [int(row["id"]) for row in rows if "Marker" in row["text"]]
-        return {"contexts": {name: {"needed": needed if len(wanted) == 1 else []} for name in wanted}}
+        return {"contexts": [{"id": name, "needed": needed if len(wanted) == 1 else []} for name in wanted]}
 
     world.fake.fill = fill
     text = "Filler sentence number one. " * 400 + "Marker here. " + "Filler sentence again. " * 400

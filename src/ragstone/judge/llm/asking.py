@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.judge.budget import Budget
-from ragstone.judge.llm.prompts import Prompt
+from ragstone.judge.llm.layout import Layout
+from ragstone.judge.llm.prompts import Prompt, asked_line
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
-from ragstone.judge.llm.replies import Field, Path, read_reply, schema_of
+from ragstone.judge.llm.replies import Field, Path, read_reply
+from ragstone.judge.llm.schemas import schema_of
 from ragstone.judge.llm.windows import MOST_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
 from ragstone.judge.prices import Tariff
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
@@ -24,8 +28,6 @@ _WHY = {
     Stop.FILTERED: "the provider's content filter stopped the reply",
 }
 _MAX_SIGHTINGS = 20
-_MAX_SCHEMAS = 4_096
-_SCHEMAS: dict[tuple[object, ...], tuple[dict[str, object], str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +40,37 @@ class Form:
 
     @property
     def schema(self) -> dict[str, object]:
-        return self._schema()[0]
+        return schema_of(self.prompt.name)
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the prompt and the schema: two forms with the same digest ask the same."""
-        return self._schema()[1]
+        """SHA-256 (hex) over the prompt, the schema and the ids: two forms with the same digest ask the same."""
+        return _digest(self.prompt, tuple(field.path for field in self.fields), self.allowed)
+
+    @property
+    def request(self) -> str:
+        """The line that says which items are asked for: the schema is the same for all."""
+        groups: dict[str, list[str]] = {}
+        for field in self.fields:
+            groups.setdefault(field.path[0], []).extend(field.path[1:])
+        lists = [name for name in groups if self.schema["properties"][name]["type"] == "array"]  # type: ignore[index]
+        if not lists:
+            return ""
+        asked = [f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}" for name in lists]
+        empty = [name for name in self.schema["properties"] if name not in groups]  # type: ignore[attr-defined]
+        return asked_line("; ".join([*asked, *(f"{name}: none" for name in empty)]))
 
     @property
     def output_tokens(self) -> int:
         """What the filled-in form takes at most, as a rule, without the thinking before it."""
         return BASE_OUTPUT_TOKENS + sum(field.tokens for field in self.fields)
 
-    def _schema(self) -> tuple[dict[str, object], str]:
-        # Samples with as many statements and contexts share their schema; building and hashing it costs more than all
-        # the rest of a cache hit.
-        shape = (self.prompt.digest, tuple(field.path for field in self.fields), self.allowed)
-        known = _SCHEMAS.get(shape)
-        if known is None:
-            schema = schema_of(self.fields)
-            text = f"{self.prompt.digest}{json.dumps(schema)}"
-            known = (schema, hashlib.sha256(text.encode()).hexdigest())
-            if len(_SCHEMAS) >= _MAX_SCHEMAS:
-                _SCHEMAS.clear()
-            _SCHEMAS[shape] = known
-        return known
+
+@functools.lru_cache(maxsize=4_096)
+def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -> str:
+    # Hashing costs more than all the rest of a cache hit, and samples with as many statements and contexts share it.
+    text = json.dumps([prompt.digest, schema_of(prompt.name), paths, allowed])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Asker:
@@ -79,6 +87,7 @@ class Asker:
         scheduler: Scheduler,
         budget: Budget,
         tariff: Tariff | None,
+        layout: Layout,
         window: int,
         batched: bool = False,
     ) -> None:
@@ -87,6 +96,8 @@ class Asker:
         self._budget = budget
         self._tariff = tariff
         self._batched = batched
+        self._layout = layout
+        self._warming: dict[str, asyncio.Event] = {}
         self.thinking_tokens = thinking_tokens(window)
         self._output_tokens = 0
         self._replies = 0
@@ -117,11 +128,13 @@ class Asker:
             request = ChatRequest(
                 name=form.prompt.name,
                 static=form.prompt.static,
-                data=data(pending) + hint,
+                data=data(pending) + asked.request + hint,
                 schema=asked.schema,
+                cached=form.prompt.name in self._layout.cached,
+                breakpoint=self._layout.breakpoints,
                 max_output_tokens=min(MOST_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
             )
-            reply = await self._chat(request, call)
+            reply = await self._warmed(request, call)
             stop = reply.stop
             values |= read_reply(reply.text, stop, pending)
             pending = tuple(field for field in form.fields if field.path not in values)
@@ -133,6 +146,20 @@ class Asker:
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
         why = _WHY.get(stop, "the judge gave no valid reply")
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
+
+    async def _warmed(self, request: ChatRequest, call: Call) -> ChatReply:
+        """The reply to `request`; the first one of a task goes alone, so that the rest finds its prefix cached."""
+        if not request.cached or self._batched:
+            return await self._chat(request, call)
+        warm = self._warming.get(request.name)
+        if warm is not None:
+            await warm.wait()
+            return await self._chat(request, call)
+        warm = self._warming[request.name] = asyncio.Event()
+        try:
+            return await self._chat(request, call)
+        finally:
+            warm.set()
 
     async def _chat(self, request: ChatRequest, call: Call) -> ChatReply:
         expected = tokens_at_most(request.static) + tokens_at_most(request.data)

@@ -20,13 +20,13 @@ from ragstone.judge.embeddings import local_path
 from ragstone.judge.llm.asking import Asker
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.federation import check_address, federation_of, has_job_identity
-from ragstone.judge.llm.forms import all_schemas
 from ragstone.judge.llm.judge import LlmJudge
+from ragstone.judge.llm.layout import layout_of
 from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
 from ragstone.judge.llm.platforms import BEARER, CREDENTIALS, PLATFORMS, address_of, platform_of
-from ragstone.judge.llm.prompts import all_prompts
 from ragstone.judge.llm.provider import Embedder, Provider
 from ragstone.judge.llm.replies import READING
+from ragstone.judge.llm.schemas import all_schemas
 from ragstone.judge.llm.similarity import EmbeddingSimilarity, LexicalSimilarity, Similarity
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
 from ragstone.judge.llm.wire import Account, Address, parse_address, parse_headers, tls_context
@@ -113,12 +113,16 @@ def assemble(
 
         chat = batched(lazy.made(), provider=provider, account=account, cache=cache, clock=clock)
     store = JudgementCache(cache, refresh=settings.refresh) if cache is not None else None
+    layout = layout_of(provider, model, settings.prices)
     identity = make_identity(settings, provider, model, account.address, similarity.label)
     window = settings.context_window or known_window(provider, model)
     limits = window or DEFAULT_WINDOW
     core = Core(
         identity=identity,
-        asker=Asker(chat, scheduler=scheduler, budget=budget, tariff=price, window=limits, batched=settings.batch),
+        asker=Asker(
+            chat, scheduler=scheduler, budget=budget, tariff=price, layout=layout, window=limits, batched=settings.batch
+        ),
+        layout=layout,
         cache=store,
         window=limits,
         notes=() if window else (_UNKNOWN_WINDOW,),
@@ -131,7 +135,7 @@ def make_identity(
     settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
 ) -> JudgeIdentity:
     """Who judges, without anything secret. Its version is a hash over all prompts, schemas and rules of reading."""
-    asked = "".join(prompt.digest for prompt in all_prompts()) + all_schemas() + READING
+    asked = layout_of(provider, model, settings.prices).digest() + all_schemas() + READING
     digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,

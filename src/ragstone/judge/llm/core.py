@@ -9,6 +9,7 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
 from ragstone.judge.llm.asking import BASE_OUTPUT_TOKENS, Asker, Form
 from ragstone.judge.llm.keys import Keys
+from ragstone.judge.llm.layout import Layout
 from ragstone.judge.llm.neutral import Block, fenced
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_retelling
@@ -28,11 +29,13 @@ class Core:
         *,
         identity: JudgeIdentity,
         asker: Asker,
+        layout: Layout,
         cache: JudgementCache | None,
         window: int,
         notes: Sequence[str] = (),
     ) -> None:
         self.asker = asker
+        self.prompts = layout.prompts
         self.cache = cache
         self.keys = Keys(identity)
         self.window = window
@@ -121,6 +124,14 @@ def only(form: Form, part: Sequence[Piece]) -> Form:
 def part_names(part: Sequence[Piece]) -> tuple[str, ...]:
     """The ids of the contexts that `part` has a piece of, each once, in order."""
     return tuple(dict.fromkeys(name for name, _ in part))
+
+
+def texts_of(part: Sequence[Piece]) -> dict[str, str]:
+    """What a part shows of each context, by id."""
+    texts: dict[str, str] = {}
+    for name, text in part:
+        texts[name] = f"{texts[name]}\n{text}" if name in texts else text
+    return texts
 
 
 def context_blocks(part: Sequence[Piece]) -> list[Block]:

@@ -78,7 +78,7 @@ class Dialect:
         if self.limit_name in complaint and self._adapt_limit(complaint, sent):
             return True
         for name in _OPTIONAL:
-            if (name in sent or name == "cache_control") and name in complaint and name not in self.dropped:
+            if (name in sent or name in _DEEP) and name in complaint and name not in self.dropped:
                 self.dropped.add(name)
                 return self._changed(f"the model does not take '{name}'; its own default is used")
         if any(word in complaint for word in _FORM_WORDS[self.mode]):
@@ -142,7 +142,12 @@ _REFUSALS = (
     *("extra", "invalid", "does not exist", "no such", "cannot be used", "forbidden"),
 )
 _NUMBER = re.compile(r"\b\d{3,7}\b")
-_OPTIONAL = ("temperature", "reasoning_effort", "prompt_cache_key", "top_p", "cache_control", "thinking")
+_OPTIONAL = (
+    *("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key", "cache_control"),
+    *("temperature", "reasoning_effort", "top_p", "thinking"),
+)
+# Those that stand deeper in a request than its first level.
+_DEEP = ("cache_control", "prompt_cache_breakpoint")
 _FORM_WORDS: Mapping[Mode, tuple[str, ...]] = {
     "json_schema": ("response_format", "json_schema", "json schema", "structured", "output_config", "output_format"),
     "tool": ("tool", "function", "thinking"),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
-from ragstone.judge.llm.replies import Field, Path, closed
+from ragstone.judge.llm.neutral import neutral
+from ragstone.judge.llm.replies import Field, Path
+from ragstone.judge.llm.schemas import KINDS, USES, VERDICTS
 from ragstone.judge.llm.windows import retold_tokens
 
 _T = TypeVar("_T")
 
-VERDICTS = tuple(str(verdict) for verdict in Verdict)
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
-_TEXT: Mapping[str, object] = {"type": "string"}
 
 ANSWER: Path = ("answer",)
 REFERENCE: Path = ("reference_statements",)
@@ -24,59 +24,64 @@ REFERENCE: Path = ("reference_statements",)
 
 def answer_field(answer: str) -> Field:
     """Kind and statements of an answer; "abstains" goes with no statements, "answers" with at least one."""
-    schema = closed({"kind": {"type": "string", "enum": ["answers", "abstains"]}, "statements": _array(_TEXT)})
 
     def check(value: object) -> object:
-        kind = _enum(_object(value)["kind"], ("answers", "abstains"))
+        kind = _enum(_object(value)["kind"], KINDS)
         statements = _texts(_object(value)["statements"], room_for=answer)
         if (kind == "abstains") is bool(statements):
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
 
-    return Field(ANSWER, schema, check, tokens=retold_tokens(answer))
+    return Field(ANSWER, check, tokens=retold_tokens(answer))
 
 
-def support_fields(statements: Sequence[Statement], contexts: Sequence[str]) -> tuple[Field, ...]:
-    """A verdict with its evidence for each statement; a verdict other than "unsupported" needs evidence."""
-    schema = closed(
-        {
-            "evidence": _array({"type": "string", "enum": list(contexts)}),
-            "verdict": {"type": "string", "enum": list(VERDICTS)},
-        }
-    )
+def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
+    """A verdict for each statement, with its evidence among `contexts` (id to text), and a quote from that or none.
+
+    A verdict other than "unsupported" needs evidence.
+    """
+    names = tuple(contexts)
+
+    @functools.cache
+    def shown(name: str) -> str:
+        return _flat(neutral(contexts[name]))
 
     def check(value: object) -> object:
         verdict = _enum(_object(value)["verdict"], VERDICTS)
-        evidence = _ids(_object(value)["evidence"], contexts)
+        evidence = _ids(_object(value)["evidence"], names)
         if verdict != Verdict.UNSUPPORTED and not evidence:
             raise ValueError("a verdict without evidence")
-        return {"evidence": evidence, "verdict": verdict}
+        found = {"evidence": evidence, "verdict": verdict}
+        quote = _object(value).get("quote", "")
+        if quote == "" or verdict == Verdict.UNSUPPORTED:
+            return found
+        quote = _text(quote)
+        if not any(_flat(quote) in shown(name) for name in evidence):
+            raise ValueError("a quote that is not there")
+        return {**found, "quote": quote}
 
-    tokens = 64 + 4 * len(contexts)
-    return tuple(Field(("verdicts", statement.id), schema, check, tokens) for statement in statements)
+    tokens = 112 + 4 * len(contexts)
+    return tuple(Field(("verdicts", statement.id), check, tokens) for statement in statements)
 
 
 def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
     """Useful or not, for each context."""
-    uses = ("useful", "not_useful")
-    schema = closed({"use": {"type": "string", "enum": list(uses)}})
 
     def check(value: object) -> object:
-        return {"use": _enum(_object(value)["use"], uses)}
+        return {"use": _enum(_object(value)["use"], USES)}
 
-    return tuple(Field(("contexts", name), schema, check) for name in contexts)
+    return tuple(Field(("contexts", name), check) for name in contexts)
 
 
 def attribution_fields(
     reference: str, statements: Sequence[Statement] | None, contexts: Sequence[str]
 ) -> tuple[Field, ...]:
     """Where each statement of the reference is found: in a list if the statements are not known yet, else by id."""
-    found_in = _array({"type": "string", "enum": list(contexts)})
 
     def check(value: object) -> dict[str, object]:
         return {"found_in": _ids(_object(value)["found_in"], contexts)}
 
-    return _reference_fields(reference, statements, {"found_in": found_in}, check)
+    return _reference_fields(reference, statements, check)
 
 
 def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tuple[Field, ...]:
@@ -85,29 +90,31 @@ def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tu
     def check(value: object) -> dict[str, object]:
         return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
 
-    return _reference_fields(reference, statements, {"verdict": {"type": "string", "enum": list(VERDICTS)}}, check)
+    return _reference_fields(reference, statements, check)
 
 
 def answer_verdict_fields(statements: Sequence[Statement]) -> tuple[Field, ...]:
     """The reference's verdict on each statement of the answer."""
-    schema = closed({"verdict": {"type": "string", "enum": list(VERDICTS)}})
 
     def check(value: object) -> object:
         return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
 
-    return tuple(Field(("answer_verdicts", statement.id), schema, check) for statement in statements)
+    return tuple(Field(("answer_verdicts", statement.id), check) for statement in statements)
 
 
 def question_fields(n: int) -> tuple[Field, ...]:
     """`n` questions, none empty."""
-    return tuple(Field(("questions", f"q{number}"), _TEXT, _text) for number in range(1, n + 1))
+
+    def check(value: object) -> object:
+        return {"text": _text(_object(value)["text"])}
+
+    return tuple(Field(("questions", f"q{number}"), check) for number in range(1, n + 1))
 
 
 def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
     return tuple(
-        Field(("contexts", name), _needed_schema(), _needed_check(count), tokens=64 + 4 * count)
-        for name, count in counts.items()
+        Field(("contexts", name), _needed_check(count), tokens=64 + 4 * count) for name, count in counts.items()
     )
 
 
@@ -118,7 +125,7 @@ def grade_field() -> Field:
             raise ValueError("not a grade from 0 to 10")
         return {"value": grade}
 
-    return Field(("grade",), closed({"value": {"type": "integer", "enum": list(range(11))}}), check)
+    return Field(("grade",), check)
 
 
 def better_field() -> Field:
@@ -128,27 +135,7 @@ def better_field() -> Field:
     def check(value: object) -> object:
         return {"which": _enum(_object(value)["which"], words)}
 
-    return Field(("better",), closed({"which": {"type": "string", "enum": list(words)}}), check)
-
-
-def all_schemas() -> str:
-    """The schemas of all forms for one statement and one context, as text: what to hash for the judge's identity."""
-    one, ids = (Statement("s1", ""),), ("c1",)
-    fields = (
-        answer_field(""),
-        *support_fields(one, ids),
-        *context_fields(ids),
-        *attribution_fields("", None, ids),
-        *attribution_fields("", one, ids),
-        *mention_fields("", None),
-        *mention_fields("", one),
-        *answer_verdict_fields(one),
-        *question_fields(1),
-        *sentence_fields({"c1": 1}),
-        grade_field(),
-        better_field(),
-    )
-    return json.dumps([[field.path, field.schema] for field in fields])
+    return Field(("better",), check)
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
@@ -176,21 +163,17 @@ def without_texts(values: Mapping[Path, object]) -> dict[Path, object]:
     }
 
 
-def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = ()) -> Support:
+def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = (), quote: str | None = None) -> Support:
     """A Support; evidence is kept for supported statements only, as its field's name promises."""
     found = Verdict(str(verdict))
-    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else ())
+    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else (), quote=quote)
 
 
 def _reference_fields(
-    reference: str,
-    statements: Sequence[Statement] | None,
-    properties: Mapping[str, object],
-    check: Callable[[object], dict[str, object]],
+    reference: str, statements: Sequence[Statement] | None, check: Callable[[object], dict[str, object]]
 ) -> tuple[Field, ...]:
     if statements is not None:
-        schema = closed(properties)
-        return tuple(Field((*REFERENCE, statement.id), schema, check) for statement in statements)
+        return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
 
     def check_list(value: object) -> object:
         items = [{"text": _text(_object(item)["text"]), **check(item)} for item in _list(value)]
@@ -200,17 +183,12 @@ def _reference_fields(
             raise ValueError("a reference without statements")
         return unique
 
-    return (
-        Field(REFERENCE, _array(closed({"text": _TEXT, **properties})), check_list, tokens=retold_tokens(reference)),
-    )
+    return (Field(REFERENCE, check_list, tokens=retold_tokens(reference)),)
 
 
-def _array(items: Mapping[str, object]) -> dict[str, object]:
-    return {"type": "array", "items": items}
-
-
-def _needed_schema() -> Mapping[str, object]:
-    return closed({"needed": _array({"type": "integer"})})
+def _flat(text: str) -> str:
+    """`text` for comparing quotes: white space and case aside."""
+    return " ".join(text.split()).casefold()
 
 
 def _needed_check(count: int) -> Callable[[object], object]:

@@ -20,9 +20,18 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.llm import forms, merging
 from ragstone.judge.llm.asking import Form
-from ragstone.judge.llm.core import Core, Values, context_blocks, context_names, only, part_names, usefulness, value_of
+from ragstone.judge.llm.core import (
+    Core,
+    Values,
+    context_blocks,
+    context_names,
+    only,
+    part_names,
+    texts_of,
+    usefulness,
+    value_of,
+)
 from ragstone.judge.llm.neutral import Block, fenced, listed
-from ragstone.judge.llm.prompts import load_prompt
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
@@ -31,7 +40,7 @@ from ragstone.judge.protocol import Call, JudgeIdentity, Sightings
 from ragstone.system.response import Context
 
 _CHUNK = 50
-"""Statements of an answer that one call judges at most: more make schemas that strict modes refuse."""
+"""Statements of an answer that one call judges at most: a model loses its place in longer lists."""
 
 
 class LlmJudge:
@@ -80,7 +89,7 @@ class LlmJudge:
         return self._core.asker.sightings
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        form = Form(load_prompt("statements"), (forms.answer_field(answer),))
+        form = Form(self._core.prompts["statements"], (forms.answer_field(answer),))
 
         async def ask() -> Values:
             replies = []
@@ -99,7 +108,8 @@ class LlmJudge:
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
         names = context_names(contexts)
-        form = Form(load_prompt("support"), forms.support_fields(statements, names), names)
+        whole = {name: context.text for name, context in zip(names, contexts, strict=True)}
+        form = Form(self._core.prompts["support"], forms.support_fields(statements, whole), names)
         texts = {item.id: item.text for item in statements}
 
         async def ask() -> Values:
@@ -108,7 +118,7 @@ class LlmJudge:
                 chunk = statements[at : at + _CHUNK]
                 for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
                     own = part_names(part)
-                    asked = Form(form.prompt, forms.support_fields(chunk, own), own)
+                    asked = Form(form.prompt, forms.support_fields(chunk, texts_of(part)), own)
                     data = _support_data(context_blocks(part), texts)
                     replies += [await self._core.fill_by(asked, data, call)]
             return merging.support(replies)
@@ -117,7 +127,7 @@ class LlmJudge:
         values = await self._core.cached(form, content, call, ask)
         return SupportTable(
             tuple(
-                forms.support_of(item.id, value["verdict"], value["evidence"])
+                forms.support_of(item.id, value["verdict"], value["evidence"], value.get("quote"))
                 for item in statements
                 for value in [value_of(values, "verdicts", item.id)]
             )
@@ -129,7 +139,7 @@ class LlmJudge:
         if reference and reference.strip():
             return await self._references.context_use(question, reference, contexts, call)
         names = context_names(contexts)
-        form = Form(load_prompt("context_use_no_reference"), forms.context_fields(names), names)
+        form = Form(self._core.prompts["context_use_no_reference"], forms.context_fields(names), names)
 
         async def ask() -> Values:
             replies = []
@@ -143,17 +153,17 @@ class LlmJudge:
         return ContextUse(contexts=usefulness(values, names), against_reference=False)
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
-        form = Form(load_prompt("reverse_questions"), forms.question_fields(n))
+        form = Form(self._core.prompts["reverse_questions"], forms.question_fields(n))
         key = self._core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
         known = self._core.stored(key)
         values = read_document(known, form.fields)
         cosines = _cosines(known, n)
         if len(values) == n and cosines is not None:
             call.ledger.cached_calls += 1
-            return ReverseQuestions(tuple(str(values[field.path]) for field in form.fields), cosines)
+            return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
         self._core.check_room(form, [answer])
         values = await self._core.fill(form, [Block("answer", answer)], call)
-        questions = tuple(str(values[field.path]) for field in form.fields)
+        questions = tuple(str(value_of(values, *field.path)["text"]) for field in form.fields)
         cosines = await self._similarity.similarities(question, questions, call=call)
         self._core.store(key, {**document_of(values), "similarities": list(cosines)})
         return ReverseQuestions(questions, cosines)
@@ -168,7 +178,7 @@ class LlmJudge:
         counts = {name: len(found) for name, found in sentences.items() if found}
         if not counts:
             return ContextRelevance(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
-        form = Form(load_prompt("context_relevance"), forms.sentence_fields(counts))
+        form = Form(self._core.prompts["context_relevance"], forms.sentence_fields(counts))
         numbered = {
             name: listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)]).split("\n")
             for name in counts
@@ -191,7 +201,7 @@ class LlmJudge:
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
         """One grade for one quality, in [0, 1]; see judge/direct.py."""
-        form = Form(load_prompt("direct_score"), (forms.grade_field(),))
+        form = Form(self._core.prompts["direct_score"], (forms.grade_field(),))
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
         values = await self._direct(form, blocks, call)
@@ -201,7 +211,7 @@ class LlmJudge:
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
     ) -> Preference:
         """Which of the two is better; see judge/direct.py."""
-        form = Form(load_prompt("direct_preference"), (forms.better_field(),))
+        form = Form(self._core.prompts["direct_preference"], (forms.better_field(),))
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
             numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])

@@ -156,7 +156,7 @@ class OpenAIProvider:
         data = with_schema(request.data, request.schema) if in_words else request.data
         body: dict[str, object] = {
             "model": self._account.model,
-            "messages": [{"role": "system", "content": request.static}, {"role": "user", "content": data}],
+            "messages": [{"role": "system", "content": self._static(request)}, {"role": "user", "content": data}],
             self._dialect.limit_name: self._dialect.limit(request.max_output_tokens, own),
             **self._adapter.given(),
         }
@@ -171,7 +171,19 @@ class OpenAIProvider:
             body["response_format"] = {"type": "json_object"}
         if not self._compatible and "prompt_cache_key" not in self._dialect.dropped:
             body["prompt_cache_key"] = f"ragstone-{request.name}"
+        if self._marks(request):
+            # Without this the model marks the last message, which is never the same twice, and bills it as a write.
+            body["prompt_cache_options"] = {"mode": "explicit"}
         return body
+
+    def _static(self, request: ChatRequest) -> object:
+        if not (request.cached and self._marks(request)):
+            return request.static
+        return [{"type": "text", "text": request.static, "prompt_cache_breakpoint": {"mode": "explicit"}}]
+
+    def _marks(self, request: ChatRequest) -> bool:
+        refused = {"prompt_cache_options", "prompt_cache_breakpoint"} & self._dialect.dropped
+        return request.breakpoint and not self._compatible and not refused
 
     def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
         """A chat completion as a ChatReply. Raises what an error in its place means, and Broken for anything else."""

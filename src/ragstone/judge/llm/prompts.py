@@ -34,21 +34,26 @@ class Prompt:
 
 
 @functools.cache
-def load_prompt(name: str) -> Prompt:
-    """The prompt called `name`, with the shared part before it and its worked examples after it."""
+def load_prompt(name: str, *, brief: bool = False) -> Prompt:
+    """The prompt called `name`, with the shared part before it and its worked examples after it; a `brief` one has
+    fewer of them."""
     shared = _document("shared")
     document = _document(name)
     parts = [str(shared["text"]).strip(), str(document["text"]).strip(), "Worked examples"]
     for example in document["examples"]:  # type: ignore[attr-defined]
+        if brief and not example.get("brief"):
+            continue
         blocks = [Block(name=block[0], text=block[1]) for block in example["blocks"]]
-        parts.append(f"{fenced(blocks)}\nReply: {example['reply']}")
+        asked = asked_line(example["asked"]) if "asked" in example else ""
+        parts.append(f"{fenced(blocks)}{asked}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
     return Prompt(name, version, static, hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest())
 
 
-def all_prompts() -> tuple[Prompt, ...]:
-    return tuple(load_prompt(name) for name in NAMES)
+def asked_line(asked: str) -> str:
+    """The last line of a request: the groups and ids that are asked for."""
+    return f"\n\nAsked for: {asked}."
 
 
 def _document(name: str) -> dict[str, object]:

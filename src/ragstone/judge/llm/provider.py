@@ -15,6 +15,7 @@ class ChatRequest:
     """One question to the model. `static` comes first and is the same for all samples, so that providers can cache it.
 
     `schema` is the JSON schema of the reply, closed and with every property required, so that strict modes take it.
+    `cached`: the provider's cache is known to take the static part. `breakpoint`: it must be told where that ends.
     """
 
     name: str
@@ -22,6 +23,8 @@ class ChatRequest:
     data: str
     schema: Mapping[str, object]
     max_output_tokens: int
+    cached: bool = False
+    breakpoint: bool = False
 
 
 class Stop(StrEnum):

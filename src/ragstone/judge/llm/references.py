@@ -12,7 +12,6 @@ from ragstone.judge.llm import forms, merging
 from ragstone.judge.llm.asking import Form
 from ragstone.judge.llm.core import Core, Values, context_blocks, context_names, part_names, usefulness, value_of
 from ragstone.judge.llm.neutral import Block, fenced, listed
-from ragstone.judge.llm.prompts import load_prompt
 from ragstone.judge.llm.replies import Field, document_of
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
@@ -48,7 +47,7 @@ class ReferenceJudging:
         self._known: OrderedDict[bytes, tuple[Statement, ...]] = OrderedDict()
 
     async def context_use(self, question: str, reference: str, contexts: Sequence[Context], call: Call) -> ContextUse:
-        core, names, prompt = self._core, context_names(contexts), load_prompt("context_use")
+        core, names, prompt = self._core, context_names(contexts), self._core.prompts["context_use"]
 
         def form_of(given: Given, names: tuple[str, ...]) -> Form:
             fields = (*forms.context_fields(names), *forms.attribution_fields(reference, given, names))
@@ -85,7 +84,7 @@ class ReferenceJudging:
     async def reference_match(
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, call: Call
     ) -> ReferenceMatch:
-        core, prompt = self._core, load_prompt("reference_match")
+        core, prompt = self._core, self._core.prompts["reference_match"]
         own = listed([(item.id, item.text) for item in statements])
 
         def form(given: Given) -> Form:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ragstone.judge.llm.provider import Stop
 
-READING = "2"
+READING = "3"
 """Changes with the rules by which replies are read. What an earlier rule let through is read from no cache."""
 
 Path = tuple[str, ...]
@@ -25,37 +25,13 @@ _NOTHING = object()
 class Field:
     """One thing that a reply must hold.
 
-    `path` is where (a group and an id, or a name alone), `schema` its JSON schema, `check` returns the value in
-    canonical form or raises ValueError. `tokens` is what writing the value takes at most, as a rule.
+    `path` is where (a group and an id, or a name alone); `check` returns the value in canonical form or raises
+    ValueError. `tokens` is what writing the value takes at most, as a rule.
     """
 
     path: Path
-    schema: Mapping[str, object]
     check: Callable[[object], object]
     tokens: int = 64
-
-
-def schema_of(fields: Iterable[Field]) -> dict[str, object]:
-    """The closed JSON schema of an object that holds exactly `fields`."""
-    properties: dict[str, object] = {}
-    groups: dict[str, dict[str, object]] = {}
-    for field in fields:
-        if len(field.path) == 1:
-            properties[field.path[0]] = field.schema
-        else:
-            properties.setdefault(field.path[0], None)
-            groups.setdefault(field.path[0], {})[field.path[1]] = field.schema
-    return closed(properties | {name: closed(inside) for name, inside in groups.items()})
-
-
-def closed(properties: Mapping[str, object]) -> dict[str, object]:
-    """An object schema with exactly `properties`, all required: what strict modes ask for."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, object]:
@@ -64,16 +40,16 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
     Of a reply that was cut off, only those values count that the model itself had closed before the cut: half a list
     is never taken for a list. A reply that was refused or filtered holds nothing.
     """
+    groups = {field.path[0] for field in fields if len(field.path) > 1}
     if stop is Stop.COMPLETE:
-        return read_document(_whole(text), fields)
+        return read_document(_by_id(_whole(text), groups), fields)
     if stop is Stop.TRUNCATED:
-        groups = {field.path[0] for field in fields if len(field.path) > 1}
-        return read_document(_closed_values(text, groups), fields)
+        return read_document(_by_id(_closed_values(text, groups), groups), fields)
     return {}
 
 
 def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
-    """The valid ones of `fields` in a parsed reply, or in a cache entry, which is read by the same rules."""
+    """The valid ones of `fields` in a reply by id, or in a cache entry, which is read by the same rules."""
     found: dict[Path, object] = {}
     for field in fields:
         value = _at(document, field.path)
@@ -87,7 +63,7 @@ def read_document(document: object, fields: Iterable[Field]) -> dict[Path, objec
 
 
 def document_of(values: Mapping[Path, object]) -> dict[str, object]:
-    """The reply that would hold exactly `values`: what the cache stores."""
+    """`values` by name and id: what the cache stores."""
     document: dict[str, object] = {}
     groups: dict[str, dict[str, object]] = {}
     for path, value in values.items():
@@ -96,6 +72,19 @@ def document_of(values: Mapping[Path, object]) -> dict[str, object]:
         else:
             groups.setdefault(path[0], {})[path[1]] = value
     return document | groups
+
+
+def _by_id(document: object, groups: Container[str]) -> object:
+    """A reply whose `groups`, arrays of items with ids, are objects by id. An id that is given twice is not there."""
+    if not isinstance(document, dict):
+        return None
+    found = dict(document)
+    for name in document:
+        if name in groups:
+            items = document[name] if isinstance(document[name], list) else []
+            pairs = [(item["id"], item) for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)]
+            found[name] = _no_duplicates(pairs)
+    return found
 
 
 def _whole(text: str) -> object:
@@ -131,9 +120,24 @@ def _closed_values(text: str, groups: Container[str]) -> object:
     for name, value, at in members:
         if value is not _NOTHING:
             found.append((name, value))
-        elif name in groups and text.startswith("{", at):
-            found.append((name, _no_duplicates([(id_, inner) for id_, inner, _ in _members(text, at)[0]])))
+        elif name in groups and text.startswith("[", at):
+            found.append((name, _items(text, at)))
     return _no_duplicates(found)
+
+
+def _items(text: str, at: int) -> list[object]:
+    """The closed ones of the objects in the array that opens at `at`."""
+    items: list[object] = []
+    while (at := _SPACE.match(text, at + 1).end()) < len(text) and text[at] == "{":  # type: ignore[union-attr]
+        try:
+            item, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        items.append(item)
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if not text.startswith(",", at):
+            break
+    return items
 
 
 def _members(text: str, at: int) -> tuple[list[tuple[str, object, int]], int | None]:
@@ -170,7 +174,7 @@ def _at(document: object, path: Path) -> object:
     return document
 
 
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _no_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     """An id that is given twice is given not at all: neither of the two can be believed."""
     found: dict[str, object] = {}
     for name, value in pairs:

@@ -1,0 +1,75 @@
+"""What a model's prompt cache wants of a request: how long its fixed part is, and where it is marked to end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragstone.config import Price
+from ragstone.judge.llm.prompts import NAMES, Prompt, load_prompt
+from ragstone.judge.llm.schemas import schema_of
+from ragstone.judge.prices import known_cache_from, tariff
+
+_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+_FIRST_WITH_BREAKPOINTS = (5, 6)
+_CHARACTERS_PER_TOKEN = 4
+_AT_MOST_PER_TOKEN = 4.5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which prompt each task gets, and the tasks whose fixed part the provider is known to cache.
+
+    `breakpoints`: the model caches nothing of use unless the request says where the fixed part ends (OpenAI's models
+    from GPT-5.6 on: they mark the last message, which is never the same twice, and bill that as a write).
+    """
+
+    prompts: Mapping[str, Prompt]
+    cached: frozenset[str]
+    breakpoints: bool
+
+    def digest(self) -> str:
+        return "".join(prompt.digest for prompt in self.prompts.values())
+
+
+def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:
+    """The layout for `model`.
+
+    The long prompts, with all worked examples, go to models whose cache is known to take them and makes them cheaper
+    than the brief ones; else the examples would be paid for with every call.
+    """
+    cache_from = known_cache_from(provider, model)
+    price = tariff(provider, model, prices)
+    prompts: dict[str, Prompt] = {}
+    cached: set[str] = set()
+    for name in NAMES:
+        long, brief = load_prompt(name), load_prompt(name, brief=True)
+        prompts[name] = brief
+        if cache_from is None or price is None:
+            continue
+        if _least_tokens(brief) >= cache_from:
+            cached.add(name)
+        elif (
+            _least_tokens(long) >= cache_from
+            and prefix_tokens(long) * price.cached_input < prefix_tokens(brief) * price.input
+        ):
+            prompts[name] = long
+            cached.add(name)
+    return Layout(prompts, frozenset(cached), provider == "openai" and _wants_breakpoints(model))
+
+
+def prefix_tokens(prompt: Prompt) -> int:
+    """About how many tokens of a request are the same for all samples: the schema and the prompt."""
+    return (len(prompt.static) + len(json.dumps(schema_of(prompt.name)))) // _CHARACTERS_PER_TOKEN
+
+
+def _least_tokens(prompt: Prompt) -> int:
+    """Tokens that the prompt has at least; whether the schema counts too differs by provider."""
+    return int(len(prompt.static) / _AT_MOST_PER_TOKEN)
+
+
+def _wants_breakpoints(model: str) -> bool:
+    match = _GPT.match(model)
+    return match is not None and (int(match.group(1)), int(match.group(2) or 0)) >= _FIRST_WITH_BREAKPOINTS

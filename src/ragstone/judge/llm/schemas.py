@@ -1,0 +1,73 @@
+"""One JSON schema a task, the same for every sample: providers put it before the prompt, and cache both as one prefix.
+
+A schema says what an item looks like, not which items there must be: a group is an array of items with ids, and the ids
+are checked when the reply is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ragstone.judge.direct import Preference
+from ragstone.judge.judgements import Verdict
+
+VERDICTS = tuple(str(verdict) for verdict in Verdict)
+USES = ("useful", "not_useful")
+KINDS = ("answers", "abstains")
+
+Schema = Mapping[str, object]
+
+_TEXT: Schema = {"type": "string"}
+
+
+def _closed(properties: Mapping[str, object]) -> dict[str, object]:
+    """An object with exactly `properties`, all required: what strict modes ask for."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _one_of(words: tuple[str, ...]) -> Schema:
+    return {"type": "string", "enum": list(words)}
+
+
+def _group(**properties: object) -> Schema:
+    return _array(_closed({"id": _TEXT, **properties}))
+
+
+_VERDICT = _one_of(VERDICTS)
+_USES = _group(use=_one_of(USES))
+
+_SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    "statements": {"answer": _closed({"kind": _one_of(KINDS), "statements": _array(_TEXT)})},
+    "support": {"verdicts": _group(evidence=_array(_TEXT), quote=_TEXT, verdict=_VERDICT)},
+    "context_use": {"contexts": _USES, "reference_statements": _group(text=_TEXT, found_in=_array(_TEXT))},
+    "context_use_no_reference": {"contexts": _USES},
+    "reverse_questions": {"questions": _group(text=_TEXT)},
+    "reference_match": {
+        "answer_verdicts": _group(verdict=_VERDICT),
+        "reference_statements": _group(text=_TEXT, verdict=_VERDICT),
+    },
+    "context_relevance": {"contexts": _group(needed=_array({"type": "integer"}))},
+    "direct_score": {"grade": _closed({"value": {"type": "integer", "enum": list(range(11))}})},
+    "direct_preference": {"better": _closed({"which": _one_of(tuple(str(each) for each in Preference))})},
+}
+_CLOSED = {task: _closed(properties) for task, properties in _SCHEMAS.items()}
+
+
+def schema_of(task: str) -> dict[str, object]:
+    """The schema of the replies to the prompt called `task`."""
+    return _CLOSED[task]
+
+
+def all_schemas() -> str:
+    """All schemas as text: what to hash for the judge's identity."""
+    return json.dumps(_CLOSED)

@@ -1,0 +1,147 @@
+"""What of a request is the same for all samples, and how providers are told so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from ragstone.config import JudgeSettings, Price
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.estimate import estimate_cost
+from ragstone.judge.judgements import Statement
+from ragstone.judge.llm.layout import layout_of, prefix_tokens
+from ragstone.judge.llm.prompts import NAMES, load_prompt
+from ragstone.judge.protocol import Call
+from ragstone.metrics.registry import select_metrics
+from ragstone.system.response import Context
+
+HEADLINE = ("statements", "support", "context_use", "reverse_questions")
+MARK = {"mode": "explicit"}
+
+
+def judged(world: Any, judge: Any) -> None:
+    """Support of different sizes, with a reference that is listed and one that is given."""
+    contexts = [Context(f"Context {rank}.") for rank in range(1, 6)]
+    for size in (1, 3):
+        statements = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, size + 2)]
+        world.run(judge.support(contexts[:size], statements, call=Call("q1")))
+        world.run(judge.context_use("When?", "In 1931.", "", contexts[:size], call=Call("q1")))
+        world.run(judge.reverse_questions("When?", f"In {size}.", n=size, call=Call("q1")))
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-sonnet-5", "openai-compatible:llama"])
+def test_all_that_comes_before_the_data_is_the_same_for_every_sample(world: Any, name: str) -> None:
+    judged(world, world.judge(name))
+    first: dict[str, str] = {}
+    for seen in world.fake.chats:
+        body = seen.body
+        before = json.dumps([seen.schema, body.get("system"), body["messages"][:-1], body.get("prompt_cache_key")])
+        assert first.setdefault(seen.kind + str(seen.asked.keys()), before) == before
+    assert len(first) == 3
+
+
+@pytest.mark.parametrize("model", ["gpt-6.1-sol", "gpt-6-luna", "gpt-5.6", "gpt-7"])
+def test_models_that_mark_the_last_message_are_told_where_the_fixed_part_ends(world: Any, model: str) -> None:
+    judged(world, world.judge(f"openai:{model}"))
+    known = model.startswith("gpt-6")
+    for seen in world.fake.chats:
+        system, user = seen.body["messages"]
+        assert seen.body["prompt_cache_options"] == MARK
+        assert isinstance(user["content"], str)
+        if known:
+            assert [part["prompt_cache_breakpoint"] for part in system["content"]] == [MARK]
+        else:  # nothing marked is nothing written, and nothing paid for
+            assert isinstance(system["content"], str)
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-5.4-mini", "openai:gpt-4o", "openai-compatible:gpt-6.1-sol"])
+def test_other_models_are_not_sent_what_they_do_not_know(world: Any, name: str) -> None:
+    judged(world, world.judge(name))
+    assert not any("prompt_cache_options" in seen.body for seen in world.fake.chats)
+    assert all(isinstance(seen.body["messages"][0]["content"], str) for seen in world.fake.chats)
+
+
+def test_a_model_that_refuses_the_marks_is_asked_without(world: Any, refuse: Any) -> None:
+    world.fake.always = lambda seen: (
+        refuse(400, "Unknown parameter: 'prompt_cache_options'.")(seen) if "prompt_cache_options" in seen.body else None
+    )
+    judge = world.judge("openai:gpt-6.1-sol")
+    judged(world, judge)
+    assert isinstance(world.fake.chats[-1].body["messages"][0]["content"], str)
+    assert any("prompt_cache_options" in note for note in judge.notes)
+
+
+def test_one_call_of_a_task_warms_the_cache_before_the_rest_goes_out(world: Any) -> None:
+    world.fake.delay_s = 0.02
+    running: list[int] = [0]
+    most: list[int] = []
+
+    async def counted(seen: Any) -> Any:
+        running[0] += 1
+        most.append(running[0])
+        await asyncio.sleep(0.02)
+        running[0] -= 1
+        return __import__("aiohttp").web.json_response(world.fake.completion(seen))
+
+    world.fake.always = counted
+    judge = world.judge("openai:gpt-5.4-mini")
+
+    async def many() -> None:
+        await asyncio.gather(*(judge.statements("When?", f"In {n}.", call=Call(str(n))) for n in range(12)))
+
+    world.run(many())
+    assert most[:2] == [1, 1]
+    assert max(most) > 1
+
+
+def test_a_warming_call_that_fails_holds_nobody_up(world: Any, refuse: Any) -> None:
+    world.fake.script.append(refuse(400, "This prompt is not liked"))
+    judge = world.judge("openai:gpt-5.4-mini")
+
+    async def many() -> list[object]:
+        calls = [judge.statements("When?", f"In {n}.", call=Call(str(n))) for n in range(8)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    outcomes = world.run(many())
+    assert sum(isinstance(outcome, Exception) for outcome in outcomes) == 1
+
+
+def test_prompts_are_long_only_where_that_is_known_to_pay() -> None:
+    def longer(provider: str, model: str, **prices: Price) -> set[str]:
+        layout = layout_of(provider, model, prices)
+        return {name for name in NAMES if len(layout.prompts[name].static) > len(load_prompt(name, brief=True).static)}
+
+    assert longer("openai", "gpt-6.1-sol") >= set(HEADLINE)
+    assert longer("anthropic", "claude-sonnet-5") >= set(HEADLINE)
+    assert longer("anthropic", "claude-haiku-4-5") == set()  # its cache starts at 4,096 tokens
+    assert longer("anthropic", "claude-opus-5") == set()  # its cache takes the brief ones
+    assert layout_of("anthropic", "claude-opus-5").cached >= set(HEADLINE)
+    assert longer("openai", "gpt-9") == longer("openai-compatible", "gpt-6.1-sol") == set()
+    same = Price(input=1.0, cached_input=1.0, output=1.0)
+    assert longer("openai", "gpt-6.1-sol", **{"gpt-6.1-sol": same}) == set()
+
+
+@pytest.mark.parametrize("model", ["gpt-6.1-sol", "gpt-5.4-mini"])
+def test_long_prompts_are_long_enough_for_the_cache_even_by_a_sparing_count(model: str) -> None:
+    layout = layout_of("openai", model)
+    for name in HEADLINE:
+        assert len(layout.prompts[name].static) / 4.5 > 1_024 or name not in layout.cached
+        assert name in layout.cached
+        assert prefix_tokens(layout.prompts[name]) < 2_000
+
+
+def test_the_estimate_knows_what_the_cache_saves() -> None:
+    golden = GoldenSet(tuple(Sample(f"q{n}", "When?", reference="It was opened in 1931.") for n in range(100)))
+
+    def estimate(name: str, **settings: Any) -> Any:
+        return estimate_cost(JudgeSettings(name=name, **settings), golden, select_metrics())
+
+    cached = estimate("openai:gpt-6.1-sol")
+    assert 0.4 < cached.cached_input_tokens / cached.input_tokens < 0.9
+    plain = estimate("openai:gpt-6.1-sol", prices={"gpt-6.1-sol": Price(input=2.0, cached_input=2.0, output=10.0)})
+    assert plain.cached_input_tokens == 0
+    assert cached.usd < plain.usd
+    assert estimate("anthropic:claude-haiku-4-5").cached_input_tokens == 0
