@@ -76,7 +76,7 @@ def doubting(fake: FakeLlm, ids: set[str]) -> None:
     def fill(schema: Any, prompt: str) -> Any:
         filled = fill_in(schema, prompt)
         if "verdicts" in filled and any(f"\n{name.removeprefix('q')} is a number." in prompt for name in ids):
-            for verdict in filled["verdicts"].values():
+            for verdict in filled["verdicts"]:
                 verdict |= {"verdict": "unsupported", "evidence": []}
         return filled
 
