@@ -64,6 +64,9 @@ class SystemSettings(_Table):
     """[system]"""
 
     entrypoint: str | None = Field(default=None, description="how the system under test is reached")
+    version: str | None = Field(
+        default=None, max_length=200, description="what the system calls itself, for the history"
+    )
     python: str | None = Field(default=None, description="interpreter that a python entrypoint runs in")
     working_directory: str | None = Field(
         default=None, description="where the system runs; None: beside the config file"
@@ -249,6 +252,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("golden.paths", "RAGSTONE_GOLDEN", is_path=True),
     Option("golden.limit", "RAGSTONE_LIMIT"),
     Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", is_path=True),
+    Option("system.version", "RAGSTONE_SYSTEM_VERSION"),
     Option("system.python", "RAGSTONE_PYTHON", is_path=True),
     Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY", is_path=True),
     Option("system.timeout_s", "RAGSTONE_TIMEOUT"),

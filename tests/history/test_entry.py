@@ -6,7 +6,7 @@ import pytest
 from ragstone.gate.policy import default_policy, policy_from_mapping
 from ragstone.history.entry import judge_key, run_line
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, JudgeManifest
+from ragstone.run.manifest import AcceptedDrop, BaselineFact, JudgeManifest, SystemManifest
 from ragstone.stats.intervals import mean_interval
 from tests.gate.conftest import build_run, make_manifest
 
@@ -21,8 +21,10 @@ RUN = build_run(
 
 def test_a_line_holds_what_the_run_came_to() -> None:
     taken = AcceptedDrop(id="abcdefgh", metric="faithfulness", drop=0.03)
+    system = SystemManifest(entrypoint="app:answer", commit="c" * 40, version="2026.1")
     manifest = make_manifest().model_copy(
         update={
+            "system": system,
             "verdict": "inconclusive",
             "baseline": BaselineFact(eligible=True, reason="it passed", accepted=(taken,)),
         }
@@ -37,6 +39,7 @@ def test_a_line_holds_what_the_run_came_to() -> None:
     assert line.slices["de"]["faithfulness"].n == 2
     assert line.coverage == pytest.approx(5 / 6, abs=1e-4)
     assert (line.latency_p50_s, line.verdict, line.eligible) == (3.5, "inconclusive", True)
+    assert (line.system, line.commit) == ("2026.1", "c" * 40)
     assert line.accepted[0].id == "abcdefgh"
     assert (line.pull_request, line.github_run, line.scores) == (12, 99, {})
 

@@ -55,10 +55,11 @@ class Canaries(_Part):
 
 
 class SystemManifest(_Part):
-    """The system under test: its entrypoint, and the commit it was built from where one is known."""
+    """The system under test: its entrypoint, and the commit and the version of it where they are known."""
 
     entrypoint: str
     commit: str | None = None
+    version: str | None = None
 
 
 class GoldenManifest(_Part):

@@ -338,7 +338,11 @@ def describe_run(
             parameters=identity.parameters,
             embeddings=identity.embeddings,
         ),
-        system=SystemManifest(entrypoint=system.entrypoint, commit=system_commit(settings.root, around.environ)),
+        system=SystemManifest(
+            entrypoint=system.entrypoint,
+            commit=system_commit(settings.root, around.environ),
+            version=settings.system.version,
+        ),
         metrics={metric.info.name: metric.info.version for metric in metrics},
         repeats=settings.run.repeats,
         policy_hash=policy_hash,
