@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 # As many test processes as there are cores; make test WORKERS= runs all tests in one.
 WORKERS ?= -n auto
 
-.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-integrations check clean
+.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -40,6 +40,12 @@ test-browser: $(VENV)/.installed-dev
 
 test-container: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m container $(PYTEST_ARGS)
+
+# What only root can try without a container: changing users, and ending what another user has left running.
+test-as-root: $(VENV)/.installed-dev
+	test "$$(id -u)" = 0
+	$(BIN)/python -m pytest tests/github/test_strays.py tests/github/test_command_files.py \
+		tests/github/test_confinement.py tests/github/test_user_environment.py $(PYTEST_ARGS)
 
 # Real LangChain and LlamaIndex objects, in an environment of their own: they bring some 60 distributions.
 test-integrations: $(VENV)-integrations/.installed
