@@ -58,7 +58,7 @@ def test_a_judge_that_moved_over_night_is_the_first_thing_in_the_summary(
 ) -> None:
     def stricter(schema: Any, prompt: str) -> Any:
         filled = fill_in(schema, prompt)
-        for verdict in filled["verdicts"].values():
+        for verdict in filled["verdicts"]:
             verdict |= {"verdict": "unsupported", "evidence": []}
         return filled
 
