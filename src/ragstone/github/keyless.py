@@ -41,7 +41,7 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
     if settings.judge.api_key is not None:
         return False
     if provider in PLATFORMS:
-        return not has_credentials(provider, environ)
+        return not has_credentials(provider, environ) and not has_job_identity(provider, environ)
     if provider not in _KEYS:
         return False
     has_key = settings.judge.auth != "oidc" and environ.get(_KEYS[provider])

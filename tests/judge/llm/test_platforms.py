@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -172,10 +174,97 @@ def test_a_missing_extra_is_named(service: str, package: str, monkeypatch: pytes
         platform_of(service, AWS | GOOGLE, has_token=False)
 
 
-@pytest.mark.parametrize("settings", [{"batch": True}, {"auth": "oidc"}])
-def test_what_a_platform_does_not_have_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="has no"):
-        make_account(JudgeSettings(name=BEDROCK, **settings), "bedrock", "m", AWS)
+@pytest.mark.parametrize(
+    ("service", "settings", "says"),
+    [("bedrock", {"batch": True}, "has no batches"), ("vertex", {"auth": "oidc"}, "takes no identity")],
+)
+def test_what_a_platform_does_not_have_is_refused(service: str, settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make_account(JudgeSettings(name=f"{service}:m", **settings), service, "m", AWS | GOOGLE)
+
+
+@dataclass
+class Sts:
+    """AWS's token service and GitHub's endpoint for ID tokens, on loopback."""
+
+    world: Any
+    lifetime_s: int = 3600
+    refuse: bool = False
+    told: list[str] = field(default_factory=list)
+    forms: list[dict[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.world.fake.extra |= {"GET /idtoken": self.job, "POST /sts": self.assume}
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "AWS_REGION": "eu-central-1",
+            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/judge",
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.world.fake.url}/idtoken?x=1",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request-token-0123456789",
+        }
+
+    async def job(self, request: web.Request) -> web.Response:
+        return web.json_response({"value": f"id-token-{len(self.forms)}-for-{request.query['audience']}"})
+
+    async def assume(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        assert "Authorization" not in request.headers
+        self.forms.append(form)
+        if self.refuse:
+            said = f"<Error><Code>AccessDenied</Code><Message>not with {form['WebIdentityToken']}</Message></Error>"
+            return web.Response(status=403, text=f"<ErrorResponse>{said}</ErrorResponse>", content_type="text/xml")
+        n = len(self.forms)
+        until = (datetime.now(UTC) + timedelta(seconds=self.lifetime_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        given = (
+            f"<AccessKeyId>AKID{n}</AccessKeyId><SecretAccessKey>secret-of-role-{n}</SecretAccessKey>"
+            f"<SessionToken>session-of-role-{n}</SessionToken><Expiration>{until}</Expiration>"
+        )
+        space = "https://sts.amazonaws.com/doc/2011-06-15/"
+        action = "AssumeRoleWithWebIdentity"
+        result = f"<{action}Result><Credentials>{given}</Credentials></{action}Result>"
+        return web.Response(
+            text=f'<{action}Response xmlns="{space}">{result}</{action}Response>', content_type="text/xml"
+        )
+
+
+@pytest.fixture
+def sts(world: Any, monkeypatch: pytest.MonkeyPatch) -> Sts:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"{world.fake.url}/sts")
+    return Sts(world)
+
+
+@pytest.mark.parametrize("auth", ["oidc", None])
+def test_bedrock_is_signed_for_as_the_role_that_the_job_may_assume(
+    world: Any, seen: list[Seen], sts: Sts, auth: str | None
+) -> None:
+    ask(world, judge(world, BEDROCK, sts.environ, auth=auth, tell_secret=sts.told.append))
+    [form] = sts.forms
+    assert form["Action"] == "AssumeRoleWithWebIdentity"
+    assert form["RoleArn"] == sts.environ["AWS_ROLE_ARN"]
+    assert form["WebIdentityToken"] == "id-token-0-for-sts.amazonaws.com"
+    assert "Credential=AKID1/" in seen[0].headers["authorization"]
+    assert seen[0].headers["x-amz-security-token"] == "session-of-role-1"
+    assert sts.told == ["id-token-0-for-sts.amazonaws.com", "secret-of-role-1", "session-of-role-1"]
+
+
+def test_a_roles_credentials_are_renewed_before_they_expire(world: Any, seen: list[Seen], sts: Sts) -> None:
+    sts.lifetime_s = 60  # within botocore's window for a renewal that can't wait
+    made = judge(world, BEDROCK, sts.environ, auth="oidc")
+    ask(world, made)
+    world.run(made.statements("When?", "In 1932.", call=Call("q2")))
+    assert [request.headers["x-amz-security-token"] for request in seen] == ["session-of-role-1", "session-of-role-2"]
+    assert len({form["WebIdentityToken"] for form in sts.forms}) == 2
+
+
+def test_a_role_that_the_job_may_not_assume_ends_the_run(world: Any, sts: Sts) -> None:
+    sts.refuse = True
+    with pytest.raises(JudgeError) as caught:
+        ask(world, judge(world, BEDROCK, sts.environ, auth="oidc"))
+    said = str(caught.value)
+    assert "bedrock refused this job's identity (HTTP 403): not with ***" in said
+    assert "audience sts.amazonaws.com" in said
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
 
 
 def _federated(account: wire.Account) -> httpx2.Auth | None:
-    if account.federation is None:
+    if account.federation is None or account.platform is not None:
         return None
     from ragstone.judge.llm.exchange import AnthropicExchange, FederatedAuth
 
@@ -85,6 +85,7 @@ class AnthropicProvider:
     ) -> None:
         self._account = account
         self._client = client or make_client(account)
+        self._identity = platforms.identity_of(account)
         self._dialect = Dialect(modes=("json_schema", "tool", "prompt"))
         self._adapter = Adapter(self._dialect, parameters)
 
@@ -169,6 +170,8 @@ class AnthropicProvider:
         """One POST."""
         content = wire.encoded(body)
         if self._account.platform is not None:
+            if self._identity is not None:
+                await self._identity.hand_to(self._client)
             # Those clients build the body themselves: the model goes into the path.
             post = self._client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
         else:

@@ -23,7 +23,7 @@ from ragstone.judge.llm.federation import check_address, federation_of, has_job_
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.layout import layout_of
 from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
-from ragstone.judge.llm.platforms import BEARER, CREDENTIALS, PLATFORMS, address_of, platform_of
+from ragstone.judge.llm.platforms import BEARER, CREDENTIALS, PLATFORMS, address_of, has_credentials, platform_of
 from ragstone.judge.llm.provider import Embedder, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.schemas import all_schemas
@@ -162,7 +162,7 @@ def make_account(
     """Address, and key or identity. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only."""
     own = _OWN_VARIABLES.get(provider)
     if provider in PLATFORMS:
-        return _platform_account(settings, provider, model, environ)
+        return _platform_account(settings, provider, model, environ, tell_secret)
     url = settings.base_url or environ.get(_BASE_VARIABLES.get(provider, ""), "") or _BASE_URLS.get(provider)
     if not url:
         raise ConfigError(
@@ -210,15 +210,22 @@ def make_account(
     )
 
 
-def _platform_account(settings: JudgeSettings, provider: str, model: str, environ: Mapping[str, str]) -> Account:
+def _platform_account(
+    settings: JudgeSettings,
+    provider: str,
+    model: str,
+    environ: Mapping[str, str],
+    tell_secret: Callable[[str], None] | None,
+) -> Account:
     """The account of a cloud, as its own variables name it; a key of the settings is an access token of that cloud."""
-    if settings.auth == "oidc" or settings.batch:
-        what = "judge.auth" if settings.auth == "oidc" else "judge.batch"
-        raise ConfigError(
-            f"judge '{provider}:{model}' has no '{what.partition('.')[2]}'.", where=what, mend="Leave it out."
-        )
+    if settings.batch:
+        raise ConfigError(f"judge '{provider}:{model}' has no batches.", where="judge.batch", mend="Leave it out.")
     given = settings.api_key.get_secret_value().strip() if settings.api_key is not None else ""
     token = given or environ.get(BEARER.get(provider, ""), "").strip()
+    federation = None
+    signed_in = token or has_credentials(provider, environ)
+    if settings.auth == "oidc" or (settings.auth is None and not signed_in and has_job_identity(provider, environ)):
+        token, federation = "", federation_of(provider, environ, tell_secret)
     platform = platform_of(provider, environ, has_token=bool(token))
     return Account(
         service=provider,
@@ -229,6 +236,7 @@ def _platform_account(settings: JudgeSettings, provider: str, model: str, enviro
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
+        federation=federation,
         platform=platform,
         headers=parse_headers(settings.headers),
     )

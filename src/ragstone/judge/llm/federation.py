@@ -24,10 +24,15 @@ REQUEST_URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
 REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 - the name of a variable
 AUDIENCE = "RAGSTONE_OIDC_AUDIENCE"
 # The audience that each provider's own guide for GitHub Actions uses.
-_AUDIENCES = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+_AUDIENCES = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "bedrock": "sts.amazonaws.com",
+}
 _NEEDED = {
     "openai": ("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"),
     "anthropic": ("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"),
+    "bedrock": ("AWS_ROLE_ARN",),
 }
 _OPTIONAL = {"anthropic": ("ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID")}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -87,7 +92,7 @@ def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str]
         raise ConfigError(
             f"judge '{service}' takes no identity of a job.",
             where="judge.auth",
-            mend="Use 'openai:MODEL' or 'anthropic:MODEL', or set judge.auth to 'key'.",
+            mend="Use 'openai:MODEL', 'anthropic:MODEL' or 'bedrock:MODEL', or set judge.auth to 'key'.",
         )
     missing = [name for name in needed if not environ.get(name, "").strip()]
     if missing:

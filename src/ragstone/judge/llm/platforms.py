@@ -21,6 +21,7 @@ from ragstone.judge.llm.provider import Broken
 if TYPE_CHECKING:
     import httpx2
 
+    from ragstone.judge.llm.aws_identity import AwsIdentity
     from ragstone.judge.llm.wire import Account
 
 PLATFORMS = ("bedrock", "vertex")
@@ -123,6 +124,15 @@ def make_client(account: Account, platform: Platform, http_client: httpx2.AsyncC
         credentials=None if token else _google_credentials(platform),
         **common,
     )
+
+
+def identity_of(account: Account) -> AwsIdentity | None:
+    """What signs as the role of the job, None where something else does."""
+    if account.federation is None or account.platform is None:
+        return None
+    from ragstone.judge.llm.aws_identity import AwsIdentity
+
+    return AwsIdentity(account.federation, account.platform.region)
 
 
 def credentials_error(account: Account, error: Exception) -> Broken | JudgeError:
