@@ -181,3 +181,9 @@ def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> 
     assert least.runs[-1].run == whole.runs[-1].run
     assert len(least.runs) < 60
     assert size < MAX_WRITTEN_BYTES
+
+
+def test_two_jobs_that_began_in_the_same_second_with_the_same_answers_are_two_runs() -> None:
+    found = History().with_run(line(1, github_run=5), None).with_run(line(1, github_run=6), None)
+    assert [one.github_run for one in found.runs] == [5, 6]
+    assert parse_history(found.text().encode(), "h") == found

@@ -15,7 +15,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.codes import Compact, decode, group_codes, sample_codes
-from ragstone.history.file import History
+from ragstone.history.file import History, same_run
 from ragstone.history.lines import RunLine, SamplesLine
 from ragstone.run.scores import RunScores
 from ragstone.stats.drift import FIRST, LEVEL, Loss, find_losses
@@ -69,7 +69,7 @@ def measure_drift(
     newest = _Observed(
         line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)}), scores.samples
     )
-    observed = (_Observed.of(one, history.samples) for one in history.runs if not _same_run(one, line))
+    observed = (_Observed.of(one, history.samples) for one in history.runs if not same_run(one, line))
     earlier = [one for one in observed if one is not None]
     found = _measured(earlier, newest, asked, policy)
     if main or not any(check.status is Status.FAIL for check in found.checks) or len(earlier) < 2:
@@ -84,10 +84,6 @@ def measure_drift(
     )
     checks = tuple(replace(check, action=Action.WARN) for check in found.checks)
     return Drift(checks, (said, *found.warnings), found.notes)
-
-
-def _same_run(one: RunLine, other: RunLine) -> bool:
-    return one.run == other.run or (one.github_run is not None and one.github_run == other.github_run)
 
 
 def _asked(policy: Policy, run: RunScores) -> list[_Asked]:
@@ -172,7 +168,7 @@ def _why_anew(
     """Why drift is not measured from the first sound run of `span`; None: it is."""
     before = []
     for run in span:
-        if anchor is not None and run.line.run == anchor.line.run:
+        if run is anchor:
             break
         before.append(run)
     for run in reversed(before):

@@ -41,7 +41,7 @@ class History:
         if scores is not None:
             samples[scores.samples.key] = scores.samples
             line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
-        runs = [one for one in self.runs if not _same(one, line)]
+        runs = [one for one in self.runs if not same_run(one, line)]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
     def with_releases(self, releases: Mapping[str, str]) -> History:
@@ -126,7 +126,7 @@ def parse_history(body: bytes, where: str) -> History:
         )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
-    runs: dict[str, tuple[str, RunLine]] = {}
+    runs: dict[tuple[str, int | None], tuple[str, RunLine]] = {}
     for number, raw in enumerate(body.split(b"\n"), start=1):
         if not raw.strip():
             continue
@@ -135,7 +135,7 @@ def parse_history(body: bytes, where: str) -> History:
         if isinstance(line, SamplesLine):
             samples[line.key] = line
         elif line is not None:
-            runs[line.run] = (place, line)
+            runs[line.run, line.github_run] = (place, line)
     whole = (_checked(line, samples, place, damaged) for place, line in runs.values())
     return History(_by_time(whole), samples, tuple(damaged))._with_samples_in_use()
 
@@ -179,8 +179,11 @@ def _without_scores(line: RunLine) -> RunLine:
     return line.model_copy(update={"samples": None, "scores": {}}) if line.scores else line
 
 
-def _same(one: RunLine, other: RunLine) -> bool:
-    return one.run == other.run or (one.github_run is not None and one.github_run == other.github_run)
+def same_run(one: RunLine, other: RunLine) -> bool:
+    """Whether both are of one run; on GitHub the workflow run says, of which a later attempt is the same run."""
+    if one.github_run is not None and other.github_run is not None:
+        return one.github_run == other.github_run
+    return one.run == other.run
 
 
 def _by_time(lines: Iterable[RunLine]) -> tuple[RunLine, ...]:
