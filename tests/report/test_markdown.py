@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ragstone.gate.verdict import Status
 from ragstone.report.markdown import LEVELS, length, wrapped
 from ragstone.report.parts import BadStatement, FailedSample, FailureGroup, ReportView
 from ragstone.report.render import render
@@ -117,3 +118,14 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
     markdown = render(replace(view, worst=worst, notes=notes, all_checks=checks), "md")
     assert markdown.startswith("## ❌ Ragstone: fail")
     check_tables(markdown)
+
+
+def test_the_words_that_contradict_a_statement_are_shown(make_view: Callable[..., ReportView]) -> None:
+    view = make_view(Status.FAIL)
+    bad = BadStatement("It costs €9.", "contradicted", quote="costs @everyone €11")
+    view = replace(view, worst=(replace(view.worst[0], unsupported=(bad,), detailed=True), *view.worst[1:]))
+    assert "€11" in render(view, "markdown")
+    assert "€11" in render(view, "html")
+    assert "€11" in render(view, "text")
+    assert "€11" in render(view, "json")
+    assert "@everyone" not in render(view, "markdown")

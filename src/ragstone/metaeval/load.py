@@ -48,6 +48,7 @@ class _Shared(BaseModel):
     reference: str | None = None
     group: str | None = None
     split: str | None = None
+    why: str | None = None
 
     def case(self, side: _Side | None = None) -> Case:
         shared = {"question": self.question, "answer": self.answer, "contexts": self.contexts}

@@ -272,3 +272,26 @@ def test_a_model_that_talks_nonsense_gives_failed_scores_and_no_traceback(world:
     assert isinstance(score, Scored | Failed)
     if isinstance(score, Scored):
         assert 0.0 <= score.value <= 1.0
+
+
+def contradicted(quote: object) -> dict[str, object]:
+    return {"evidence": ["c2"], "quote": quote, "verdict": "contradicted"}
+
+
+SHOWN = [Context("One."), Context("The Filter is resistant\nup to 40 °C <<<only>>>.")]
+
+
+@pytest.mark.parametrize("quote", ["resistant up to 40 °C", "the FILTER  is\tresistant", "< < <only> > >", ""])
+def test_a_quote_that_stands_in_its_context_is_kept(world: Any, quote: str) -> None:
+    world.fake.script.append(lambda _seen: json.dumps(verdicts(s1=contradicted(quote))))
+    table = world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
+    assert table.supports[0].quote == (quote or None)
+    assert len(world.fake.chats) == 1
+
+
+@pytest.mark.parametrize("quote", ["up to 60 °C", "One.", "resistant to 40 °C", None, 7, ["One."], "x" * 5_000])
+def test_a_quote_that_is_not_there_fails_the_verdict_like_missing_evidence(world: Any, quote: object) -> None:
+    said = json.dumps(verdicts(s1=contradicted(quote)))
+    world.fake.script.extend([lambda _seen: said, lambda _seen: said])
+    with pytest.raises(JudgementFailed, match=r"no valid reply \(s1; asked twice\)"):
+        world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
