@@ -232,3 +232,27 @@ def test_a_document_that_is_too_large_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr("ragstone.golden.rows.MAX_DOCUMENT_BYTES", 10)
     assert "too large for one document" in refusal(tmp_path, "a.json", '[{"question": "A?"}]')
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ('{"question": 5}', "question"),
+        ('{"question": 5.5}', "question"),
+        ('{"question": false}', "question"),
+        ('{"question": "q", "relevant_ids": true}', "relevant_ids"),
+        ('{"question": "q", "relevant_ids": [null]}', "relevant_ids"),
+        ('{"question": "q", "relevant_ids": [[]]}', "relevant_ids"),
+        ('{"question": "q", "relevant_ids": {"a": -1}}', "relevant_ids"),
+        ('{"question": "q", "relevant_ids": {"a": "x"}}', "relevant_ids"),
+    ],
+)
+def test_a_question_that_is_no_text_and_ids_that_are_none_are_named_with_line_and_field(
+    tmp_path: Path, row: str, field: str
+) -> None:
+    (tmp_path / "golden.jsonl").write_text('{"question": "What is it?"}\n' + row + "\n")
+    with pytest.raises(GoldenSetError) as refused:
+        load_golden_set(["golden.jsonl"], root=tmp_path)
+    assert refused.value.exit_code == 3
+    assert refused.value.where == "golden.jsonl:2"
+    assert f"'{field}'" in refused.value.message

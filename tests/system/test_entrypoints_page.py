@@ -76,5 +76,6 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
         assert f"| `{key}` | {getattr(defaults, key):g} |" in PAGE
     assert (pool.MAX_START_FAILURES, pool.MAX_DEATHS_IN_A_ROW) == (3, 25)
     assert (worker.MAX_CONTEXTS, worker.MAX_CHARACTERS) == (10_000, 10_000_000)
+    assert worker.MAX_ANSWER_CHARACTERS == 1_000_000
     assert http_service.MAX_BODY_BYTES == command_line.MAX_LINE_BYTES == 10_000_000
     assert (http_service.MAX_RETRY_AFTER_S, http_service._SHOWN_BODY) == (30.0, 1_000)

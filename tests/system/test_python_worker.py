@@ -575,9 +575,9 @@ def test_any_question_arrives_as_it_is_and_any_answer_comes_back_as_text(room: A
 
 
 def test_a_large_answer_comes_back_whole(room: Any) -> None:
-    room.write("app.py", "def answer(q): return {'answer': 'é' * 2_000_000, 'contexts': ['c'] * 9_999}\n")
+    room.write("app.py", "def answer(q): return {'answer': 'é' * 1_000_000, 'contexts': ['c'] * 9_999}\n")
     (response,) = room.ask("app:answer", "q")
-    assert len(response.answer) == 2_000_000
+    assert len(response.answer) == 1_000_000
     assert len(response.contexts) == 9_999
 
 
@@ -705,3 +705,82 @@ def test_the_interpreter_is_the_one_asked_for_or_that_of_the_active_environment(
 def test_an_interpreter_that_does_not_exist_is_a_configuration_error(room: Any) -> None:
     with pytest.raises(ConfigError, match="'nope/python' was not found"):
         room.ask("app:answer", "q", python="nope/python")
+
+
+def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import sys, time
+        sleep = time.sleep
+        for name in ("perf_counter", "monotonic", "time"):
+            setattr(time, name, lambda: 0.0)
+        for module in list(sys.modules.values()):  # and whatever took its own copy of them
+            for name in ("perf_counter", "monotonic"):
+                if hasattr(module, name):
+                    setattr(module, name, lambda: 0.0)
+
+        def answer(question):
+            sleep(0.2)
+            if question == "raise":
+                raise KeyError(question)
+            return question
+        """,
+    )
+    for response in room.ask("app:answer", "one", "raise", concurrency=1):
+        assert response.latency_s is not None
+        assert response.latency_s >= 0.2
+
+
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        ("sys.stdout.close()", "standard output"),
+        ("os.close(1)", "standard output"),
+        ("sys.stderr.close()", "standard error"),
+    ],
+)
+def test_a_system_that_closes_its_output_is_told_so_at_the_questions_that_fail_of_it(
+    room: Any, how: str, name: str
+) -> None:
+    stream = "sys.stderr" if "stderr" in how else "sys.stdout"
+    room.write(
+        "app.py",
+        f"""
+        import os, sys
+
+        def answer(question):
+            print(question, file={stream}, flush=True)
+            {how}
+            return question
+        """,
+    )
+    first, second = room.ask("app:answer", "one", "two", concurrency=1)
+    assert first.answer == "one"
+    assert second.failure is not None
+    assert f"Your system has closed its {name}" in second.failure.message
+
+
+def test_an_error_that_has_nothing_to_do_with_a_closed_output_says_nothing_of_one(room: Any) -> None:
+    room.write("app.py", "def answer(question):\n    raise ValueError('no such index')\n")
+    (response,) = room.ask("app:answer", "one")
+    assert response.failure is not None
+    assert response.failure.message == "ValueError: no such index"
+
+
+def test_a_system_that_closes_the_workers_own_channel_is_told_so(room: Any) -> None:
+    room.write("app.py", "import os\ndef answer(question):\n    os.closerange(3, 64)\n    return question\n")
+    (response,) = room.ask("app:answer", "one")
+    assert response.failure is not None
+    assert "closed descriptors that are not its own" in (response.failure.detail or "")
+
+
+def test_an_answer_of_megabytes_is_refused_in_the_worker(room: Any) -> None:
+    room.write(
+        "app.py", "def answer(question):\n    return {'answer': 'x' * int(question), 'contexts': ['y' * 2_000_000]}\n"
+    )
+    fine, large = room.ask("app:answer", "1000000", "2097152")
+    assert len(fine.answer) == 1_000_000
+    assert large.failure is not None
+    assert large.failure.kind.value == "bad_return"
+    assert large.failure.message == "The answer holds 2,097,152 characters; at most 1,000,000 are read."

@@ -42,7 +42,9 @@ def text(value: object) -> str | None:
 
 
 def question(value: object) -> str | None:
-    """As `text`; of a chat (a list of messages) the last message of the user."""
+    """As `text`, but of text only; of a chat (a list of messages) the last message of the user."""
+    if isinstance(value, bool | int | float):
+        raise CellError(f"holds {shown(value)}, where the text of a question is expected")
     if isinstance(value, list) and value:
         spoken = [item for item in value if isinstance(item, Mapping) and _speaks_for_user(item)]
         if spoken:
@@ -85,6 +87,10 @@ def grades(value: object) -> dict[str, float]:
     """`value` as document id to grade: a list of ids (grade 1), an object, or a list of objects with id and grade."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = _json(value)
+    if isinstance(value, bool):
+        raise CellError(f"holds {shown(value)}, where ids of documents are expected")
+    if isinstance(value, list) and None in value:
+        raise CellError("holds a list with an empty id in it (null)")
     if isinstance(value, Mapping):
         if not any(normal(str(key)) in ID_KEYS and isinstance(inner, str) for key, inner in value.items()):
             return {identifier(key): _grade(grade) for key, grade in value.items() if grade is not None}

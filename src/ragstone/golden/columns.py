@@ -115,7 +115,8 @@ class _Chooser:
         if name == "reference":
             return self._could_be_reference(path, alias, kinds)
         if name in {"relevant_ids", "tags"}:
-            return bool(kinds & (_SPOKEN | _LISTED | Holds.OBJECT))
+            # Under our own name, what can't be ids is an error and not another column.
+            return path[-1] == name or bool(kinds & (_SPOKEN | _LISTED | Holds.OBJECT))
         return bool(kinds & _ANY)
 
     def _could_be_reference(self, path: Path, alias: str, kinds: Holds) -> bool:

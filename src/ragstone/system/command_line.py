@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections.abc import Sequence
+from time import perf_counter
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -90,7 +90,7 @@ class CommandPeer:
 
     async def _reply(self, child: Child) -> tuple[object, float]:
         """The next line as JSON, and the seconds it took. Raises EOFError, or ValueError that shows the line."""
-        started = time.perf_counter()
+        started = perf_counter()
         while True:
             try:
                 line = await child.stdout.readline()
@@ -108,9 +108,9 @@ class CommandPeer:
                     "Expected one JSON object a line on stdout; logs go to stderr."
                 ) from None
             if isinstance(value, dict) and value.get("ready") is True and self._answers == 0:
-                started = time.perf_counter()
+                started = perf_counter()
                 continue
-            return value, time.perf_counter() - started
+            return value, perf_counter() - started
 
     def _lost(self, sample: Sample, kind: SystemFailureKind, message: str) -> Attempt:
         detail = None if self._child is None else self._child.tail.text()

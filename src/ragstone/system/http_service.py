@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
@@ -93,11 +93,11 @@ class HttpService:
     async def ask(self, sample: Sample) -> Response:
         async with self._room:
             for attempt in range(self._target.retries + 1):
-                started = time.perf_counter()
+                started = perf_counter()
                 try:
                     async with asyncio.timeout(self._target.timeout_s):
                         body = await self._post(sample)
-                    return self._read(sample, body, time.perf_counter() - started)
+                    return self._read(sample, body, perf_counter() - started)
                 except TimeoutError:
                     message = f"No answer within {self._target.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
@@ -116,13 +116,13 @@ class HttpService:
     async def _wait_for_port(self) -> None:
         parts = urlsplit(self._target.url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        until = time.monotonic() + self._target.connect_for_s
+        until = monotonic() + self._target.connect_for_s
         while True:
             try:
                 async with asyncio.timeout(self._target.connect_for_s):
                     _, writer = await asyncio.open_connection(host, port)
             except OSError as error:  # TimeoutError and the resolver's errors among them
-                if time.monotonic() >= until:
+                if monotonic() >= until:
                     reason = error.strerror or str(error) or "timed out"
                     raise SystemUnderTestError(
                         f"no connection to {host}:{port} within {self._target.connect_for_s:g} s ({reason}).",

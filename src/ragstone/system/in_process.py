@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import inspect
 import threading
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from ragstone.errors import SystemUnderTestError
@@ -72,12 +72,12 @@ class CallableSystem:
         if asker is None:
             raise SystemUnderTestError("the system was asked before it was started.", where=self.entrypoint)
         async with self._room:
-            started = time.perf_counter()
+            started = perf_counter()
             try:
                 async with asyncio.timeout(self._timeout_s):
                     value, latency_s = await self._value(asker, sample.question)
             except TimeoutError as error:
-                if time.perf_counter() - started < self._timeout_s:  # raised by the callable itself
+                if perf_counter() - started < self._timeout_s:  # raised by the callable itself
                     return self._raised(sample, error)
                 return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
             except Exception as error:
@@ -94,11 +94,11 @@ class CallableSystem:
         else:
             value, latency_s = asker.begin(question), 0.0
         if inspect.isawaitable(value):
-            started = time.perf_counter()
+            started = perf_counter()
             value = worker.finish(await value)
             if inspect.isawaitable(value):
                 value = await value
-            latency_s += time.perf_counter() - started
+            latency_s += perf_counter() - started
         return value, latency_s
 
     def _raised(self, sample: Sample, error: BaseException) -> Response:
@@ -120,9 +120,9 @@ async def _in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
     def run() -> None:
         result: tuple[Any, float] | None = None
         fault: Exception | None = None
-        started = time.perf_counter()
+        started = perf_counter()
         try:
-            result = (call(), time.perf_counter() - started)
+            result = (call(), perf_counter() - started)
         except (StopIteration, SystemExit) as error:  # a future can't hold the first, and the second must not end us
             fault = RuntimeError(worker.summary(error))
         except Exception as error:

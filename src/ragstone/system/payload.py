@@ -44,7 +44,6 @@ class Reply(_Wire):
     """A worker's reply to one question."""
 
     number: int
-    latency_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     payload: Payload | None = None
     error: WireError | None = None
     rss_bytes: int | None = None

@@ -10,6 +10,7 @@ import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -70,7 +71,7 @@ class PythonPeer:
         try:
             async with asyncio.timeout(target.startup_timeout_s):
                 await self._skip_noise(child, token)
-                greeting = Greeting.model_validate(await _receive(child))
+                greeting = Greeting.model_validate((await _receive(child))[0])
         except TimeoutError:
             await child.show_stack()
             raise self._failure(f"not ready after {target.startup_timeout_s:g} s.", child.tail.text()) from None
@@ -91,6 +92,7 @@ class PythonPeer:
         self._number += 1
         child.tail.clear()
         body = json.dumps({"number": self._number, "question": sample.question})
+        started = perf_counter()
         child.write(_frame(body.encode("ascii")))
         over = asyncio.create_task(self._over_memory(child))
         reply = asyncio.create_task(_receive(child))
@@ -98,7 +100,7 @@ class PythonPeer:
             done, _ = await asyncio.wait(
                 [over, reply], timeout=self._target.timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
-            return await self._outcome(child, sample, reply if reply in done else None, over in done)
+            return await self._outcome(child, sample, reply if reply in done else None, over in done, started)
         finally:
             for task in (over, reply):
                 task.cancel()
@@ -109,7 +111,12 @@ class PythonPeer:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
     async def _outcome(
-        self, child: Child, sample: Sample, reply: asyncio.Task[object] | None, over_memory: bool
+        self,
+        child: Child,
+        sample: Sample,
+        reply: asyncio.Task[tuple[object, float]] | None,
+        over_memory: bool,
+        started: float,
     ) -> Attempt:
         if reply is None and over_memory:
             limit = _mb(self._target.memory_limit_bytes or 0)
@@ -120,25 +127,27 @@ class PythonPeer:
             message = f"No answer within {self._target.timeout_s:g} s."
             return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
         try:
-            return self._read(sample, Reply.model_validate(reply.result()))
+            received, arrived = reply.result()
+            return self._read(sample, Reply.model_validate(received), arrived - started)
         except EOFError:
             message = f"The worker {await child.ending()} while it had this question."
         except (ValueError, RecursionError):
             message = "The worker's channel was written to by something else."
         return self._lost(sample, SystemFailureKind.CRASHED, message, child)
 
-    def _read(self, sample: Sample, reply: Reply) -> Attempt:
+    def _read(self, sample: Sample, reply: Reply, latency_s: float) -> Attempt:
+        # By our own clock: the worker's is within the reach of the system that is measured.
         if reply.number != self._number:
             raise ValueError(reply.number)
         limit = self._target.memory_limit_bytes
         reusable = limit is None or reply.rss_bytes is None or reply.rss_bytes < _RECYCLE_SHARE * limit
         if reply.payload is not None:
-            return Attempt(answered(sample.id, reply.payload, reply.latency_s), reusable)
+            return Attempt(answered(sample.id, reply.payload, latency_s), reusable)
         error = reply.error
         if error is None:
             raise ValueError(reply)
         kind = SystemFailureKind(error.kind)
-        response = failed(sample.id, kind, error.message, error.detail, latency_s=reply.latency_s)
+        response = failed(sample.id, kind, error.message, error.detail, latency_s=latency_s)
         return Attempt(response, reusable=reusable)
 
     def _lost(self, sample: Sample, kind: SystemFailureKind, message: str, child: Child) -> Attempt:
@@ -171,12 +180,14 @@ class PythonPeer:
         )
 
 
-async def _receive(child: Child) -> object:
+async def _receive(child: Child) -> tuple[object, float]:
+    """The next message, and when it began to arrive."""
     try:
         size = int(await child.stdout.readexactly(10))
+        arrived = perf_counter()
         if size > MAX_FRAME_BYTES:
             raise ValueError(size)
-        return json.loads(await child.stdout.readexactly(size))
+        return json.loads(await child.stdout.readexactly(size)), arrived
     except asyncio.IncompleteReadError:
         raise EOFError from None
 

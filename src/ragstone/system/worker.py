@@ -21,7 +21,6 @@ import os
 import re
 import reprlib
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
@@ -45,6 +44,7 @@ SCORE_NAMES = ("score", "similarity", "relevance_score")
 METHODS = ("answer", "query", "invoke")
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
+MAX_ANSWER_CHARACTERS = 1_000_000
 EXPECTED = (
     "Expected a string, or a mapping or object with the answer under "
     + "|".join(ANSWER_NAMES[:5])
@@ -75,6 +75,8 @@ def normalise(value: object) -> dict[str, Any]:
     text = _message_text(answer if answer is not None else value)
     if text is None:
         raise BadReturn(_bad_answer(value, answer))
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        raise BadReturn(f"The answer holds {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
     contexts = [] if isinstance(value, str) else _contexts(_first(value, CONTEXTS_NAMES))
     characters = len(text) + sum(len(context["text"]) + len(context["id"] or "") for context in contexts)
     if characters > MAX_CHARACTERS:
@@ -489,8 +491,13 @@ class _Link:
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
-        while view:
-            view = view[os.write(self._out, view) :]
+        try:
+            while view:
+                view = view[os.write(self._out, view) :]
+        except OSError as error:
+            sys.exit(
+                f"The worker can't answer ({error.strerror}). Has your system closed descriptors that are not its own?"
+            )
 
 
 class _Session:
@@ -518,17 +525,15 @@ class _Session:
 
     def _answer(self, asker: Asker, number: int, question: str) -> dict[str, Any]:
         reply: dict[str, Any] = {"number": number}
-        started = time.perf_counter()
         try:
             value = self.resolve(asker.begin(question))
             value = self.resolve(finish(value))
-            reply["latency_s"] = time.perf_counter() - started
             reply["payload"] = normalise(value)
         except BadReturn as error:
             reply["error"] = {"kind": "bad_return", "message": str(error), "detail": None}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
-            reply.setdefault("latency_s", time.perf_counter() - started)
-            reply["error"] = {"kind": "raised", "message": summary(error), "detail": formatted(error)}
+            message = summary(error) + _closed_output(error)
+            reply["error"] = {"kind": "raised", "message": message, "detail": formatted(error)}
         reply["rss_bytes"] = _rss_bytes()
         return reply
 
@@ -554,6 +559,20 @@ class _Session:
                     where = line.format(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
                     os.write(2, where.encode("utf-8", "replace"))
                 waiting = getattr(waiting, "cr_await", None)
+
+
+def _closed_output(error: BaseException) -> str:
+    """What to add to an error that may come of an output that the system closed, at this question or an earlier one."""
+    if isinstance(error, (ValueError, OSError)):
+        for number, name, stream in ((1, "standard output", sys.stdout), (2, "standard error", sys.stderr)):
+            try:
+                os.fstat(number)
+                closed = stream is None or stream.closed
+            except OSError:
+                closed = True
+            if closed:
+                return f" (Your system has closed its {name}, perhaps at an earlier question: leave it open.)"
+    return ""
 
 
 async def _await(value: Any) -> Any:
