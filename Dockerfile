@@ -16,7 +16,7 @@ COPY src ./src
 RUN /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
       --no-index --no-deps --no-build-isolation . \
  && python3 -m venv /opt/ragstone \
- && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels ragstone uv \
+ && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[bedrock]" uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
  # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported. Bedrock's requests are
  # signed and sent by others than botocore: of the descriptions of AWS's services it needs those that sign in.

@@ -25,7 +25,7 @@ demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 LOCK_ARGS ?=
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
-	$(BIN)/uv pip compile pyproject.toml --group image --universal --python-version 3.11 --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --group image --extra bedrock --universal --python-version 3.11 --generate-hashes \
 		--only-binary :all: --no-annotate --custom-compile-command "make lock" --quiet \
 		--output-file requirements-image.txt $(LOCK_ARGS)
 

@@ -17,6 +17,9 @@ ASKED = [
     *PROJECT["project"]["dependencies"],
     *PROJECT["dependency-groups"]["image"],
     *PROJECT["build-system"]["requires"],
+    # What the Dockerfile installs as ragstone[bedrock].
+    *PROJECT["project"]["optional-dependencies"]["bedrock"],
+    "boto3",
 ]
 _ENTRY = re.compile(r"^([\w.-]+)==([\w.+!-]+)( ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE)
 
