@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
-from ragstone.report.escape import clean
+from ragstone.report.escape import ZERO_WIDTH_SPACE, clean, without_commands
 
 MAX_PER_LEVEL = 10
 """GitHub shows 10 annotations of a level for one step, and drops the rest in silence."""
@@ -103,9 +103,11 @@ class Stopped:
 
     def __call__(self, text: str) -> None:
         if text:
-            self._out.write(text)
+            # The log viewer acts on escape sequences, and takes a return for a new line.
+            shown = ZERO_WIDTH_SPACE.join(map(clean, text.split(ZERO_WIDTH_SPACE)))
+            self._out.write(shown)
             self._out.flush()
-            self.ends_line = text.endswith("\n")
+            self.ends_line = shown.endswith("\n")
 
     def mask(self, secret: str) -> None:
         """Have GitHub mask `secret` from here on. May be called by any thread."""
@@ -142,5 +144,5 @@ def group(title: str, out: TextIO) -> Iterator[None]:
 
 
 def _plain(text: str) -> str:
-    """Nothing invisible, nothing that turns text round, no control characters: the log viewer acts on them."""
-    return clean(text)
+    """Nothing invisible, nothing that turns text round, no control characters, no command of the old form."""
+    return without_commands(clean(text))

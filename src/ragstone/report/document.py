@@ -211,10 +211,11 @@ class ReportDocument(_Part):
 def render_json(view: ReportView) -> str:
     """The report as indented JSON, non-ASCII text as escapes so that no terminal or log can be tricked by it.
 
-    Lone surrogates, which strict readers refuse, become U+FFFD.
+    Lone surrogates, which strict readers refuse, become U+FFFD. Nothing in it is a command to a runner that prints it.
     """
     body = _encodable(document(view).model_dump(mode="python"))
-    return json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
+    text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
+    return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
 
 
 def _encodable(value: Any) -> Any:

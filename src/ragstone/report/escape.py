@@ -95,8 +95,11 @@ def terminal_line(text: str) -> str:
 
 
 def xml(text: str) -> str:
-    """For XML text and attributes: only characters that XML 1.0 allows. The XML writer escapes the rest."""
-    return clean(text)
+    """For XML text and attributes: only characters that XML 1.0 allows, no command to a runner if it is printed.
+
+    The XML writer escapes the rest.
+    """
+    return without_commands(clean(text))
 
 
 def html(text: str) -> str:

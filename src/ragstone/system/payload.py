@@ -86,13 +86,19 @@ def failed(
     detail: str | None = None,
     latency_s: float | None = None,
 ) -> Response:
-    """The Response for a failure; `message` is cut to one line of 1,000 characters."""
-    line = " ".join(message.split())
+    """The Response for a failure; `message` is cut to one line of 1,000 characters, half surrogate pairs replaced."""
+    line = _encodable(" ".join(message.split()))
     return Response(
         sample_id=sample_id,
         latency_s=latency_s,
-        failure=SystemFailure(kind, line if len(line) <= 1_000 else line[:997] + "...", detail),
+        failure=SystemFailure(
+            kind, line if len(line) <= 1_000 else line[:997] + "...", None if detail is None else _encodable(detail)
+        ),
     )
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def read(sample_id: str, value: object, latency_s: float | None) -> Response:
