@@ -126,7 +126,7 @@ SOURCES: dict[str, Put] = {
     "standard error": program(f"cat said >&2\n{ANSWERS}"),
     "last words": program("cat said >&2\nexit 3"),
     "a reply that is none": program("while read -r line; do cat said; echo; done"),
-    "entrypoint": config("[judge]\nname = {}\n"),
+    "judge": config("[judge]\nname = {}\n"),
     "unknown key": config("[gate]\n{} = 1\n"),
     "unknown table": config("[{}]\n"),
     "baseline": config("[gate]\nbaseline = {}\n"),
@@ -135,7 +135,6 @@ SOURCES: dict[str, Put] = {
     "must pass": policy("[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nids = [{}]\n"),
     "broken golden set": broken("golden.jsonl", '{{"id": "a", "question": {}\n'),
     "broken policy": broken("thresholds.toml", "[gate]\n{}\n"),
-    "broken template": broken("templates.j2", "{}"),
 }
 
 
