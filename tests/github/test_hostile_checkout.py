@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from ragstone.run.directory import MANIFEST, SAMPLES
-from tests.github.fake import FakeGitHub
+from tests.github.fake import BASE_SHA, FakeGitHub
 from tests.github.test_door import publish
 from tests.github.worlds import FACTS, Checkout
 
 DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
-HALF = "The Moon is 384400 kilometres away from the Earth. Bananas are purple."
 CONFIG = """
 [golden]
 paths = "golden.jsonl"
@@ -42,11 +41,12 @@ def own_run(github: FakeGitHub) -> None:
 def falling(github: FakeGitHub, checkout: Checkout) -> Checkout:
     """A checkout whose answers fall against the baseline on main, and a forged run ``fb`` that scored no better."""
     checkout.write("thresholds.toml", DROP)
+    github.files[BASE_SHA]["thresholds.toml"] = DROP.encode()
     assert checkout.gate(github, "push").code == 0
     publish(github, checkout)
     shutil.copytree(checkout.root / "ragstone-run", checkout.root / "good")
     forge(checkout.root / "ragstone-run", checkout.root / "fb")
-    checkout.answer(dict.fromkeys((name for name, _, _ in FACTS), HALF))
+    checkout.answer({name: f"{fact} Bananas are purple." for name, _, fact in FACTS})
     return checkout
 
 
@@ -129,7 +129,7 @@ printf '{{"id": "moon", "question": "Is it?", "reference": "Yes."}}\\n' > golden
 printf '[gate]\\nfail_on = "never"\\n' > ragstone.toml
 while read -r line; do
   id=$(printf '%s' "$line" | sed 's/.*"id": *"\\([a-z]*\\)".*/\\1/')
-  printf '{{"id": "%s", "answer": "Bananas are purple.", "contexts": ["The Moon is far."]}}\\n' "$id"
+  printf '{{"id": "%s", "answer": "Bananas are purple on the %s.", "contexts": ["It is far."]}}\\n' "$id" "$id"
 done
 """
 
