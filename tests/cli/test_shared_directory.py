@@ -140,3 +140,15 @@ def test_a_disk_that_is_full_ends_the_run_with_what_failed_and_it_can_be_resumed
     assert "Traceback" not in done.stderr
     assert ragstone(["run", "--resume"], project).returncode == 0
     assert len(list(RunDirectory.open(project / "ragstone-run").records())) == 60
+
+
+@pytest.mark.parametrize("entrypoint", ["file:a\udcff.jsonl", "command:./c\udcff", "python:a\udcff.py:answer"])
+def test_an_entrypoint_that_is_not_utf_8_is_a_clear_error(tmp_path: Path, entrypoint: str) -> None:
+    project = make_project(tmp_path / "repo", n=1)
+    answers = os.fsencode(project) + b"/a\xff.jsonl"
+    with open(answers, "w") as file:  # noqa: PTH123 - a name that Path would show no better
+        file.write('{"id": "house-0", "answer": "red"}\n')
+    done = ragstone(["gate", "--entrypoint", entrypoint], project)
+    assert done.returncode == 2, done.stderr
+    assert "is not UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr

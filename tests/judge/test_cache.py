@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone.errors import ConfigError
 from ragstone.judge.cache import CacheWarning, JudgementCache
 
 A, B = b"a" * 32, b"b" * 32
@@ -175,3 +178,39 @@ def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Pa
     cache.put(A, 1)
     assert cache.get(A) is None
     cache.close()
+
+
+@pytest.mark.parametrize("name", ["c.sqlite", "c.sqlite-wal", "c.sqlite-shm", "c.sqlite-journal"])
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name: str, kind: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    with closing(JudgementCache(elsewhere)) as other:
+        other.put(b"k" * 32, {"a": 1})
+    before = elsewhere.read_bytes()
+    here = tmp_path / "run"
+    here.mkdir()
+    match kind:
+        case "link":
+            (here / name).symlink_to(elsewhere)
+        case "dangling link":
+            (here / name).symlink_to(tmp_path / "nowhere")
+        case "pipe":
+            os.mkfifo(here / name)
+        case _:
+            (here / name).mkdir()
+    with pytest.raises(ConfigError, match="not followed" if "link" in kind else "no file") as refused:
+        JudgementCache(here / "c.sqlite")
+    assert refused.value.where == str(here / name)
+    assert elsewhere.read_bytes() == before
+    assert not (tmp_path / "nowhere").exists()
+    assert [path.name for path in here.iterdir()] == [name]
+
+
+def test_judgements_are_not_restored_through_a_link(tmp_path: Path) -> None:
+    with closing(JudgementCache(tmp_path / "elsewhere")) as other:
+        other.put(b"k" * 32, {"a": 1})
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with closing(JudgementCache(tmp_path / "c.sqlite")) as cache:
+        with pytest.warns(CacheWarning, match="is a link"):
+            assert cache.restore_from(tmp_path / "link") == 0
+        assert cache.restore_from(tmp_path / "elsewhere") == 1

@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import stat
 import urllib.parse
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+from ragstone.errors import ConfigError
 
 _FORMAT = 1
 _MAX_VALUE = 1_000_000
@@ -20,6 +23,8 @@ _MAX_ENTRIES = 1_000_000
 _MAX_FILE = 2 * 1024**3
 _CREATE = "CREATE TABLE IF NOT EXISTS judgements (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
+
+_BESIDE = ("-wal", "-shm", "-journal")
 
 BATCHES = "batches.json"
 """Batches of calls that were sent and not yet fetched: the batch judge keeps this file beside the cache."""
@@ -34,10 +39,13 @@ class JudgementCache:
 
     With `refresh`, entries from before this object was made are not read, and are replaced as they are judged anew.
     A file that SQLite can't read is renamed to ``*.corrupt`` with a CacheWarning. Never raises for the disk's faults:
-    what can't be read is a miss, what can't be written is judged again next time.
+    what can't be read is a miss, what can't be written is judged again next time. Raises ConfigError for a link, a pipe
+    or a folder in place of the file or of the ones that SQLite keeps beside it: a link could lead its writing anywhere.
     """
 
     def __init__(self, path: Path, *, refresh: bool = False) -> None:
+        for name in (path.name, *(path.name + end for end in _BESIDE)):
+            _refuse_other_than_file(path.with_name(name))
         self._path = path
         self._fresh: set[bytes] | None = set() if refresh else None
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +95,9 @@ class JudgementCache:
         """
         if self._db is None or not path.is_file():
             return 0
+        if path.is_symlink():
+            warnings.warn(CacheWarning(f"{path} is a link, which is not followed, and was not restored"), stacklevel=2)
+            return 0
         if path.stat().st_size > _MAX_FILE:
             warnings.warn(CacheWarning(f"{path} is larger than 2 GB and was not restored"), stacklevel=2)
             return 0
@@ -126,7 +137,7 @@ class JudgementCache:
         aside = self._path.with_name(self._path.name + ".corrupt")
         try:
             self._path.replace(aside)
-            for suffix in ("-wal", "-shm"):
+            for suffix in _BESIDE:
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
             fresh = _connect(self._path)
         except (OSError, sqlite3.Error) as failure:
@@ -154,6 +165,16 @@ class JudgementCache:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+
+def _refuse_other_than_file(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode):
+        what = "a link, which is not followed" if stat.S_ISLNK(mode) else "no file"
+        raise ConfigError(f"it is {what}.", where=str(path), mend="Remove it; judgements are kept in a file there.")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -53,6 +53,9 @@ def build_system(
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
         raise ConfigError("no entrypoint is given.", where="system.entrypoint", mend=_FORMS)
+    if not entrypoint.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in entrypoint):
+        mend = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
+        raise ConfigError(f"{entrypoint!a} is not UTF-8.", where="system.entrypoint", mend=mend)
     scheme, rest = split_scheme(entrypoint)
     directory = (root / (settings.working_directory or "")).resolve()
     child_environ = child_environment(settings.env, environ, run_as)
