@@ -42,7 +42,8 @@ def test_a_broken_system_fails_again_and_again_in_the_directory_of_its_own_basel
     assert [gate(project, "--baseline", named) for _ in range(3)] == [1, 1, 1]
     assert manifest(project / "ragstone-run" / "baseline") == good
     again = ragstone(["gate", "--baseline", named], project)
-    assert "may not be a baseline: compared with the one that it was held against" in again.stdout.replace("\n", " ")
+    said = again.stdout.replace("\n", " ")
+    assert "may not be a baseline: compared with the baseline that it was itself compared with" in said
     (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
     assert gate(project, "--baseline", named) == 0
     assert not (project / "ragstone-run" / "baseline").exists()
@@ -86,7 +87,8 @@ def test_a_run_that_failed_is_a_baseline_only_where_one_says_so(project: Path) -
     assert gate(project, "--baseline", "good", "--out", "bad") == 1
     refused = ragstone(["gate", "--baseline", "bad"], project)
     assert refused.returncode == 6
-    assert "may not be a baseline: it failed (faithfulness.drop)" in refused.stderr
+    assert "may not be a baseline: it failed (" in refused.stderr
+    assert "faithfulness.drop)" in refused.stderr
     assert "--baseline-any" in refused.stderr
     assert not (project / "ragstone-run").exists()
     assert ragstone(["check", "--baseline", "bad"], project).returncode == 6

@@ -199,4 +199,4 @@ def test_neither_is_a_config(github: FakeGitHub, checkout: Checkout, how: str) -
 def test_a_policy_that_is_not_the_baselines_is_named(github: FakeGitHub, falling: Checkout) -> None:
     falling.write("thresholds.toml", DROP.replace("0.05", "0.9"))
     found = falling.gate(github)
-    assert "policy is not the one that the baseline was held against" in found.summary
+    assert "policy has changed since the baseline" in found.summary

@@ -82,6 +82,11 @@ def test_states_in_a_few_words(found: Check | None, state: str) -> None:
     assert metric_state(found) == state
 
 
+def test_a_drop_that_was_accepted_is_not_said_to_be_no_drop() -> None:
+    drop = check(kind=CheckKind.DROP, estimate=-0.173, threshold=-0.1729, accepted="mzxw6ytb")
+    assert metric_state(drop, None, drop) == "pass: accepted drop"
+
+
 def test_a_blocking_failure_decides_over_a_warning() -> None:
     found = GateVerdict(
         status=Status.FAIL,

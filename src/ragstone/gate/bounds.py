@@ -1,6 +1,6 @@
 """Floors and drops: from scores to hypotheses, and from decisions back to checks.
 
-Under ``decision = "evidence"`` a check fails when it is shown to be broken, and passes when nothing is held against it.
+Under ``decision = "evidence"`` a check fails when it is shown to be broken, and passes when there is no evidence against it.
 It is inconclusive when something is, but not enough: a drop is shown, but not one of more than is allowed; or a mean
 lies so far below its floor that chance would put it there in less than one of five runs.
 """
@@ -195,6 +195,7 @@ def _check(one: Question, decision: Decision, against: bool, policy: Policy) -> 
         n=decision.n,
         n_more=None if settled else decision.n_more,
         detectable_drop=detectable,
+        accepted=one.rule.accepted if one.kind is CheckKind.DROP else None,
     )
 
 

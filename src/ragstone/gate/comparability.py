@@ -144,7 +144,7 @@ def is_judged(metric: str) -> bool:
 def _harmless_differences(now: Manifest, then: Manifest) -> list[str]:
     notes: list[str] = []
     if now.policy_hash is not None and then.policy_hash is not None and now.policy_hash != then.policy_hash:
-        notes.append("the policy is not the one that the baseline was held against.")
+        notes.append("the policy has changed since the baseline.")
     if now.repeats != then.repeats:
         notes.append(f"answers were judged {_times(then.repeats)} for the baseline and {_times(now.repeats)} now.")
     if then.state != "finished":

@@ -36,12 +36,12 @@ class GateRules(_Table):
     )
     decision: Literal["evidence", "assured", "point"] = Field(
         default="evidence",
-        description="evidence: fail what is shown to be broken, pass what nothing is held against. assured: pass only "
+        description="evidence: fail what is shown to be broken, pass what no evidence speaks against. assured: pass only "
         "what is shown to hold, fail the rest. point: compare the bare means.",
     )
     inconclusive: Literal["pass", "warn", "fail"] = Field(
         default="warn",
-        description="What a check does that has something held against it, but not enough to fail: pass lets it "
+        description="What an inconclusive check does (some evidence against it, but not enough to fail): pass lets it "
         "through, warn lets it through and says so in the verdict, fail ends the job with exit code 8.",
     )
     on_no_baseline: Literal["pass", "warn", "fail"] = Field(
@@ -92,7 +92,7 @@ class DriftRules(_Table):
     )
     anchor: Literal["oldest", "release", "off"] = Field(
         default="oldest",
-        description="What a run is held against. oldest: the first comparable runs of the last `days` days. "
+        description="What a run is compared with. oldest: the first comparable runs of the last `days` days. "
         "release: those from the newest release or tag on. off: nothing.",
     )
     days: Annotated[int, Field(ge=7, le=366, strict=True)] = Field(

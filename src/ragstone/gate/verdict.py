@@ -53,7 +53,8 @@ class Check:
     `estimate` is in the metric's unit: the mean for a floor, current minus baseline for a drop, a share for coverage
     and error rate, seconds for latency. `threshold` is the bound that `estimate` is held against (for a drop:
     minus `max_drop`; drift is a drop against the anchor). `n` counts the samples (pairs) behind the estimate. `n_more`
-    says how many more samples would settle an inconclusive check. `reason` is one plain sentence.
+    says how many more samples would settle an inconclusive check. `accepted` is the id of the accepted drop that the
+    threshold comes from, if it does. `reason` is one plain sentence.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Check:
     n: int = 0
     n_more: int | None = None
     detectable_drop: float | None = None
+    accepted: str | None = None
 
 
 class Side(StrEnum):

@@ -79,6 +79,7 @@ class CheckPart(_Part):
     n: int = Field(ge=0)
     n_more: int | None = Field(description="about how many more samples would settle an inconclusive check")
     detectable_drop: float | None
+    accepted: str | None = Field(description="id of the accepted drop that the threshold comes from")
 
 
 class AttributionPart(_Part):
@@ -330,6 +331,7 @@ def _check(check: Check) -> CheckPart:
         n=check.n,
         n_more=check.n_more,
         detectable_drop=check.detectable_drop,
+        accepted=check.accepted,
     )
 
 

@@ -126,6 +126,8 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
         return "error"
     if floor is not None and is_below_by_chance(floor):
         return "pass: below floor by chance"
+    if drop is not None and drop.accepted is not None and (drop.estimate or 0.0) < 0.0:
+        return "pass: accepted drop"
     if drop is not None and None not in (drop.estimate, drop.threshold) and drop.estimate < drop.threshold:  # type: ignore[operator]
         return "pass: no drop shown"
     return "pass"

@@ -142,7 +142,7 @@ class NamedBaseline:
     stands_in: bool = False
 
 
-_STANDS_IN = "The run in {} may not be a baseline: compared with the one that it was held against itself."
+_STANDS_IN = "The run in {} may not be a baseline: compared with the baseline that it was itself compared with."
 
 
 def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> NamedBaseline:
