@@ -1,8 +1,8 @@
 """Floors and drops: from scores to hypotheses, and from decisions back to checks.
 
-Under ``decision = "evidence"`` a check fails when it is shown to be broken, and passes when there is no evidence against it.
-It is inconclusive when something is, but not enough: a drop is shown, but not one of more than is allowed; or a mean
-lies so far below its floor that chance would put it there in less than one of five runs.
+Under ``decision = "evidence"`` a check fails when it is shown to be broken, and passes when there is no evidence
+against it. It is inconclusive when there is some, but not enough: a drop is shown, but not one of more than is allowed;
+or a mean lies so far below its floor that chance would put it there in less than one of five runs.
 """
 
 from __future__ import annotations

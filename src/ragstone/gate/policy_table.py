@@ -36,8 +36,8 @@ class GateRules(_Table):
     )
     decision: Literal["evidence", "assured", "point"] = Field(
         default="evidence",
-        description="evidence: fail what is shown to be broken, pass what no evidence speaks against. assured: pass only "
-        "what is shown to hold, fail the rest. point: compare the bare means.",
+        description="evidence: fail what is shown to be broken, pass what has no evidence against it. assured: "
+        "pass only what is shown to hold, fail the rest. point: compare the bare means.",
     )
     inconclusive: Literal["pass", "warn", "fail"] = Field(
         default="warn",
