@@ -169,6 +169,7 @@ FILES: tuple[tuple[str, Callable[[Checkout], None]], ...] = (
     ("golden.jsonl", outside_by_name),
     ("thresholds.toml", golden),
     ("thresholds.toml", policy_named),
+    ("accepted.toml", golden),
     ("ragstone.toml", golden),
     ("outputs.jsonl", golden),
     ("calibration.json", calibration),

@@ -320,3 +320,14 @@ def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baseline
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n')
     found = checkout.gate(github, "push", RAGSTONE_BASELINE="artifact")
     assert "no sample has the same content" in found.summary
+
+
+@pytest.mark.parametrize("when", ["yesterday", "", "2026-13-45T99:99:99", "9" * 5000])
+def test_a_manifest_that_no_run_has_is_refused_and_fails_nothing(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], when: str
+) -> None:
+    manifest = {**json.loads(passing[MANIFEST]), "created_at": when}
+    github.add_artifact(UPSTREAM, {**passing, MANIFEST: json.dumps(manifest).encode()})
+    found = report(github, checkout)
+    assert found.code == 0
+    assert nothing_posted(github)

@@ -40,7 +40,7 @@ def run_line(
     return RunLine(
         run=fingerprint,
         time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
-        commit=manifest.system.commit,
+        commit=manifest.system.commit[:_TEXT] if manifest.system.commit is not None else None,
         pull_request=pull_request,
         release=release,
         github_run=github_run,

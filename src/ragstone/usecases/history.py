@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.gate.accepted import AcceptedEntry
@@ -106,15 +108,20 @@ def add_runs(
 
 
 def _line(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> RunLine:
-    return run_line(
-        scores,
-        manifest,
-        policy,
-        fingerprint=fingerprint(run),
-        pull_request=book.pull_request,
-        github_run=book.github_run,
-        release=book.releases.get(manifest.system.commit or ""),
-    )
+    try:
+        return run_line(
+            scores,
+            manifest,
+            policy,
+            fingerprint=fingerprint(run),
+            pull_request=book.pull_request,
+            github_run=book.github_run,
+            release=book.releases.get(manifest.system.commit or ""),
+        )
+    except ValidationError as error:  # of a manifest from elsewhere
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise RunDirectoryError(f"its '{place}' is not as a run has it: {first['msg']}.", where=str(run.path)) from None
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:
