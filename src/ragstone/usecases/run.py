@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ragstone._version import __version__
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, RagstoneError, RunDirectoryError, TimeLimitReached
+from ragstone.errors import ConfigError, RagstoneError, TimeLimitReached
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.cache import JudgementCache
@@ -131,7 +131,6 @@ async def evaluate_run(
         system = make_system(settings, around)
         if not around.trusts_checkout:
             settings = from_nothing(settings)
-        refuse_links(out)
         if judgements_from is not None and not settings.judge.refresh:
             restore_judgements(judgements_from, out / CACHE)
         judge = build_judge(
@@ -154,17 +153,6 @@ async def evaluate_run(
             return run
         finally:
             await judge.close()
-
-
-def refuse_links(out: Path) -> None:
-    """Raise RunDirectoryError where SQLite would write through a link: what it leads to may be anything."""
-    for name in JUDGED:
-        if (out / name).is_symlink():
-            raise RunDirectoryError(
-                "is a link, which is not written through.",
-                where=str(out / name),
-                mend="Remove it, or copy the file there.",
-            )
 
 
 def from_nothing(settings: Settings) -> Settings:
