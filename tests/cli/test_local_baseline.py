@@ -12,7 +12,7 @@ import pytest
 from tests.cli.project import SYSTEM, make_project, ragstone
 
 POLICY = "[metrics.faithfulness]\nmax_drop = 0.05\n"
-BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 1834.",')
+BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
 
 
 @pytest.fixture
@@ -87,8 +87,7 @@ def test_a_run_that_failed_is_a_baseline_only_where_one_says_so(project: Path) -
     assert gate(project, "--baseline", "good", "--out", "bad") == 1
     refused = ragstone(["gate", "--baseline", "bad"], project)
     assert refused.returncode == 6
-    assert "may not be a baseline: it failed (" in refused.stderr
-    assert "faithfulness.drop)" in refused.stderr
+    assert "may not be a baseline: it failed (faithfulness.drop)" in refused.stderr
     assert "--baseline-any" in refused.stderr
     assert not (project / "ragstone-run").exists()
     assert ragstone(["check", "--baseline", "bad"], project).returncode == 6
