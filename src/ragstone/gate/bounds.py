@@ -30,7 +30,7 @@ FLOOR_WEIGHT = 0.2
 mostly has slack. Chosen by `bench/gate_error_rates.py`; with floors alone it cancels out."""
 
 LEAN = 0.2
-"""A mean below its floor is held against it if a system exactly at the floor would come out as low in less than this
+"""A mean below its floor counts as evidence if a system exactly at the floor would come out as low in less than this
 share of runs. Every mean below its floor would be too many: of runs on 20 samples whose true means are 10 points above
 their floors, up to a half have one (`bench/gate_error_rates.py`). All slices together get as much as one floor."""
 
@@ -123,13 +123,15 @@ def decide_questions(
     if revise is not None:
         decisions = revise(asked, decisions)
     if policy.gate.decision == "evidence":
-        against = _held_against(asked, hypotheses, decisions, alpha=alpha, seed=seed)
+        against = _evidence_against(asked, hypotheses, decisions, alpha=alpha, seed=seed)
     else:
         against = [False] * len(asked)
-    return [_check(one, decision, held, policy) for one, decision, held in zip(asked, decisions, against, strict=True)]
+    return [
+        _check(one, decision, found, policy) for one, decision, found in zip(asked, decisions, against, strict=True)
+    ]
 
 
-def _held_against(
+def _evidence_against(
     asked: Sequence[Question],
     hypotheses: Sequence[Hypothesis],
     decisions: Sequence[Decision],
@@ -137,7 +139,7 @@ def _held_against(
     alpha: float,
     seed: int,
 ) -> list[bool]:
-    """For each question that is not decided whether something is held against it all the same."""
+    """For each question that is not decided, whether there is evidence against it all the same."""
     open_ = [not (decision.below or decision.above) for decision in decisions]
     slice_floors = sum(one.kind is CheckKind.FLOOR and one.rule.slice is not None for one in asked)
     found = [
