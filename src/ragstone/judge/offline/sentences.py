@@ -12,10 +12,11 @@ _MARKUP = re.compile(r"^[#>\s]+|[*_]{2,}|`{1,3}|<[a-zA-Z/][^<>]{0,80}>")
 _TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
 MAX_SENTENCE = 4_000
-_LONG, _LONG_WIDE = 32_000, 4_000
+_LONG, _LONG_QUOTED, _LONG_WIDE = 128_000, 32_000, 4_000
 """Longer paragraphs are split in parts; those with the full stops of Chinese and Japanese, which need no space after
-them, in shorter ones."""
+them, in shorter ones, and in longer ones where each such stop closes a quotation."""
 _FULL_STOP = re.compile(r"[.!?।؟](?=\s)")
+_WIDE_STOPS = frozenset("。！？｡")
 _WIDE_STOP = re.compile(r"[。！？｡](?![。！？｡」』”’）\"')])")
 
 
@@ -59,7 +60,10 @@ def _blocks(text: str) -> list[str]:
 
 def _parts(block: str) -> Iterator[str]:
     """`block`, a long one in parts that end with a sentence: sentencex may take the square of its length."""
-    stop, most = (_WIDE_STOP, _LONG_WIDE) if _WIDE_STOP.search(block) else (_FULL_STOP, _LONG)
+    if _WIDE_STOP.search(block):
+        stop, most = _WIDE_STOP, _LONG_WIDE
+    else:
+        stop, most = _FULL_STOP, _LONG_QUOTED if _WIDE_STOPS & set(block) else _LONG
     start = 0
     while len(block) - start > most:
         end = start + most
