@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,16 @@ class TestFaithfulness:
     def test_is_the_share_of_supported_statements(self) -> None:
         found = Judgements(said("x", "y", "z"), support(Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED))
         assert self.score(SAMPLE, RESPONSE, found) == Scored(2 / 3)
+
+    def test_is_the_grade_of_the_whole_where_the_judge_gives_one_and_the_share_is_the_note(self) -> None:
+        verdicts = support(Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED)
+        found = Judgements(said("x", "y", "z"), replace(verdicts, probability=0.25))
+        assert self.score(SAMPLE, RESPONSE, found) == Scored(0.25, note="2 of 3 statements supported")
+
+    @pytest.mark.parametrize("grade", [-0.1, 1.1, float("nan")])
+    def test_fails_for_a_grade_that_is_no_probability(self, grade: float) -> None:
+        found = Judgements(said("x"), replace(support(Verdict.SUPPORTED), probability=grade))
+        assert isinstance(self.score(SAMPLE, RESPONSE, found), Failed)
 
     def test_counts_a_contradicted_statement_as_not_supported(self) -> None:
         found = Judgements(said("x", "y"), support(Verdict.CONTRADICTED, Verdict.SUPPORTED))
@@ -140,6 +152,10 @@ class TestContextRecall:
     def test_is_the_share_of_reference_statements_held(self) -> None:
         found = Judgements(context_use=use([True, False], [True, False]))
         assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.5)
+
+    def test_is_the_grade_of_the_whole_where_the_judge_gives_one(self) -> None:
+        found = Judgements(context_use=replace(use([True, False], [True, False]), probability=0.7))
+        assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.7, note="1 of 2 statements of the reference held")
 
     @pytest.mark.parametrize("sample", [NO_REFERENCE, UNANSWERABLE], ids=["no reference", "unanswerable"])
     def test_does_not_apply(self, sample: Sample) -> None:

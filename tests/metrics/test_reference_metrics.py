@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragstone.golden.sample import Sample
@@ -61,6 +63,21 @@ def test_answer_correctness_is_the_harmonic_mean_of_both_directions() -> None:
     assert score("answer_correctness", judgements=matched([True, False], [True])) == Scored(2 / 3)
     assert score("answer_correctness", judgements=matched([True], [True])) == Scored(1.0)
     assert score("answer_correctness", judgements=matched([False], [False])) == Scored(0.0)
+
+
+def test_answer_correctness_takes_the_finer_shares_of_a_judge_that_has_them() -> None:
+    found = matched([True, False], [True])
+    assert isinstance(found.reference_match, ReferenceMatch)
+    graded = replace(found, reference_match=replace(found.reference_match, answer_share=0.5, reference_share=0.25))
+    assert score("answer_correctness", judgements=graded) == Scored(
+        1 / 3, note="1 of 2 statements backed, 1 of 1 statements of the reference given"
+    )
+
+
+def test_context_relevance_is_the_grade_of_all_contexts_where_the_judge_gives_one() -> None:
+    counts = ContextRelevance((SentenceRelevance("c1", 1, 4),), probability=0.9)
+    found = score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=counts))
+    assert found == Scored(0.9, note="1 of 4 sentences relevant")
 
 
 def test_answer_correctness_of_an_abstention_depends_on_the_question() -> None:

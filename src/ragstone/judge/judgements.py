@@ -64,8 +64,8 @@ class StatementList:
 class SupportTable:
     """One verdict for each statement of the answer, in the order of the statements.
 
-    `probability` is the judge's probability in [0, 1] that the answer as a whole is supported, where it has one of
-    its own and not only those of the statements.
+    `probability` is how well the answer as a whole is supported, in [0, 1], where the judge grades it; then that is the
+    score. None from a judge that gives verdicts only: the score is the share of supported statements.
     """
 
     supports: tuple[Support, ...]
@@ -86,13 +86,15 @@ class ContextUse:
     """Usefulness of every context by rank, and which contexts hold each statement of the reference.
 
     Without a reference, `against_reference` is False, usefulness is judged against the answer, and
-    `reference_statements` and `attributions` are empty.
+    `reference_statements` and `attributions` are empty. `probability` is how well the contexts together hold the whole
+    reference, in [0, 1], where the judge grades it; None from a judge that gives verdicts only.
     """
 
     contexts: tuple[ContextUsefulness, ...]
     against_reference: bool
     reference_statements: tuple[Statement, ...] = ()
     attributions: tuple[Support, ...] = ()
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,14 @@ class SentenceRelevance:
 
 @dataclass(frozen=True, slots=True)
 class ContextRelevance:
-    """Extracted sentences against all sentences, context by context."""
+    """Extracted sentences against all sentences, context by context.
+
+    `probability` is the judge's probability in [0, 1] that the contexts answer the question, where it grades them; None
+    from a judge that only counts sentences.
+    """
 
     contexts: tuple[SentenceRelevance, ...]
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

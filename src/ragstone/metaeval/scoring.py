@@ -77,16 +77,18 @@ def read_opinion(
         return NoOpinion(not isinstance(score, NotApplicable), score.reason)
     plain = Opinion(score.value, score.value, score.value >= _GOOD[task])
     if task is Task.FAITHFULNESS and isinstance(judgements.support, SupportTable):
-        chances = [_chance(support) for support in judgements.support.supports]
-        whole = judgements.support.probability
-        return Opinion(sum(chances) / len(chances), min(chances) if whole is None else whole, score.value == 1.0)
+        supports = judgements.support.supports
+        throughout = all(support.verdict is Verdict.SUPPORTED for support in supports)
+        graded = judgements.support.probability is not None
+        return Opinion(score.value, score.value if graded else min(map(_chance, supports)), throughout)
     if task in _SIDES and isinstance(judgements.reference_match, ReferenceMatch):
         value = _against_reference(task, judgements.reference_match)
         return Opinion(value, value, value >= _GOOD[task])
     if task is Task.CONTEXT_USE and isinstance(judgements.context_use, ContextUse):
         return _usefulness(judgements.context_use)
-    if task is Task.ANSWERABILITY and isinstance(judgements.context_relevance, ContextRelevance):
-        return _answerability(judgements.context_relevance)
+    relevance = judgements.context_relevance
+    if task is Task.ANSWERABILITY and isinstance(relevance, ContextRelevance) and relevance.probability is None:
+        return _answerability(relevance)
     return plain
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.metric import MetricInfo, graded, missing
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -13,12 +13,14 @@ class AnswerCorrectness:
     """Harmonic mean of the share of the answer's statements that the reference backs and the share of the
     reference's statements that the answer gives.
 
+    Where the judge knows finer shares of what is said than counted verdicts, as the offline judge does, these are
+    taken; the counts are the note.
     On an unanswerable sample, 1 for abstaining and 0 for answering; abstaining on an answerable one is 0.
     """
 
     info = MetricInfo(
         name="answer_correctness",
-        version="1",
+        version="2",
         title="Answer correctness",
         blames="generation",
         source="Statement-level F1, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
@@ -59,9 +61,14 @@ class AnswerCorrectness:
             statement.id for statement in match.reference_statements
         ]:
             return Failed("judge", "the verdicts do not match the statements one to one")
-        precision = sum(support.verdict is Verdict.SUPPORTED for support in match.answer_supports) / len(answers)
-        recall = sum(support.verdict is Verdict.SUPPORTED for support in match.reference_supports) / len(references)
-        return Scored(f1(precision, recall))
+        backed = sum(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
+        given = sum(support.verdict is Verdict.SUPPORTED for support in match.reference_supports)
+        precision = graded(match.answer_share, backed, len(answers), "statements backed")
+        recall = graded(match.reference_share, given, len(references), "statements of the reference given")
+        if isinstance(precision, Failed) or isinstance(recall, Failed):
+            return precision if isinstance(precision, Failed) else recall
+        notes = [one.note for one in (precision, recall) if one.note]
+        return Scored(f1(precision.value, recall.value), note=", ".join(notes) or None)
 
 
 def f1(precision: float, recall: float) -> float:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.metric import MetricInfo, graded, missing
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
 class ContextRecall:
-    """Statements of the reference held by some context ÷ all statements of the reference."""
+    """Statements of the reference held by some context ÷ all statements of the reference.
+
+    A judge that grades, as the offline judge does, gives one grade to the whole reference instead; the share is the
+    note.
+    """
 
     info = MetricInfo(
         name="context_recall",
-        version="1",
+        version="2",
         title="Context recall",
         blames="retrieval",
         source="RAGAS documentation, context recall; statement-level attribution to the reference",
@@ -46,4 +50,4 @@ class ContextRecall:
         if [attribution.statement_id for attribution in use.attributions] != wanted:
             return Failed("judge", "the attributions do not match the reference's statements one to one")
         held = sum(attribution.verdict is Verdict.SUPPORTED for attribution in use.attributions)
-        return Scored(held / len(wanted))
+        return graded(use.probability, held, len(wanted), "statements of the reference held")

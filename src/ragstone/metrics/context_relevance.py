@@ -1,20 +1,24 @@
-"""Context relevance: how much of the retrieved text is needed to answer."""
+"""Context relevance: is the retrieved text to the point?"""
 
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, context_id
-from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.metric import MetricInfo, graded, missing
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
 class ContextRelevance:
-    """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS, section 3)."""
+    """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS, section 3).
+
+    A judge that grades, as the offline judge does, gives its probability that the contexts answer the question instead;
+    the share is the note.
+    """
 
     info = MetricInfo(
         name="context_relevance",
-        version="1",
+        version="2",
         title="Context relevance",
         blames="retrieval",
         source="Es et al. 2023, RAGAS, section 3, CR = extracted sentences / all sentences",
@@ -45,4 +49,4 @@ class ContextRelevance:
             return Failed("judge", "more relevant sentences than sentences were counted")
         if not total:
             return Scored(0.0, note="the contexts hold no sentences")
-        return Scored(relevant / total)
+        return graded(found.probability, relevant, total, "sentences relevant")

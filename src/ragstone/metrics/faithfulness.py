@@ -1,10 +1,10 @@
-"""Faithfulness: the share of the answer's statements that the contexts support."""
+"""Faithfulness: how much of the answer the contexts support."""
 
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.metric import MetricInfo, graded, missing
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -12,12 +12,13 @@ from ragstone.system.response import Response
 class Faithfulness:
     """Supported statements ÷ all statements of the answer (RAGAS, Es et al. 2023, section 3).
 
+    A judge that grades, as the offline judge does, gives one grade to the whole answer instead; the share is the note.
     An answer that abstains claims nothing: not applicable. Statements without any context: 0, and it says so.
     """
 
     info = MetricInfo(
         name="faithfulness",
-        version="1",
+        version="2",
         title="Faithfulness",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, F = |V| / |S|",
@@ -46,4 +47,4 @@ class Faithfulness:
         if [verdict.statement_id for verdict in support.supports] != wanted:
             return Failed("judge", "the support verdicts do not match the statements one to one")
         supported = sum(verdict.verdict is Verdict.SUPPORTED for verdict in support.supports)
-        return Scored(supported / len(wanted))
+        return graded(support.probability, supported, len(wanted), "statements supported")

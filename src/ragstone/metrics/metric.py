@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
-from ragstone.metrics.score import Failed, NotApplicable, Score
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 Blames = Literal["retrieval", "generation", "both"]
@@ -52,3 +52,15 @@ def missing(judgement: JudgementFailure | None, what: str) -> Failed | NotApplic
     if judgement is not None and judgement.not_applicable:
         return NotApplicable(judgement.reason)
     return Failed("judge", judgement.reason if judgement is not None else f"no {what} were given")
+
+
+def graded(probability: float | None, held: int, total: int, what: str) -> Scored | Failed:
+    """The judge's grade of the whole where it gives one, with the share as the note; else the share, `held` ÷ `total`.
+
+    Failed for a grade outside [0, 1], NaN included.
+    """
+    if probability is None:
+        return Scored(held / total)
+    if not 0.0 <= probability <= 1.0:
+        return Failed("judge", f"a probability is in [0, 1], got {probability!r}")
+    return Scored(probability, note=f"{held} of {total} {what}")

@@ -182,6 +182,9 @@ class OfflineJudge:
                 self._support.verdict(statement.id, row, sources)
                 for statement, row in zip(statements, ratings, strict=True)
             ),
+            probability=self._support.together(
+                read_sentence(" ".join(one.text for one in found), language), passages, language
+            ),
         )
 
     async def reverse_questions(
@@ -244,12 +247,12 @@ class OfflineJudge:
         asked = self._question(question, language)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        return ContextRelevance(
-            tuple(
-                self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
-                for rank, text in enumerate(texts)
-            )
+        contexts_found = tuple(
+            self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
+            for rank, text in enumerate(texts)
         )
+        chances = [one.probability for one in contexts_found if one.probability is not None]
+        return ContextRelevance(contexts_found, max(chances, default=None))
 
     def _read(self, text: str, code: str) -> Passage:
         return _read(text, code) if len(text) > _LONG_TEXT else self._read_kept(text, code)
