@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 # As many test processes as there are cores; make test WORKERS= runs all tests in one.
 WORKERS ?= -n auto
 
-.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations check clean
+.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -35,7 +35,8 @@ test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)
 
-test-browser: $(VENV)/.installed-dev
+# Reports, and the pages of the site.
+test-browser: docs $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)
 
 test-container: $(VENV)/.installed-dev
@@ -50,6 +51,14 @@ test-as-root: $(VENV)/.installed-dev
 # Real LangChain and LlamaIndex objects, in an environment of their own: they bring some 60 distributions.
 test-integrations: $(VENV)-integrations/.installed
 	$(VENV)-integrations/bin/python -m pytest -m integrations $(PYTEST_ARGS)
+
+# The documentation site, in build/site/html; fails on a link that leads nowhere.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python scripts/docs_site.py
+
+# Run after a change to the reports: the pictures of the README, from the regressed example. Needs Chromium.
+pictures: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
+	$(BIN)/python scripts/pictures.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -77,6 +86,10 @@ $(VENV)/.installed-oracles: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group oracles
 	touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	touch $@
+
 $(VENV)-integrations/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-integrations
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
@@ -90,4 +103,4 @@ $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(VENV)-integrations $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -50,8 +50,8 @@ class Page:
                 result: dict[str, Any] = answer["result"]
                 return result
 
-    def open(self, path: Path) -> None:
-        self.call("Page.navigate", url=path.as_uri())
+    def open(self, page: Path | str) -> None:
+        self.call("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
         while self.run("document.readyState") != "complete":
             pass
 
