@@ -1,6 +1,6 @@
-"""A small RAG system over Ragstone's own documentation: BM25 over sections, an answer made of their best sentences.
+"""A small RAG system over Ragstone's own documentation: BM25 over sections, answers built from their best sentences.
 
-It needs no key and no model. What it can't find, it doesn't answer.
+It needs no key and no model, and abstains if it can't find an answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pages import Passage, read_passages, subject
 RETRIEVED = 5
 SENTENCES = 2
 MIN_COVERAGE = 0.45
-"""Share of the question (by weight of its words) that one passage must hold; below it, the system abstains."""
+"""Share of the question (by weight of its words) that one passage must contain; below it, the system abstains."""
 
 TITLE_SHARE = 0.5
 NEARLY_AS_GOOD = 0.75
@@ -44,14 +44,14 @@ def words(text: str) -> list[str]:
 
 
 def terms(text: str) -> list[str]:
-    """The words and the pairs of neighbours: "exit code 3" is more than three words."""
+    """The words and the pairs of adjacent words: "exit code 3" is more than three words."""
     found = words(text)
     return found + [f"{first} {second}" for first, second in pairwise(found)]
 
 
 @dataclass(frozen=True)
 class Index:
-    """Passages, a BM25 index over them, and how much each word tells."""
+    """Passages, a BM25 index over them, and the weight of each word."""
 
     passages: list[Passage]
     bm25: bm25s.BM25
@@ -59,7 +59,7 @@ class Index:
     rarest: float
 
     def weight(self, word: str) -> float:
-        """How much a word tells; one that the documentation never uses tells most: the question is about that."""
+        """The weight of a word; a word that the documentation never uses weighs most: the question is about that."""
         return self.weights.get(word, 2 * self.rarest)
 
     def search(self, question: str, k: int) -> list[tuple[Passage, float]]:
@@ -75,9 +75,9 @@ class Index:
 
 @cache
 def index() -> Index:
-    """The index, built once a process."""
+    """The index, built once per process."""
     passages = read_passages()
-    # A heading says what its section is about, and so do the names that it explains: they count double.
+    # A heading and the terms that its section defines say what the section is about: they count double.
     texts = [[*terms(passage.title) * 2, *words(passage.subjects), *terms(passage.text)] for passage in passages]
     bm25 = bm25s.BM25(k1=1.2, b=0.6)
     bm25.index(texts, show_progress=False)
@@ -87,19 +87,19 @@ def index() -> Index:
 
 
 def weight(found: set[str]) -> float:
-    """How much these words tell together."""
+    """The total weight of these words."""
     return math.fsum(index().weight(word) for word in found)
 
 
 def coverage(question: str, passage: Passage) -> float:
-    """The share of the question's words, by weight, that the passage holds together with its title."""
+    """The share of the question's words, by weight, in the passage and its title."""
     asked = set(words(question))
     held = asked & set(words(f"{passage.title} {passage.text}"))
     return weight(held) / weight(asked) if asked else 0.0
 
 
 def best_sentences(question: str, found: list[tuple[Passage, float]]) -> list[str]:
-    """The sentence that holds most of the question, and a second one that is nearly as good, as they were written."""
+    """The sentence that covers most of the question, and a second one if it is nearly as good, verbatim."""
     asked = set(terms(question))
     top = found[0][1]
     rated = []
@@ -118,7 +118,7 @@ def best_sentences(question: str, found: list[tuple[Passage, float]]) -> list[st
 
 
 def answer(question: str) -> dict[str, object]:
-    """What the documentation says to `question`, with the passages that it was taken from."""
+    """The documentation's answer to `question`, with the passages it was taken from."""
     found = index().search(question, RETRIEVED)
     contexts = [
         {"id": passage.id, "text": f"{passage.title}\n{passage.text}", "score": score} for passage, score in found

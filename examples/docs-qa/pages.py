@@ -1,4 +1,4 @@
-"""Markdown pages as passages: one for each heading, with an id like ``golden-sets.md#aliases``."""
+"""Markdown pages as passages: one per heading, with an id like ``golden-sets.md#aliases``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
 
 @dataclass(frozen=True)
 class Passage:
-    """A section of a page: where it stands, what it is called, its sentences in plain text, and which are code."""
+    """A section of a page: its id and title, its sentences as plain text, and which of them are code."""
 
     id: str
     title: str
@@ -34,18 +34,18 @@ class Passage:
 
     @property
     def subjects(self) -> str:
-        """What the passage explains term by term: the names before a colon, in definitions and rows of tables."""
+        """The terms that the passage defines: the names before a colon, in definitions and table rows."""
         return "\n".join(subject(sentence) for sentence in self.sentences if sentence not in self.code)
 
 
 def subject(sentence: str) -> str:
-    """The name that a sentence begins with and explains, "" if it doesn't."""
+    """The term that a sentence starts with and defines, or ""."""
     found = _SUBJECT.match(sentence)
     return found.group(1) if found else ""
 
 
 def read_passages(folder: Path = DOCS) -> list[Passage]:
-    """Every section of every page in `folder`, pages in order of their names."""
+    """Every section of every page in `folder`, with pages sorted by name."""
     return [passage for page in sorted(folder.glob("*.md")) for passage in _sections(page)]
 
 
@@ -73,7 +73,7 @@ def _passage(page: Path, heading: str, title: str, lines: list[str]) -> Iterator
 
 
 def _sentences(lines: list[str], blocks: set[str]) -> Iterator[str]:
-    """Sentences of the prose, one for each row of a table, one for each block of code, which also goes to `blocks`."""
+    """Sentences of the prose, and one for each table row and each code block; code blocks are also added to `blocks`."""
     paragraph: list[str] = []
     code: list[str] | None = None
     for line in [*lines, ""]:
@@ -97,7 +97,7 @@ def _sentences(lines: list[str], blocks: set[str]) -> Iterator[str]:
 
 
 def _split(paragraph: list[str]) -> Iterator[str]:
-    # "**Golden set.** The questions that ..." is one sentence, about what stands in bold.
+    # "**Golden set.** The questions that ..." is one sentence, about the term in bold.
     text = _plain(_LEAD_IN.sub(r"\1:", " ".join(paragraph)))
     if text:
         yield from _SENTENCE_END.split(f"{text[:-1]}." if text.endswith(":") else text)

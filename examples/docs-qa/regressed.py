@@ -1,6 +1,6 @@
-"""The same system after three bad changes: worst passage first, passages cut short, and a sentence made up.
+"""The same system after three bad changes: worst passage first, truncated passages, and an invented sentence.
 
-It is here to show what the gate says when answers get worse. See README.md.
+It shows what the gate reports when answers get worse. See README.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MADE_UP = "This was introduced in version 7.2 and costs 19 dollars a month for t
 
 
 def answer(question: str) -> dict[str, object]:
-    """An answer as `app.answer` gives it, made worse."""
+    """The answer of `app.answer`, made worse."""
     found = app.answer(question)
     contexts = [{**context, "text": context["text"][:CUT_AT]} for context in reversed(found["contexts"])]
     text = found["answer"]
