@@ -1,11 +1,11 @@
-# The base is an argument so that a build without a registry can stand another in; the digest is of the multi-platform
-# index. Dependabot moves tag and digest together.
+# The base is an argument so that a build without a registry can substitute another; the digest is that of the
+# multi-platform index. Dependabot updates tag and digest together.
 ARG PYTHON_IMAGE=docker.io/library/python:3.12.15-slim-bookworm@sha256:54c85f3c47607a77f32adec749d3c81d1348bf25833671f512b26a9b6d778cb3
 
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
-# What is pinned by hash is all that is downloaded. Wheels only: nothing is compiled, so no compiler is needed in either
-# stage. uv makes the environments of users' systems.
+# Only packages pinned by hash are downloaded. Wheels only: nothing is compiled, so neither stage needs a compiler. uv
+# creates the environments of users' systems.
 COPY requirements-image.txt ./
 RUN python3 -m venv /opt/wheelwright \
  && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
@@ -18,8 +18,8 @@ RUN /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-
  && python3 -m venv /opt/ragstone \
  && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[bedrock]" uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
- # Tests, headers and stubs are for those who build on these packages; of scipy, a small part is ever imported. Bedrock's requests are
- # signed and sent by others than botocore: of the descriptions of AWS's services it needs those that sign in.
+ # Tests, headers and stubs are for developers of these packages; only a small part of scipy is ever imported. botocore
+ # does not sign or send Bedrock's requests: of the AWS service descriptions, it only needs those for signing in.
  && find /opt/ragstone -path '*/site-packages/*' \( -type d \( -name tests -o -name test \) \
       -o -path '*/scipy/*' -name __pycache__ -o -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' \
       -o -type d -path '*/botocore/data/*' ! -path '*/botocore/data/sts*' ! -path '*/botocore/data/sso*' \) \
@@ -35,8 +35,8 @@ LABEL org.opencontainers.image.title="Ragstone" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# git is for users' requirements; what it does in Perl (send-email, svn), and its servers, are not. The checkout belongs to another user
-# than root, and GitHub sets HOME anew, so git is told to trust it at system scope.
+# git is for users' requirements; its Perl parts (send-email, svn) and its servers are not needed. The checkout does not
+# belong to root, and GitHub sets HOME, so git trusts the checkout at system scope.
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates git >/dev/null \
  && dpkg --purge --force-depends perl liberror-perl $(dpkg-query --show --showformat '${Package} ' 'perl-modules-*' 'libperl5*') >/dev/null \
@@ -45,11 +45,11 @@ RUN apt-get update -qq \
  && ln -sf ../../bin/git /usr/lib/git-core/git \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* \
  && git config --system --add safe.directory '*' \
- # Nothing here needs to become somebody else; the gate changes users itself.
+ # No program needs to change users; the gate does that itself.
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=build /opt/ragstone /opt/ragstone
 RUN ln -s /opt/ragstone/bin/uv /usr/local/bin/uv
 ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
-# Root at first: the gate reads secrets that the user's system must not, and gives that system another user.
-# Exec form, since a shell would lose the inputs whose names have dashes; -I keeps the workspace off the import path.
+# Starts as root: the gate reads secrets that the user's system must not, and runs that system as another user.
+# Exec form, because a shell would drop inputs with dashes in their names; -I keeps the workspace off the import path.
 ENTRYPOINT ["/opt/ragstone/bin/python", "-I", "-m", "ragstone.action"]

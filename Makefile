@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := examples/docs-qa
 PYTEST_ARGS ?=
-# As many test processes as there are cores; make test WORKERS= runs all tests in one.
+# One test process per core; make test WORKERS= runs all tests in one process.
 WORKERS ?= -n auto
 
 .PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures check clean
@@ -16,12 +16,12 @@ demo-regression: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline \
 		--entrypoint python:regressed:answer --out $(DEMO)/ragstone-run-regressed
 
-# Run after a change to the example that is meant to move its scores; look at the comparison before committing it.
+# Run after a change to the example that is meant to change its scores; look at the comparison before committing it.
 demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
 
-# What the image is made of, pinned by hash for every platform. Run after a change to the dependencies;
-# make lock LOCK_ARGS=--upgrade moves every version to the newest one allowed.
+# Pin everything in the image by hash, for every platform. Run after a change to the dependencies;
+# make lock LOCK_ARGS=--upgrade upgrades every package to the newest version allowed.
 LOCK_ARGS ?=
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
@@ -42,13 +42,13 @@ test-browser: docs $(DEMO)/.venv/.installed
 test-container: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m container $(PYTEST_ARGS)
 
-# What only root can try without a container: changing users, and ending what another user has left running.
+# Tests that need root but no container: changing users, and killing another user's processes.
 test-as-root: $(VENV)/.installed-dev
 	test "$$(id -u)" = 0
 	$(BIN)/python -m pytest tests/github/test_strays.py tests/github/test_command_files.py \
 		tests/github/test_confinement.py tests/github/test_user_environment.py $(PYTEST_ARGS)
 
-# Real LangChain and LlamaIndex objects, in an environment of their own: they bring some 60 distributions.
+# Real LangChain and LlamaIndex objects, in a separate environment: they install about 60 packages.
 test-integrations: $(VENV)-integrations/.installed
 	$(VENV)-integrations/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
@@ -96,7 +96,7 @@ $(VENV)-integrations/.installed: pyproject.toml
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group integrations
 	touch $@
 
-# The example is a user's system: it has an environment of its own, without Ragstone in it.
+# The example is a user's system: it has a separate environment, without Ragstone.
 $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
 	$(PYTHON) -m venv $(DEMO)/.venv
 	$(DEMO)/.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
