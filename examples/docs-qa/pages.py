@@ -73,7 +73,7 @@ def _passage(page: Path, heading: str, title: str, lines: list[str]) -> Iterator
 
 
 def _sentences(lines: list[str], blocks: set[str]) -> Iterator[str]:
-    """Sentences of the prose, and one for each table row and each code block; code blocks are also added to `blocks`."""
+    """Sentences of the prose, and one per table row and code block; code blocks are also added to `blocks`."""
     paragraph: list[str] = []
     code: list[str] | None = None
     for line in [*lines, ""]:
