@@ -42,6 +42,16 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_gate_does_without_scipy_stats() -> None:
+    # Its import builds a documentation of its own and takes longer than all that a gate imports besides.
+    import subprocess
+    import sys
+
+    code = "import sys, ragstone.usecases.gate, ragstone.commands.gate; assert 'scipy.stats' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_init_writes_files_that_load_and_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "thresholds.toml").write_text("# mine\n")
     done = ragstone(["init", "--entrypoint", "python:houses:answer"], tmp_path)

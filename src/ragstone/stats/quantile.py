@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,4 @@ def quantile_interval(values: NDArray[np.float64], q: float, *, confidence: floa
 
 def _last_rank_below(n: int, q: float, tail: float) -> int:
     """The largest rank r with P(X_(r) > quantile) = P(Binomial(n, q) < r) <= tail; 0 if there is none."""
-    rank = int(binom.ppf(tail, n, q)) + 1
-    while rank > 0 and binom.cdf(rank - 1, n, q) > tail:
-        rank -= 1
-    return rank
+    return int(np.count_nonzero(bdtr(np.arange(n), n, q) <= tail))
