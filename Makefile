@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 # One test process per core; make test WORKERS= runs all tests in one process.
 WORKERS ?= -n auto
 
-.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures check clean
+.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -59,6 +59,15 @@ docs: $(VENV)/.installed-docs
 # Run after a change to the reports: the pictures of the README, from the regressed example. Needs Chromium.
 pictures: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python scripts/pictures.py
+
+# Files that are written from the code: action.yml, the tables of its inputs and outputs, docs/configuration.md.
+generated: $(VENV)/.installed-dev
+	$(BIN)/python scripts/action_file.py
+	$(BIN)/python scripts/configuration_page.py > docs/configuration.md
+
+# Check every commit from here on: see .pre-commit-config.yaml.
+hooks: $(VENV)/.installed-dev
+	$(BIN)/pre-commit install
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
