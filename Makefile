@@ -45,8 +45,8 @@ test-container: $(VENV)/.installed-dev
 # Tests that need root but no container: changing users, and killing another user's processes.
 test-as-root: $(VENV)/.installed-dev
 	test "$$(id -u)" = 0
-	$(BIN)/python -m pytest tests/github/test_strays.py tests/github/test_command_files.py \
-		tests/github/test_confinement.py tests/github/test_user_environment.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/container/test_strays.py tests/github/test_command_files.py \
+		tests/container/test_confinement.py tests/container/test_user_environment.py $(PYTEST_ARGS)
 
 # Real LangChain and LlamaIndex objects, in a separate environment: they install about 60 packages.
 test-integrations: $(VENV)-integrations/.installed
@@ -72,6 +72,7 @@ hooks: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy

@@ -31,7 +31,7 @@ from ragstone.config import JudgeSettings
 from ragstone.judge.factory import build_judge
 from ragstone.judge.offline import answering
 from ragstone.metaeval.evaluate import run_judge, summarise
-from ragstone.metaeval.items import Case, Item, Pairwise, Task
+from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise
 from ragstone.metaeval.load import load_items
 from ragstone.usecases.meta_eval import as_golden_set
 
@@ -143,7 +143,7 @@ def accuracy(items: Sequence[Item], embeddings: str | None, form: Form | None = 
 def main(data: Path, embeddings: str) -> None:
     hard = answers_and_neighbours(data / "clapnq_dev.jsonl.gz")
     easy = answers_and_others(hard)
-    wikieval = [item for item in load_items(data / "wikieval.jsonl") if item.task is Task.ANSWER_RELEVANCY]
+    wikieval = [item for item in load_items(data / "wikieval.jsonl") if item.task is EvalTask.ANSWER_RELEVANCY]
     print("| how they enter | CLAPNQ, neighbours | CLAPNQ, other answers |\n|---|---|---|")
     print(f"| not at all | {accuracy(hard, None)} | {accuracy(easy, None)} |")
     for name, form in FORMS.items():

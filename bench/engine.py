@@ -55,7 +55,7 @@ def write_world(folder: Path, n: int) -> None:
 def whole_run(folder: Path) -> None:
     """What `ragstone run` does, in this process."""
     from ragstone.config import load_settings
-    from ragstone.usecases.run import Surroundings, evaluate_run
+    from ragstone.usecases.run import RunContext, evaluate_run
 
     settings = load_settings(
         directory=folder,
@@ -66,7 +66,7 @@ def whole_run(folder: Path) -> None:
             "run.out": str(folder / "run"),
         },
     )
-    asyncio.run(evaluate_run(settings, Surroundings(environ={})))
+    asyncio.run(evaluate_run(settings, RunContext(environ={})))
 
 
 def judge_alone(folder: Path) -> None:

@@ -18,8 +18,8 @@ import random
 from dataclasses import dataclass
 
 from ragstone.judge.llm.layout import layout_of, prefix_tokens
+from ragstone.judge.llm.prices import known_cache_from, tariff
 from ragstone.judge.llm.provider import Usage
-from ragstone.judge.prices import known_cache_from, tariff
 
 SAMPLES = 1_000
 MODELS = (

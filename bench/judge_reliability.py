@@ -18,7 +18,7 @@ import numpy as np
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.metaeval.evaluate import Outcome, run_judge, summarise
-from ragstone.metaeval.items import Case, Item, Pairwise, Pointwise, Task
+from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 from ragstone.metaeval.load import load_items
 from ragstone.metaeval.scoring import Opinion
 
@@ -69,7 +69,7 @@ def pieces_of_pages(path: Path) -> tuple[Item, ...]:
             if among:
                 text = "\n".join(page[index] for index in draw.choice(among))
                 case = Case("", "", (text,), row["claim"])
-                items.append(Pointwise(f"{row['id']}/{label:.0f}", Task.CONTEXT_USE, case, label, row["id"]))
+                items.append(Pointwise(f"{row['id']}/{label:.0f}", EvalTask.CONTEXT_USE, case, label, row["id"]))
     return tuple(items)
 
 
@@ -88,7 +88,7 @@ def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
         answer = row["answers"][0]
         other = min(others, key=lambda sentence: (abs(len(sentence) - len(answer)), sentence))
         first, second = Case(row["question"], answer), Case(row["question"], other)
-        items.append(Pairwise(row["id"], Task.ANSWER_RELEVANCY, first, second, -1.0, row["title"]))
+        items.append(Pairwise(row["id"], EvalTask.ANSWER_RELEVANCY, first, second, -1.0, row["title"]))
     return tuple(items)
 
 

@@ -32,8 +32,8 @@ import numpy as np
 
 import ragstone.usecases.run as run_usecase
 from ragstone.config import load_settings
-from ragstone.github.client import Patience
-from ragstone.github.door import run_on_github
+from ragstone.github.client import RetryPolicy
+from ragstone.job.run_job import run_on_github
 from ragstone.judge.judgements import (
     ContextUse,
     ContextUsefulness,
@@ -71,7 +71,7 @@ RENEWED = 0.4
 JUDGE_ERROR = 0.03
 MERGE_EVERY = timedelta(hours=8.4)
 EXPIRY = timedelta(days=90)
-QUICK = Patience(timeout_s=5, first_pause_s=0.0, max_pause_s=0.01, total_pause_s=1.0, settle_s=0.0)
+QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.0, max_pause_s=0.01, total_pause_s=1.0, settle_s=0.0)
 
 
 # -- the simulated system and judge ------------------------------------------------------------------------------------

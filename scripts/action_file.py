@@ -11,15 +11,15 @@ import re
 import sys
 from pathlib import Path
 
-from ragstone.github.inputs import INPUTS
 from ragstone.github.outputs import OUTPUTS
+from ragstone.job.inputs import INPUTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/github-action.md", "README.md")
 IMAGE = "Dockerfile"
 
 _HEAD = """\
-# Written by scripts/action_file.py from src/ragstone/github/inputs.py and outputs.py.
+# Written by scripts/action_file.py from src/ragstone/job/inputs.py and outputs.py.
 name: Ragstone
 description: A quality gate for RAG systems. Golden set in, verdict out.
 author: The Ragstone authors

@@ -17,15 +17,16 @@ from types import FrameType
 from typing import TextIO
 
 from ragstone.config import Settings, load_settings
+from ragstone.container.confinement import confine, wipe_environment
+from ragstone.container.container import Container
+from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import EXIT_BUG, ConfigError, RagstoneError
 from ragstone.github.command_files import RunnerFolders
 from ragstone.github.commands import Annotation, Level, commands_stopped, mask, print_annotations
-from ragstone.github.confinement import confine, wipe_environment
-from ragstone.github.container import Container
-from ragstone.github.door import run_on_github
-from ragstone.github.inputs import ActionInputs, read_inputs
 from ragstone.github.outputs import output_path, write_outputs
-from ragstone.github.remarks import Places, error_annotation
+from ragstone.job.annotations import Places, error_annotation
+from ragstone.job.inputs import ActionInputs, read_inputs
+from ragstone.job.run_job import run_on_github
 from ragstone.report.redact import Redactor
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
@@ -103,11 +104,12 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
         if inputs.setup or inputs.requirements:
             raise ConfigError(
                 "`setup` and `requirements` need a container that starts as root, to run as another user.",
-                mend="Let the container start as root, or use `ragstone gate --github` in a plain `run:` step.",
+                hint="Let the container start as root, or use `ragstone gate --github` in a plain `run:` step.",
             )
         return None
     directory = _inside(workspace, inputs.working_directory, "working-directory")
-    return Container(confinement, private, workspace, directory, environ, inputs, RunnerFolders(environ, workspace))
+    setup = SystemSetup(inputs.setup, inputs.requirements, inputs.python_version)
+    return Container(confinement, private, workspace, directory, environ, setup, RunnerFolders(environ, workspace))
 
 
 def _given_secrets(environ: Mapping[str, str]) -> Iterator[str]:

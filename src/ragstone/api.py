@@ -29,7 +29,7 @@ from ragstone.system.build import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
-from ragstone.usecases.run import Surroundings, evaluate_golden_set
+from ragstone.usecases.run import RunContext, evaluate_golden_set
 
 if TYPE_CHECKING:
     import pandas
@@ -52,7 +52,7 @@ class Run:
         try:
             import pandas
         except ImportError:
-            raise ConfigError("to_pandas() needs pandas.", mend="Install it: pip install 'ragstone[pandas]'") from None
+            raise ConfigError("to_pandas() needs pandas.", hint="Install it: pip install 'ragstone[pandas]'") from None
         rows = [
             {
                 "id": record.sample.id,
@@ -94,8 +94,8 @@ def evaluate(
     where = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
     given: object = golden_set
     if not isinstance(given, GoldenSet):
-        mend = "Read one with ragstone.load_golden_set(path)."
-        raise ConfigError(f"evaluate() takes a golden set, found {type(given).__name__}.", mend=mend)
+        hint = "Read one with ragstone.load_golden_set(path)."
+        raise ConfigError(f"evaluate() takes a golden set, found {type(given).__name__}.", hint=hint)
     names = metrics if metrics is None or isinstance(metrics, str) else tuple(metrics)
     settings = _settings(
         {
@@ -143,15 +143,15 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
 
 
 async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, settings: Settings) -> None:
-    around = Surroundings(environ=os.environ)
+    context = RunContext(environ=os.environ)
     if not isinstance(judge, str):
-        await evaluate_golden_set(golden, system, judge, settings, around)
+        await evaluate_golden_set(golden, system, judge, settings, context)
         return
     built = build_judge(
-        settings.judge, golden_set=golden, cache=None, environ=os.environ, tell_secret=around.redact.add
+        settings.judge, golden_set=golden, cache=None, environ=os.environ, tell_secret=context.redact.add
     )
     try:
-        await evaluate_golden_set(golden, system, built, settings, around)
+        await evaluate_golden_set(golden, system, built, settings, context)
     finally:
         await built.close()
 

@@ -319,7 +319,7 @@ def load_settings(
             raise ConfigError(
                 f"'{option.key}' may not stand in a file.",
                 where=where,
-                mend=f"Take it out, and set the environment variable {option.env}.",
+                hint=f"Take it out, and set the environment variable {option.env}.",
             )
         value: object | None = environ.get(option.env) or None
         source = f"environment variable {option.env}"
@@ -356,8 +356,8 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
         if tail == name or tail in known or not environ[name]:
             continue
         if close := difflib.get_close_matches(tail, known, n=1, cutoff=0.85):
-            mend = f"Did you mean '{_PREFIX}{close[0]}'?"
-            raise ConfigError("no setting has this name.", where=f"environment variable {name}", mend=mend)
+            hint = f"Did you mean '{_PREFIX}{close[0]}'?"
+            raise ConfigError("no setting has this name.", where=f"environment variable {name}", hint=hint)
 
 
 def _read_file(
@@ -365,7 +365,7 @@ def _read_file(
 ) -> tuple[dict[str, dict[str, Any]], str, Path]:
     if config is not None:
         if not os.path.lexists(config):
-            raise ConfigError(f"config file not found: {config}", mend="Run `ragstone init` to write one.")
+            raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
         document = read_toml(config, within=within)
         if config.name == PYPROJECT:
             document = _our_table(document)
@@ -437,7 +437,7 @@ def _place_model(merged: Mapping[str, dict[str, Any]], base: Path) -> None:
 def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
     for name, value in document.items():
         if name not in TABLES:
-            raise ConfigError(f"unknown table '{name}'.", where=where, mend=suggestion(name, TABLES))
+            raise ConfigError(f"unknown table '{name}'.", where=where, hint=suggestion(name, TABLES))
         if not isinstance(value, dict):
             raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=where)
     return cast(dict[str, dict[str, Any]], dict(document))
@@ -447,7 +447,7 @@ def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str
     for name, value in table.items():
         field = model.model_fields.get(name)
         if field is None:
-            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, mend=suggestion(name, model.model_fields))
+            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=suggestion(name, model.model_fields))
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
             _refuse_unknown(inner, value, where, f"{prefix}{name}.")

@@ -19,20 +19,20 @@ EXIT_BUG = 70
 class RagstoneError(Exception):
     """Root of all errors that a user can cause and mend.
 
-    `mend` is one sentence that says what to do; `where` is a place such as ``golden.jsonl:12``.
+    `hint` is one sentence that says what to do; `where` is a place such as ``golden.jsonl:12``.
     """
 
     exit_code = 2
 
-    def __init__(self, message: str, *, where: str | None = None, mend: str | None = None) -> None:
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
-        self.mend = mend
+        self.hint = hint
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
-        return f"{text}\n  {self.mend}" if self.mend else text
+        return f"{text}\n  {self.hint}" if self.hint else text
 
 
 class ConfigError(RagstoneError):
@@ -88,7 +88,7 @@ class TimeLimitReached(RagstoneError):  # noqa: N818 - it is no fault
         super().__init__(
             f"the time limit is used up{during}.",
             where="run.time_limit_s",
-            mend="Samples that were finished are saved: go on with --resume, or raise the limit.",
+            hint="Samples that were finished are saved: go on with --resume, or raise the limit.",
         )
 
 

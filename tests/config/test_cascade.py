@@ -138,7 +138,7 @@ def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: st
     with pytest.raises(ConfigError, match="no setting has this name") as caught:
         load_settings(directory=tmp_path, environ={name: "x"})
     assert caught.value.where == f"environment variable {name}"
-    assert caught.value.mend == f"Did you mean '{meant}'?"
+    assert caught.value.hint == f"Did you mean '{meant}'?"
 
 
 def test_variables_of_the_workflow_are_nobodys_business(tmp_path: Path) -> None:

@@ -1,336 +1,213 @@
-"""In the built container, the user's code tries everything it should not be able to do, and fails."""
+"""Whom the user's code runs as. What needs a container is in tests/image."""
 
 from __future__ import annotations
 
-import errno
-import json
 import os
-import shutil
-import signal
+import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ragstone.github.command_files import COMMAND_FILES
-from ragstone.github.strays import living
-from ragstone.run.directory import RunDirectory
-from tests.container.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
-from tests.github.fake import running
-from tests.github.openapi import Contract
-from tests.github.worlds import FACTS, Outcome
+from ragstone.container.confinement import (
+    NOBODY,
+    Confinement,
+    confine,
+    hand_over,
+    may_write,
+)
+from ragstone.container.user_environment import container_environ
+from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.system.environment import RunAs
 
-pytestmark = pytest.mark.container
+OWNER = 1_000_000 + os.getpid()
+"""Nobody else's, so that what is done to all processes of a user hits none but ours."""
 
-HOSTILE = Path(__file__).with_name("hostile.py")
-NO_RIGHT = f"refused: {errno.EACCES}"  # there, and not to be had
-SYSTEM = """
-import hostile
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
 
-FACTS = {facts!r}
-hostile.attempt("worker")
 
-def answer(question):
-    print("::set-output name=verdict::pass")
-    print("text ##[error]forged")
-    return {{"answer": "Elephants are the largest animals on land today.", "contexts": [FACTS[question]]}}
+@pytest.mark.parametrize(
+    ("mode", "uid", "gid", "expected"),
+    [
+        (0o660, 5, 5, False),
+        (0o666, 5, 5, True),
+        (0o662, 5, 5, True),
+        (0o620, 5, "same", True),
+        (0o606, 5, "same", False),
+        (0o600, "same", 5, True),
+        (0o466, "same", 5, False),
+    ],
+)
+def test_whether_a_user_may_write_follows_from_owner_group_and_others(
+    tmp_path: Path, mode: int, uid: int | str, gid: int | str, expected: bool
+) -> None:
+    path = tmp_path / "docker.sock"
+    path.touch()
+    path.chmod(mode)
+    found = path.stat()
+    user = found.st_uid if isinstance(uid, str) else uid + found.st_uid
+    group = found.st_gid if isinstance(gid, str) else gid + found.st_gid
+    assert may_write(path, user, group) is expected
+    assert not may_write(tmp_path / "nowhere", user, group)
+
+
+def test_what_setup_actions_left_on_the_host_is_not_passed_on(tmp_path: Path) -> None:
+    confinement = Confinement(RunAs(1001, 1001, tmp_path / "home"), tmp_path)
+    found = container_environ({"LD_LIBRARY_PATH": "/opt/hosted", "PYTHONPATH": "x", "MINE": "1"}, confinement)
+    assert "LD_LIBRARY_PATH" not in found
+    assert "PYTHONPATH" not in found
+    assert found["MINE"] == "1"
+    assert found["HOME"] == str(tmp_path / "home")
+
+
+WIPING = """
+import os, sys
+from ragstone.container.confinement import wipe_environment
+kept = dict(os.environ)
+wipe_environment(["INPUT_JUDGE-API-KEY", "EMPTY", "NOT_THERE"])
+block = open("/proc/self/environ", "rb").read().decode()
+assert "sk-secret-value" not in block, block
+assert "MINE=visible" in block
+assert "INPUT_JUDGE-API-KEY" not in os.environ
+assert kept["INPUT_JUDGE-API-KEY"] == "sk-secret-value"
+assert os.environ["MINE"] == "visible"
 """
-RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
-INPUTS = {
-    "golden_set": "golden.jsonl",
-    "entrypoint": "python:rag:answer",
-    "metrics": "faithfulness",
-    "setup": "python hostile.py setup",
-    "system_env": "MY_OWN_SETTING",
-}
 
 
-@dataclass(frozen=True)
-class Attempted:
-    """A step whose `setup` and whose system were both hostile, and what came of it."""
-
-    step: Runner
-    outcome: Outcome
-
-
-@pytest.fixture(scope="module")
-def attempted(image: Image, contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempted]:
-    checkout = make_checkout(tmp_path_factory.mktemp("hostile"))
-    shutil.copy(HOSTILE, checkout.root / "hostile.py")
-    checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
-    with running(contract) as fake, runner_of(image, checkout, fake) as step:
-        yield Attempted(step, step.run(environ={"MY_OWN_SETTING": "passed on"}, **INPUTS))
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_secrets_can_be_wiped_from_what_proc_shows() -> None:
+    environ = {"INPUT_JUDGE-API-KEY": "sk-secret-value", "MINE": "visible", "EMPTY": "", "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", WIPING], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
-def attempts(step: Runner, *who: str) -> list[dict[str, Any]]:
-    return [
-        json.loads((step.checkout.root / f"attempts-{one}.json").read_text(encoding="utf-8"))
-        for one in who or ("setup", "worker")
-    ]
+@as_root
+def test_the_owner_of_the_workspace_is_who_user_code_runs_as(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    os.chown(workspace, OWNER, OWNER + 1)
+    found = confine(workspace, temporary, sockets=())
+    assert found is not None
+    assert found.run_as.uid == OWNER
+    assert found.run_as.gid not in (0, OWNER, OWNER + 1), "no group that owns anything here"
+    assert found.call(["/usr/bin/id", "-u"]).stdout.strip() == str(OWNER).encode()
+    assert found.run_as.home.stat().st_uid == OWNER
 
 
-def wait_for(sign: Callable[[], bool], running: Future[Any]) -> None:
-    while not sign():
-        if running.done():
-            pytest.fail(f"it ended before: {running.result()}")
-        time.sleep(0.05)
+@as_root
+def test_code_in_a_workspace_of_roots_still_does_not_run_as_root(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    found = confine(workspace, temporary, sockets=())
+    assert found is not None
+    assert found.run_as.uid == NOBODY
+    assert "belongs to root" in found.notices[0]
+    source = open_folder / "run"
+    source.mkdir()
+    (source / "manifest.json").write_text("{}", encoding="utf-8")
+    hand_over(found, source, workspace / "ragstone-run")
+    assert (workspace / "ragstone-run" / "manifest.json").read_text(encoding="utf-8") == "{}"
 
 
-def gates_below(root: int) -> list[int]:
-    """The gates among the descendants of process `root`."""
-    parents: dict[int, int] = {}
-    gates = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
-                command = (entry / "cmdline").read_bytes().split(b"\0")
-                if command[0] == b"/opt/ragstone/bin/python" and b"ragstone.action" in command:
-                    gates.append(int(entry.name))
-
-    def is_below(pid: int) -> bool:
-        return pid == root or (pid in parents and is_below(parents[pid]))
-
-    return [pid for pid in gates if is_below(pid)]
+@as_root
+def test_a_docker_socket_within_reach_is_refused(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    os.chown(workspace, OWNER, OWNER)
+    path = open_folder / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        path.chmod(0o660)
+        assert confine(workspace, temporary, sockets=[path]) is not None
+        path.chmod(0o666)
+        with pytest.raises(ConfigError, match=r"docker\.sock may be written to"):
+            confine(workspace, temporary, sockets=[path])
 
 
-def as_user(uid: int, gid: int, line: str, folder: Path) -> bool:
-    done = subprocess.run(["/bin/sh", "-c", line], check=False, user=uid, group=gid, extra_groups=[], cwd=folder)
-    return done.returncode == 0
+@as_root
+def test_results_replace_a_run_and_nothing_else_and_follow_no_link(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    found = confine(_owned(workspace), temporary, sockets=())
+    assert found is not None
+    elsewhere = open_folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "keep").touch()
+    run = workspace / "run"
+    run.mkdir()
+    (run / "samples.jsonl").symlink_to(elsewhere / "keep")
+    (run / "baseline").symlink_to(elsewhere)
+    (run / "judgements.sqlite-wal").touch()
+    (run / "notes.txt").touch()
+    _owned(run)
+    source = open_folder / "source"
+    (source / "baseline").mkdir(parents=True)
+    (source / "baseline" / "manifest.json").write_text("x", encoding="utf-8")
+    (source / "samples.jsonl").write_text("y", encoding="utf-8")
+    (source / "link").symlink_to("/etc/shadow")
+    hand_over(found, source, run)
+    assert [path.name for path in elsewhere.iterdir()] == ["keep"]
+    assert (elsewhere / "keep").read_text(encoding="utf-8") == ""
+    assert sorted(path.name for path in run.rglob("*")) == ["baseline", "manifest.json", "notes.txt", "samples.jsonl"]
+    assert (run / "baseline" / "manifest.json").stat().st_uid == OWNER
+    assert (os.geteuid(), os.getegid()) == (0, 0)
 
 
-def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
-    assert attempted.outcome.code == 1, attempted.outcome.log
-    for found in attempts(attempted.step):
-        everything = json.dumps(found)
-        for name, secret in SECRETS.items():
-            assert secret not in everything, name
-        assert found["uid"] == OWNER
-        assert found["gid"] not in (0, OWNER)
-        assert found["groups"] in ([], [found["gid"]])
-        assert found["no_new_privileges"] == "1"
-        assert found["gates"], "the gate was not found, so nothing was tried"
-        assert {*found["gate_environ"], *found["gate_memory"]} == {NO_RIGHT}
-        assert not any(found["gate_killable"])
-        assert found["docker"] == NO_RIGHT
-        assert not found["ragstone"]
-        assert found["private_folders"], "no folder of ours was found, so nothing was tried"
-        assert found["private"] == []
-        assert not any(name.startswith(("INPUT_", "ACTIONS_", "GITHUB_", "RAGSTONE_")) for name in found["environ"])
-        assert "LD_LIBRARY_PATH" not in found["environ"]
-        assert found["environ"]["MY_OWN_SETTING"] == "passed on"
-        assert found["environ"]["HOME"] != "/github/home"
+@as_root
+def test_results_go_nowhere_that_their_owner_may_not_write_to(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    found = confine(_owned(workspace), temporary, sockets=())
+    assert found is not None
+    (workspace / "run").mkdir(mode=0o755)
+    with pytest.raises(RunDirectoryError, match="can't be written"):
+        hand_over(found, _folders(temporary)[0], workspace / "run" / "inner")
+    assert list((workspace / "run").iterdir()) == []
 
 
-def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
-    for found in attempts(attempted.step):
-        assert found["forged"] == []
-    assert attempted.outcome.outputs["verdict"] == "fail"
-    assert "EVIL" not in attempted.outcome.outputs
-    for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"):
-        assert attempted.step.command_file(name) == ""
-    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
-        assert "EVIL" not in attempted.step.command_file(name)
-    for folder in (attempted.step.temporary, attempted.step.commands, attempted.step.home, attempted.step.workflow):
-        assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (OWNER, 0o755), "given back"
+@as_root
+def test_a_group_that_may_use_dockers_socket_is_not_the_one_that_user_code_runs_in(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    os.chown(workspace, OWNER, NOBODY)
+    path = open_folder / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        os.chown(path, 0, NOBODY)
+        path.chmod(0o660)
+        found = confine(workspace, temporary, sockets=[path])
+        assert found is not None
+        assert found.run_as.gid not in (NOBODY, 0)
+        assert found.call(["/usr/bin/id", "-G"]).stdout.split() == [str(found.run_as.gid).encode()]
+        assert found.call(["/usr/bin/test", "-w", str(path)]).returncode == 1
 
 
-def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted) -> None:
-    assert living(OWNER) == {}
-    manifest = json.loads((attempted.step.checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["verdict"] == "fail"
-    assert attempted.outcome.code == 1
+@as_root
+def test_a_process_of_that_users_which_is_not_ours_is_an_error(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    os.chown(workspace, OWNER, OWNER)
+    other = subprocess.Popen(["/bin/sleep", "60"], user=OWNER, group=OWNER, extra_groups=[])
+    try:
+        with pytest.raises(ConfigError, match=r"a process that is not the gate's.*sleep"):
+            confine(workspace, temporary, sockets=())
+    finally:
+        other.kill()
+        other.wait()
 
 
-def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
-    shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
-    step.checkout.write(
-        "rag.py",
-        """
-        import hostile, pathlib, time
-
-        hostile.attempt("worker")
-
-        def answer(question):
-            pathlib.Path("/github/workspace/asked").touch()
-            time.sleep(600)
-        """,
-    )
-    with ThreadPoolExecutor(1) as pool:
-        inputs = {name: value for name, value in INPUTS.items() if name != "setup"}
-        going = pool.submit(step.execute, "pull_request", **inputs)
-        wait_for((step.checkout.root / "asked").exists, going)
-        (gate,) = gates_below(os.getpid())
-        os.kill(gate, signal.SIGKILL)
-        found = going.result()
-    assert found.returncode != 0
-    # Docker's process namespace ends with the gate; the one here is the machine's.
-    assert living(OWNER), "nothing of it lived on, so nothing was tried"
-    time.sleep(0.5)
-    (worker,) = attempts(step, "worker")
-    assert worker["forged"] == []
-    for name in COMMAND_FILES:
-        assert step.command_file(name) == ""
-    manifest = step.checkout.root / "ragstone-run" / "manifest.json"
-    assert not manifest.exists()
-    # The runner is in the folder's group and can go on; the user's code is not.
-    assert as_user(OWNER, OWNER, "touch set_output_2 && rm github_output_1", step.commands)
-    assert not as_user(OWNER, worker["gid"], "touch set_output_3", step.commands)
+@as_root
+def test_what_is_started_gains_no_rights(open_folder: Path) -> None:
+    workspace, temporary = _folders(open_folder)
+    os.chown(workspace, OWNER, OWNER)
+    found = confine(workspace, temporary, sockets=())
+    assert found is not None
+    assert b"NoNewPrivs:\t1" in found.call(["/bin/cat", "/proc/self/status"]).stdout
 
 
-@pytest.mark.parametrize("mode", [0o660, 0o600])
-def test_a_workspace_that_belongs_to_dockers_group(step: Runner, mode: int) -> None:
-    os.chown(step.socket_path, 0, OWNER)
-    step.socket_path.chmod(mode)
-    shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
-    found = step.run(setup="python hostile.py setup", **RECORDED)
-    assert found.code == 0, found.log
-    (tried,) = attempts(step, "setup")
-    assert tried["docker"] == NO_RIGHT
+def _owned(folder: Path) -> Path:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, OWNER, OWNER, follow_symlinks=False)
+    return folder
 
 
-def test_what_it_printed_does_not_act(attempted: Attempted) -> None:
-    assert "forged" in attempted.outcome.log
-    assert not any("forged" in line or "set-output" in line for line in attempted.outcome.annotations)
-
-
-def test_the_results_belong_to_the_owner_of_the_workspace(attempted: Attempted) -> None:
-    run = attempted.step.checkout.root / attempted.outcome.outputs["run-directory"]
-    assert (run / "manifest.json").is_file()
-    assert {path.stat().st_uid for path in (run, *run.iterdir())} == {OWNER}
-
-
-def test_a_run_directory_in_place_of_something_else_is_refused_and_nothing_is_lost(step: Runner) -> None:
-    root = step.checkout.root
-    for name in ("src/main.py", ".git/HEAD", "decoy/keep.txt", "forged/main.py", "forged/baseline/main.py"):
-        step.checkout.write(name, "precious")
-    step.checkout.write("forged/manifest.json", '{"ragstone_version": "1", "schema_version": 1}')
-    (step.home / "keep.txt").write_text("precious", encoding="utf-8")
-    (root / "link").symlink_to("decoy")
-    (root / "out").symlink_to("/github/home")
-    before = content_of(step)
-    for out in (".", ".git", "out"):  # the others are in tests/github/test_container.py
-        step.checkout.write("ragstone.toml", f"[run]\nout = {json.dumps(out)}\n")
-        found = step.run(**RECORDED)
-        assert found.code == 2, (out, found.log)
-        assert content_of(step) == before, out
-    # Somebody took pains to make it look like a run: then a run replaces the run, and nothing else.
-    step.checkout.write("ragstone.toml", '[run]\nout = "forged"\n')
-    assert step.run(**RECORDED).code in (0, 1, 2)
-    assert {name: content_of(step).get(name) for name in before if name != "workspace/forged/manifest.json"} == {
-        name: text for name, text in before.items() if name != "workspace/forged/manifest.json"
-    }
-
-
-def content_of(step: Runner) -> dict[str, str]:
-    """What is in the workspace and in /github/home, but for the config that the test writes."""
-    found = {}
-    for label, top in (("workspace", step.checkout.root), ("home", step.home)):
-        for path in sorted(top.rglob("*")):
-            name = f"{label}/{path.relative_to(top)}"
-            if path.is_symlink():
-                found[name] = str(path.readlink())
-            elif name != "workspace/ragstone.toml" and path.is_file():
-                found[name] = path.read_text(encoding="utf-8")
-    return found
-
-
-def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through(step: Runner) -> None:
-    step.checkout.write("decoy/keep.txt", "precious")
-    found = step.run(setup="ln -s decoy ragstone-run", **RECORDED)
-    assert found.code == 0, found.log
-    assert "does not hold a run" in found.log
-    assert found.outputs["run-directory"] == ""
-    assert [path.name for path in (step.checkout.root / "decoy").iterdir()] == ["keep.txt"]
-
-
-def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
-    step.checkout.write("easy.jsonl", json.dumps({"id": "moon", "question": "Is the Moon far away?"}) + "\n")
-    found = step.run(
-        golden_set="golden.jsonl",
-        entrypoint="file:outputs.jsonl",
-        metrics="faithfulness",
-        setup="cp easy.jsonl golden.jsonl",
-    )
-    assert found.code == 0, found.log
-    assert found.outputs["verdict"] == "pass"
-    run = RunDirectory.open(step.checkout.root / "ragstone-run")
-    assert {record.sample.question for record in run.records()} == {question for _, question, _ in FACTS}
-
-
-@pytest.mark.parametrize(("name", "code"), [("golden.jsonl", 3), ("thresholds.toml", 2), ("outputs.jsonl", 4)])
-def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str, code: int) -> None:
-    (step.checkout.root / name).unlink()
-    (step.checkout.root / name).symlink_to("/proc/self/environ")
-    found = step.run(
-        golden_set="golden.jsonl", thresholds="thresholds.toml", entrypoint="file:outputs.jsonl", metrics="faithfulness"
-    )
-    assert found.code == code
-    assert "outside of the workspace" in found.log
-    for secret in SECRETS.values():
-        assert secret not in "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
-
-
-def test_a_docker_socket_that_anybody_may_use_stops_the_job(step: Runner) -> None:
-    step.socket_path.chmod(0o666)
-    found = step.run(golden_set="golden.jsonl", entrypoint="file:outputs.jsonl")
-    assert found.code == 2
-    assert "docker.sock" in found.log
-
-
-def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
-    found = step.run(
-        golden_set="golden.jsonl",
-        entrypoint="file:outputs.jsonl",
-        metrics="faithfulness",
-        setup="ln -sf /proc/self/environ golden.jsonl; ln -sf /proc/1/environ outputs.jsonl",
-    )
-    assert found.code != 0
-    shown = "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
-    for secret in SECRETS.values():
-        assert secret not in shown + found.summary + str(found.outputs)
-
-
-def test_setup_sees_no_password_that_is_not_named(step: Runner) -> None:
-    passwords = {
-        "UV_INDEX_PRIVATE_PASSWORD": "first-s3cret",
-        "PIP_EXTRA_INDEX_URL": "https://me:second-s3cret@example.com",
-    }
-    found = step.run(setup="env >seen.txt", system_env="UV_INDEX_PRIVATE_PASSWORD", environ=passwords, **RECORDED)
-    assert found.code == 0, found.log
-    seen = (step.checkout.root / "seen.txt").read_text(encoding="utf-8")
-    assert "first-s3cret" in seen
-    assert "second-s3cret" not in seen
-
-
-def test_a_time_limit_covers_setup_and_hands_over_what_is_there(step: Runner) -> None:
-    step.checkout.write(
-        "rag.py",
-        """
-        import time
-
-        def answer(question):
-            if "Moon" not in question:
-                time.sleep(600)
-            return "The Moon is 384400 kilometres away from the Earth."
-        """,
-    )
-    step.checkout.write("ragstone.toml", "[system]\ntimeout_s = 600\n")
-    inputs = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "metrics": "exact_match"}
-    found = step.run(time_limit="20", **inputs)
-    assert found.code == 124, found.log
-    run = RunDirectory.open(step.checkout.root / found.outputs["run-directory"])
-    assert run.manifest.state == "stopped"
-    assert [record.sample.id for record in run.records()] == ["moon"]
-    assert living(OWNER) == {}
-    found = step.run(time_limit="2", setup="sleep 600", **inputs)
-    assert found.code == 124, found.log
-    assert "used up by" in found.log, "by setup, or by the environment that is made for it"
-    assert found.outputs["run-directory"] == ""
+def _folders(folder: Path) -> tuple[Path, Path]:
+    workspace, temporary = folder / "workspace", folder / "temporary"
+    workspace.mkdir()
+    temporary.mkdir()
+    temporary.chmod(0o777)
+    return workspace, temporary

@@ -12,7 +12,7 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import Call
-from ragstone.metaeval.items import Task
+from ragstone.metaeval.items import EvalTask
 from ragstone.metaeval.load import load_items
 from ragstone.system.response import Context
 
@@ -62,7 +62,7 @@ def test_the_lines_of_the_format_are_read(tmp_path: Path) -> None:
     path = tmp_path / "labelled.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
     assert len(load_items(path, split="test")) == 1
-    assert {task.value for task in Task} <= set(re.findall(r"`(\w+)`", PAGE))
+    assert {task.value for task in EvalTask} <= set(re.findall(r"`(\w+)`", PAGE))
 
 
 def test_the_diagram_is_there() -> None:

@@ -137,7 +137,7 @@ def test_an_entry_holds_on_its_last_day_and_nowhere_without_a_baseline() -> None
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
     found = held(entry(drop=0.03, id="2" * 8), entry(drop=0.05, id="3" * 8), entry(drop=0.04, id="4" * 8))
     assert [one.drop for one in found.widest.values()] == [0.05]
-    assert len(found.remarks) == 1
+    assert len(found.warnings) == 1
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------

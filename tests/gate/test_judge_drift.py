@@ -115,9 +115,9 @@ def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that
     needed = next(k for k in range(CANARIES + 1) if moved(canaries(k)))
     assert needed == 3
 
-    def told(share: float) -> float:
+    def published(share: float) -> float:
         return float(binom.sf(needed - 1, CANARIES, share))
 
-    assert told(STEADY) < 0.01 < ALPHA
-    assert 0.90 < told(0.25) < 0.92
-    assert 0.30 < told(0.10) < 0.35
+    assert published(STEADY) < 0.01 < ALPHA
+    assert 0.90 < published(0.25) < 0.92
+    assert 0.30 < published(0.10) < 0.35

@@ -32,7 +32,7 @@ def refused(tmp_path: Path, text: str) -> ConfigError:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says", "mends"),
+    ("text", "line", "says", "hints"),
     [
         ("[metrics.faithfulness]\nmin = 85\n", 2, "at most 1, found 85", "0.85"),
         (
@@ -57,13 +57,13 @@ def refused(tmp_path: Path, text: str) -> ConfigError:
     ],
 )
 def test_a_wrong_key_is_named_with_its_line_and_the_way_out(
-    tmp_path: Path, text: str, line: int, says: str, mends: str
+    tmp_path: Path, text: str, line: int, says: str, hints: str
 ) -> None:
     error = refused(tmp_path, text)
     assert error.where is not None
     assert error.where.endswith(f":{line}")
     assert says in error.message
-    assert mends in (error.mend or "")
+    assert hints in (error.hint or "")
 
 
 def test_a_syntax_error_is_named_with_its_line(tmp_path: Path) -> None:

@@ -1,25 +1,15 @@
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from ragstone.github.client import GitHubApi, Patience
+from ragstone.github.client import GitHubApi, RetryPolicy
 from tests.github.fake import TOKEN, FakeGitHub, running
 from tests.github.openapi import Contract, Unavailable, load_contract
 
-QUICK = Patience(timeout_s=5, first_pause_s=0.001, max_pause_s=60, total_pause_s=180, settle_s=0.001)
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that other users get through to, as pytest's own are not."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
+QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.001, max_pause_s=60, total_pause_s=180, settle_s=0.001)
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +38,7 @@ def pauses() -> list[float]:
 def connect(github: FakeGitHub, pauses: list[float]) -> Iterator[Callable[..., GitHubApi]]:
     made: list[GitHubApi] = []
 
-    def build(token: str = TOKEN, patience: Patience = QUICK) -> GitHubApi:
+    def build(token: str = TOKEN, patience: RetryPolicy = QUICK) -> GitHubApi:
         api = GitHubApi(
             SecretStr(token),
             repository="acme/rag",

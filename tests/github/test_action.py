@@ -10,7 +10,7 @@ import pytest
 from ragstone import action
 from ragstone.config import Settings
 from ragstone.errors import EXIT_BUG, ConfigError
-from ragstone.github.inputs import read_inputs
+from ragstone.job.inputs import read_inputs
 from tests.github.test_text_channels import acting, parse_outputs
 
 

@@ -13,8 +13,8 @@ import yaml
 
 from ragstone import __version__
 from ragstone.config import OPTIONS
-from ragstone.github.inputs import INPUTS, read_inputs
 from ragstone.github.outputs import OUTPUTS, is_output_name
+from ragstone.job.inputs import INPUTS, read_inputs
 from ragstone.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 from ragstone.github import base_files
 from ragstone.github.base_files import base_commit, list_base_files, read_base_files
-from ragstone.github.client import GitHubApi, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.event import build_event
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.payloads import REPOSITORY, payload_of, pull_request, runner
@@ -57,7 +57,7 @@ def test_more_than_is_bounded_is_refused(
     github.files[BASE_SHA] = {"a": b"0123456789", "b": b"0123456789"}
     assert len(read_base_files(api, BASE_SHA, ["a", "b"], tmp_path / "enough")) == 2
     monkeypatch.setattr(base_files, limit, value)
-    with pytest.raises(Trouble, match="than"):
+    with pytest.raises(GitHubApiError, match="than"):
         read_base_files(api, BASE_SHA, ["a", "b"], tmp_path / "base")
 
 
@@ -66,9 +66,9 @@ def test_a_token_that_may_not_read_contents_is_told_apart_from_an_absent_file(
 ) -> None:
     for actor in github.actors.values():
         actor.reads = ALL_RIGHTS - {"contents"}
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         read_base_files(api, BASE_SHA, ["ragstone.toml"], tmp_path / "base")
-    assert caught.value.kind is TroubleKind.REFUSED
+    assert caught.value.kind is ApiErrorKind.REFUSED
 
 
 def test_listing_names_regular_files_only(github: FakeGitHub, api: GitHubApi) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragstone.errors import RunDirectoryError
-from ragstone.github.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.github.client import GitHubApi
+from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from tests.github.fake import ALL_RIGHTS, FORK_ID, TOKEN, Actor, FakeGitHub, zip_of
 from tests.github.runs import failed_with, files_of, make_run
@@ -526,10 +526,10 @@ def test_a_transfer_that_breaks_is_begun_again(
 
 def test_a_plain_http_storage_host_is_refused_where_the_api_is_https(github: FakeGitHub, api: GitHubApi) -> None:
     from ragstone.github.artifacts import fetch_without_token
-    from ragstone.github.client import Trouble
+    from ragstone.github.client import GitHubApiError
 
     api.plain_http = False
-    with pytest.raises(Trouble, match="not https"):
+    with pytest.raises(GitHubApiError, match="not https"):
         fetch_without_token(api, f"{github.storage_url}/blob/1", clock=lambda: 0.0, deadline=1.0)
     assert github.storage_seen == []
 

@@ -15,9 +15,9 @@ import pytest
 
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import CARRIED, carry, fingerprint
+from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import FakeGitHub
 from tests.github.runs import artifact_of, make_run
-from tests.github.worlds import FACTS, Checkout, Outcome
 
 POLICY = """
 [gate]
@@ -341,7 +341,7 @@ def answer(question):
 
 
 def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.github.baseline.MAX_DOWNLOADS", 1)  # the newest artifact alone has to do
+    monkeypatch.setattr("ragstone.job.baseline.MAX_DOWNLOADS", 1)  # the newest artifact alone has to do
     season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
     season.checkout.write(
         "ragstone.toml",

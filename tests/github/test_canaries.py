@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.github.builders import FACTS, Checkout
 from tests.github.fake import FakeGitHub
 from tests.github.runs import artifact_of
-from tests.github.worlds import FACTS, Checkout
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 
 OWN_RUN = 900

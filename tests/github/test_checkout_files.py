@@ -17,8 +17,8 @@ from types import FrameType
 import pytest
 
 from ragstone.errors import RagstoneError
+from tests.github.builders import Checkout, Outcome
 from tests.github.fake import FakeGitHub
-from tests.github.worlds import Checkout, Outcome
 
 SECRET = "the-runners-own-secret-0123456789"
 CONFIG = """

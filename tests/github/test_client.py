@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragstone.github.client import GitHubApi, Patience, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy
 from ragstone.github.posts import Post
 from tests.github.conftest import QUICK
 from tests.github.fake import FakeGitHub
@@ -38,27 +38,27 @@ def test_a_read_is_repeated_after_a_passing_fault(
 @pytest.mark.parametrize("fault", [{"status": 503}, {"how": "reset"}, {"how": "garbage"}])
 def test_a_lasting_fault_ends_in_trouble(github: FakeGitHub, api: GitHubApi, fault: dict[str, object]) -> None:
     github.fail("GET", "comments", times=99, **fault)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         read(api)
-    assert caught.value.kind in (TroubleKind.UNREACHABLE, TroubleKind.BROKEN)
+    assert caught.value.kind in (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
     assert not caught.value.may_have_happened
     assert len(github.seen) == QUICK.attempts
 
 
 def test_a_slow_reply_is_given_up(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
     github.fail("GET", "comments", how="slow", delay_s=2.5, times=1)
-    api = connect(patience=Patience(timeout_s=1, attempts=1))
-    with pytest.raises(Trouble) as caught:
+    api = connect(patience=RetryPolicy(timeout_s=1, attempts=1))
+    with pytest.raises(GitHubApiError) as caught:
         read(api)
-    assert caught.value.kind is TroubleKind.UNREACHABLE
+    assert caught.value.kind is ApiErrorKind.UNREACHABLE
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(401, TroubleKind.REFUSED), (403, TroubleKind.REFUSED), (404, TroubleKind.NOT_FOUND)]
+    ("status", "kind"), [(401, ApiErrorKind.REFUSED), (403, ApiErrorKind.REFUSED), (404, ApiErrorKind.NOT_FOUND)]
 )
-def test_a_refusal_is_not_repeated(github: FakeGitHub, api: GitHubApi, status: int, kind: TroubleKind) -> None:
+def test_a_refusal_is_not_repeated(github: FakeGitHub, api: GitHubApi, status: int, kind: ApiErrorKind) -> None:
     github.fail("GET", "comments", status, times=99)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         read(api)
     assert (caught.value.kind, caught.value.status) == (kind, status)
     assert len(github.seen) == 1
@@ -97,18 +97,18 @@ def test_a_spent_quota_is_waited_for_until_its_reset(github: FakeGitHub, api: Gi
 
 def test_an_hour_is_not_waited(github: FakeGitHub, api: GitHubApi, pauses: list[float]) -> None:
     github.fail("GET", "comments", 429, headers={"Retry-After": "3600"}, times=99)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         read(api)
-    assert caught.value.kind is TroubleKind.LIMITED
+    assert caught.value.kind is ApiErrorKind.LIMITED
     assert pauses == []
 
 
 def test_all_pauses_together_have_an_end(
     github: FakeGitHub, connect: Callable[..., GitHubApi], pauses: list[float]
 ) -> None:
-    api = connect(patience=Patience(attempts=100, max_pause_s=60, total_pause_s=100))
+    api = connect(patience=RetryPolicy(attempts=100, max_pause_s=60, total_pause_s=100))
     github.fail("GET", "comments", 429, headers={"Retry-After": "40"}, times=99)
-    with pytest.raises(Trouble):
+    with pytest.raises(GitHubApiError):
         read(api)
     assert pauses == [40, 40]
 
@@ -116,7 +116,7 @@ def test_all_pauses_together_have_an_end(
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 502}, {"how": "reset"}, {"how": "truncated"}])
 def test_a_post_is_never_repeated_after_a_fault(github: FakeGitHub, api: GitHubApi, fault: dict[str, object]) -> None:
     github.fail("POST", "comments", times=99, **fault)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         api.post(Post, COMMENTS, {"body": "hello"})
     assert caught.value.may_have_happened
     assert len(github.sent("POST")) == 1
@@ -129,15 +129,15 @@ def test_a_post_that_a_rate_limit_turned_away_is_sent_again(github: FakeGitHub, 
 
 
 def test_an_unprocessable_post_is_trouble_that_did_not_happen(github: FakeGitHub, api: GitHubApi) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         api.post(Post, COMMENTS, {"body": "x" * 70_000})
-    assert caught.value.kind is TroubleKind.INVALID
+    assert caught.value.kind is ApiErrorKind.INVALID
     assert not caught.value.may_have_happened
 
 
 def test_the_token_is_in_no_message(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
     api = connect("ghs_wrong-token")
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         read(api)
     assert "ghs_wrong" not in str(caught.value)
     assert "ghs_wrong" not in repr(vars(api)).replace("ghs_the", "")

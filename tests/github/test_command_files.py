@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.container.confinement import Confinement, confine
 from ragstone.errors import ConfigError
 from ragstone.github.command_files import RunnerFolders, append
-from ragstone.github.confinement import Confinement, confine
 from ragstone.github.outputs import write_outputs
 from ragstone.github.summary import write_summary
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragstone.github.client import GitHubApi, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.comment import post_comment
 from ragstone.github.posts import marker
 from tests.github.fake import ALL_RIGHTS, Actor, FakeGitHub
@@ -117,9 +117,9 @@ def test_doubles_of_an_earlier_race_are_deleted(github: FakeGitHub, api: GitHubA
 
 def test_two_502s_leave_at_most_one_comment(github: FakeGitHub, api: GitHubApi) -> None:
     github.fail("POST", "comments", 502, times=2)
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         post_comment(api, 7, "default", "body")
-    assert caught.value.kind is TroubleKind.UNREACHABLE
+    assert caught.value.kind is ApiErrorKind.UNREACHABLE
     assert github.bodies() == []
 
 
@@ -133,9 +133,9 @@ def test_only_update_begins_none(github: FakeGitHub, api: GitHubApi) -> None:
 
 def test_without_the_right_to_write_nothing_is_written(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
     github.actors["read-only"] = Actor(BOT, writes=ALL_RIGHTS - {"pull-requests"})
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(GitHubApiError) as caught:
         post_comment(connect("read-only"), 7, "default", "body")
-    assert caught.value.kind is TroubleKind.REFUSED
+    assert caught.value.kind is ApiErrorKind.REFUSED
     assert github.bodies() == []
 
 

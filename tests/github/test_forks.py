@@ -11,10 +11,10 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.posts import marker
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
+from tests.github.builders import Checkout, Outcome
 from tests.github.fake import FORK_ID, FakeGitHub, zip_of
 from tests.github.payloads import HEAD_SHA, workflow_run
 from tests.github.runs import files_of
-from tests.github.worlds import Checkout, Outcome
 
 UPSTREAM = 555
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragstone.github.past_runs import merged_pull_request
+from ragstone.job.past_runs import merged_pull_request
+from tests.github.builders import Checkout
 from tests.github.fake import FakeGitHub
 from tests.github.test_baseline_in_jobs import POLICY, Season
-from tests.github.worlds import Checkout
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.run.directory import MANIFEST, SAMPLES
+from tests.github.builders import FACTS, Checkout
 from tests.github.fake import BASE_SHA, FakeGitHub
-from tests.github.test_door import publish
-from tests.github.worlds import FACTS, Checkout
+from tests.github.test_run_job import publish
 
 DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
 CONFIG = """

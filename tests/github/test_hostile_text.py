@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from ragstone.errors import ConfigError
 from ragstone.github.outputs import OUTPUTS
 from ragstone.run.directory import RunDirectory
+from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import FORK_ID, FakeGitHub
 from tests.github.payloads import HEAD_SHA, pull_request, workflow_run
 from tests.github.runs import files_of
 from tests.github.test_forks import changed
-from tests.github.worlds import FACTS, Checkout, Outcome
 from tests.report.hostile import FRAGMENTS, every_fragment, hostile
 from tests.report.test_escape import ACTIVE, parser, text_of
 from tests.report.test_hostile_reports import TAGS, Skeleton

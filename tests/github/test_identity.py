@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.github.builders import Checkout, pull_request
 from tests.github.fake import FakeGitHub
 from tests.github.test_text_channels import acting
-from tests.github.worlds import Checkout, pull_request
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.judge.issuer import REQUEST_TOKEN, Issuer
 

@@ -6,7 +6,7 @@ import pytest
 
 from ragstone.config import load_settings
 from ragstone.errors import ConfigError
-from ragstone.github.inputs import INPUTS, CommentMode, read_inputs, read_variables
+from ragstone.job.inputs import INPUTS, CommentMode, read_inputs, read_variables
 
 
 def test_no_inputs_give_the_defaults() -> None:

@@ -4,19 +4,19 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.github.event import build_event
-from ragstone.github.inputs import CommentMode, read_inputs
-from ragstone.github.plan import BaselineSource, IssueMode, Plan, Task, make_plan
+from ragstone.job.inputs import CommentMode, read_inputs
+from ragstone.job.plan import BaselineSource, IssueMode, JobPlan, JobTask, make_plan
 from tests.github.payloads import payload_of, pull_request, runner, workflow_run
 
 
-def plan(name: str, payload: object | None = None, ref: str = "refs/heads/main", **inputs: str) -> Plan:
+def plan(name: str, payload: object | None = None, ref: str = "refs/heads/main", **inputs: str) -> JobPlan:
     event = build_event(runner(name, ref=ref), payload_of(name) if payload is None else payload)
     return make_plan(event, read_inputs({f"INPUT_{key.upper().replace('_', '-')}": v for key, v in inputs.items()}))
 
 
 def test_a_pull_request_is_compared_with_its_base_and_commented_on() -> None:
     found = plan("pull_request")
-    assert (found.task, found.baseline, found.baseline_branch) == (Task.GATE, BaselineSource.ARTIFACT, "main")
+    assert (found.task, found.baseline, found.baseline_branch) == (JobTask.GATE, BaselineSource.ARTIFACT, "main")
     assert (found.comment, found.pull_request) == (CommentMode.ALWAYS, 7)
     assert not found.without_secrets
 
@@ -71,7 +71,7 @@ def test_pull_request_target_is_refused() -> None:
 
 def test_a_workflow_run_reports_and_never_evaluates() -> None:
     found = plan("workflow_run")
-    assert found.task is Task.REPORT
+    assert found.task is JobTask.REPORT
     assert found.pull_request is None  # found through the API
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
+from tests.github.builders import POLICY, Checkout, pull_request, workflow_run
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
 from tests.github.payloads import HEAD_SHA
 from tests.github.runs import artifact_of
-from tests.github.worlds import POLICY, Checkout, pull_request, workflow_run
 
 CONFIG = """
 [golden]

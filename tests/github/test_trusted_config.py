@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.payloads import pull_request
-from tests.github.worlds import FACTS, Checkout, Outcome
 
 KEY = "sk-the-judges-own-key-0123456789"
 GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
@@ -168,7 +168,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     github: FakeGitHub, checkout: Checkout, listener: Listener
 ) -> None:
     from ragstone.action import action_settings
-    from ragstone.github.inputs import read_inputs
+    from ragstone.job.inputs import read_inputs
 
     inputs = read_inputs({"INPUT_CONFIG": "conf/gate.toml"})
     github.files[BASE_SHA]["conf/gate.toml"] = f'[judge]\nbase_url = "{listener.url}"\n'.encode()
@@ -179,7 +179,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
 
     from ragstone.github.client import GitHubApi
     from ragstone.github.event import build_event
-    from ragstone.github.trusted_config import hold_to_base
+    from ragstone.job.trusted_config import hold_to_base
     from tests.github.fake import TOKEN
     from tests.github.payloads import runner
 

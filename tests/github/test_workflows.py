@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from ragstone.github.event import EventKind
-from ragstone.github.inputs import INPUTS
 from ragstone.github.outputs import OUTPUTS
+from ragstone.job.inputs import INPUTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "github-action.md"

@@ -145,8 +145,8 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
     assert (sample.reference, sample.reference_contexts) == (None, ())
     assert dict(golden.mappings[0].recorded) == {"answer": "answer", "contexts": "contexts"}
     assert "'answer' is taken for a recorded answer" in golden.mappings[0].notes[0]
-    (told,) = load(tmp_path, row, reference="answer", reference_contexts="contexts")
-    assert (told.reference, told.reference_contexts) == ("said", ("c",))
+    (published,) = load(tmp_path, row, reference="answer", reference_contexts="contexts")
+    assert (published.reference, published.reference_contexts) == ("said", ("c",))
 
 
 def test_unknown_columns_are_listed_as_ignored(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_column_that_is_almost_a_field_is_refused_with_the_name_that_was_meant
 ) -> None:
     with pytest.raises(GoldenSetError, match=f"'{column}' is almost '{field}'") as caught:
         load(tmp_path, {"question": "A?", column: "x"})
-    assert field in (caught.value.mend or "")
+    assert field in (caught.value.hint or "")
 
 
 def test_a_misspelt_column_in_one_row_of_many_is_refused_too(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ from pydantic import TypeAdapter
 
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.factory import split_name
 from ragstone.judge.llm.assembly import assemble
 from ragstone.judge.llm.judge import LlmJudge
-from ragstone.judge.scheduler import Clock
+from ragstone.judge.llm.scheduler import Clock
+from ragstone.judge.names import split_name
 
 T = TypeVar("T")
 KEY = "sk-test-0123456789abcdefghijklmnop"

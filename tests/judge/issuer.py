@@ -39,7 +39,7 @@ class Issuer:
     headers: list[dict[str, str]] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
     accepted: set[str] = field(default_factory=set)
-    told: list[str] = field(default_factory=list)
+    published: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake.extra |= {

@@ -87,7 +87,7 @@ def test_embeddings_that_an_anthropic_judge_can_not_use_are_refused(world: Any) 
 
 def test_neither_ragstone_nor_the_factory_imports_an_sdk() -> None:
     code = (
-        "import sys, ragstone, ragstone.judge.factory, ragstone.judge.estimate;"
+        "import sys, ragstone, ragstone.judge.factory, ragstone.judge.llm.estimate;"
         "print([m for m in ('openai', 'anthropic', 'numpy', 'aiohttp') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

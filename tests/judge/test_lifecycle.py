@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from ragstone.judge.lifecycle import SOON_DAYS, end_of, moving_name, near_end, table_date
+from ragstone.judge.llm.lifecycle import SOON_DAYS, end_of, moving_name, near_end, table_date
 
 TABLE = tomllib.loads(files("ragstone.judge").joinpath("models.toml").read_text("utf-8"))
 

@@ -11,10 +11,10 @@ import pytest
 from ragstone.config import JudgeSettings, Price
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.budget import Budget
-from ragstone.judge.estimate import estimate_cost
+from ragstone.judge.llm.budget import Budget
+from ragstone.judge.llm.estimate import estimate_cost
+from ragstone.judge.llm.prices import known_window, price_date, tariff
 from ragstone.judge.llm.provider import Usage
-from ragstone.judge.prices import known_window, price_date, tariff
 from ragstone.metrics.registry import select_metrics
 
 GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Broken, Busy, Rejected, Room
+from ragstone.judge.llm.provider import Broken, Busy, RateLimits, Rejected
+from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.protocol import JudgementFailed
-from ragstone.judge.scheduler import Clock, Scheduler
 
 
 class Time:
@@ -184,10 +184,10 @@ def test_requests_and_tokens_a_minute_are_kept_to() -> None:
 def test_headers_that_say_nothing_is_left_stop_all_calls_until_the_reset() -> None:
     async def body(time: Time) -> None:
         scheduler, server = make(time), Server(time)
-        scheduler.heard(Room(requests=0, requests_reset_s=12.0))
+        scheduler.heard(RateLimits(requests=0, requests_reset_s=12.0))
         await scheduler.run(server.call)
         assert server.starts == [12.0]
-        scheduler.heard(Room(requests=5, requests_reset_s=12.0, tokens=0))
+        scheduler.heard(RateLimits(requests=5, requests_reset_s=12.0, tokens=0))
         scheduler.heard(None)
         await scheduler.run(server.call)
         assert server.starts[-1] == 13.0
@@ -232,7 +232,7 @@ def test_a_short_outage_does_not_open_the_circuit() -> None:
 def test_a_fatal_error_wakes_all_that_wait() -> None:
     async def body(time: Time) -> None:
         async def attempt() -> str:
-            raise JudgeError("key refused", mend="Set it.")
+            raise JudgeError("key refused", hint="Set it.")
 
         outcomes = await asyncio.gather(*(make(time).run(attempt) for _ in range(3)), return_exceptions=True)
         assert [str(outcome) for outcome in outcomes] == ["key refused\n  Set it."] * 3

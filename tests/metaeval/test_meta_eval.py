@@ -18,7 +18,7 @@ from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
-from ragstone.metaeval.items import Pairwise, Pointwise, Task
+from ragstone.metaeval.items import EvalTask, Pairwise, Pointwise
 from ragstone.metaeval.load import load_items
 from ragstone.usecases.meta_eval import evaluate_with, to_json
 
@@ -151,10 +151,10 @@ def test_published_files_are_recognised_by_their_fields(tmp_path: Path) -> None:
     tasks = {
         name: [item.task for item in load_items(write(tmp_path / f"{name}.jsonl", [row]))] for name, row in rows.items()
     }
-    assert tasks["wikieval"] == [Task.FAITHFULNESS, Task.ANSWER_RELEVANCY, Task.CONTEXT_RELEVANCE]
-    assert tasks["begin"] == tasks["wice"] == tasks["halueval"] == [Task.FAITHFULNESS]
-    assert tasks["clapnq"] == [Task.ANSWERABILITY]
-    assert tasks["ragchecker"] == [Task.CORRECTNESS, Task.COMPLETENESS, Task.OVERALL]
+    assert tasks["wikieval"] == [EvalTask.FAITHFULNESS, EvalTask.ANSWER_RELEVANCY, EvalTask.CONTEXT_RELEVANCE]
+    assert tasks["begin"] == tasks["wice"] == tasks["halueval"] == [EvalTask.FAITHFULNESS]
+    assert tasks["clapnq"] == [EvalTask.ANSWERABILITY]
+    assert tasks["ragchecker"] == [EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL]
 
 
 def test_a_compressed_file_is_read_and_its_test_split_is_the_default(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     JudgementFailure,
     JudgementKind,
     Judgements,
@@ -75,7 +75,7 @@ def test_answer_correctness_takes_the_finer_shares_of_a_judge_that_has_them() ->
 
 
 def test_context_relevance_is_the_grade_of_all_contexts_where_the_judge_gives_one() -> None:
-    counts = ContextRelevance((SentenceRelevance("c1", 1, 4),), probability=0.9)
+    counts = ContextGrades((SentenceRelevance("c1", 1, 4),), probability=0.9)
     found = score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=counts))
     assert found == Scored(0.9, note="1 of 4 sentences relevant")
 
@@ -180,7 +180,7 @@ def test_words_of_scripts_without_spaces_are_counted_by_length() -> None:
 
 
 def test_context_relevance_is_relevant_sentences_over_all_sentences() -> None:
-    counts = ContextRelevance((SentenceRelevance("c1", 1, 3), SentenceRelevance("c2", 1, 1)))
+    counts = ContextGrades((SentenceRelevance("c1", 1, 3), SentenceRelevance("c2", 1, 1)))
     found = score("context_relevance", contexts=("x", "y"), judgements=Judgements(context_relevance=counts))
     assert found == Scored(0.5)
     other = score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=counts))
@@ -188,7 +188,7 @@ def test_context_relevance_is_relevant_sentences_over_all_sentences() -> None:
     failed = Judgements(context_relevance=JudgementFailure("cut off"))
     assert score("context_relevance", contexts=("x",), judgements=failed) == Failed("judge", "cut off")
     assert score("context_relevance") == Scored(0.0, note="no contexts were returned")
-    too_many = ContextRelevance((SentenceRelevance("c1", 4, 3),))
+    too_many = ContextGrades((SentenceRelevance("c1", 4, 3),))
     assert isinstance(
         score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=too_many)), Failed
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 
-from ragstone.report.progress import BarProgress, LineProgress, NoProgress, progress_for
+from ragstone.report.progress import BarProgress, LineProgress, progress_for
+from ragstone.run.engine import Quiet
 
 
 class Clock:
@@ -76,11 +77,11 @@ def test_a_bar_is_drawn_on_a_terminal_and_cleared_at_the_end() -> None:
 def test_what_suits_the_stream_is_chosen() -> None:
     assert isinstance(progress_for(io.StringIO()), LineProgress)
     assert isinstance(progress_for(Terminal()), BarProgress)
-    assert isinstance(progress_for(Terminal(), quiet=True), NoProgress)
+    assert isinstance(progress_for(Terminal(), quiet=True), Quiet)
 
 
 def test_silence_is_silent() -> None:
-    progress = NoProgress()
+    progress = Quiet()
     assert (progress.start(1), progress.advance("scored"), progress.finish()) == (None, None, None)  # type: ignore[func-returns-value]
 
 

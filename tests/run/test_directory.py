@@ -18,7 +18,7 @@ from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory, RunWriter
 from ragstone.run.record import SampleRecord
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
-from tests.run.worlds import judgement, manifest, samples
+from tests.run.builders import judgement, manifest, samples
 
 GOLDEN = samples(4)
 

@@ -18,7 +18,7 @@ from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import combine_rounds, score_response
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
-from tests.run.worlds import Answering, judge, judgement, samples
+from tests.run.builders import Answering, judge, judgement, samples
 
 METRICS = select_metrics(["faithfulness"])
 

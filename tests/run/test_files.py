@@ -15,7 +15,7 @@ from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory, RunWriter
 from ragstone.run.files import open_new, replace_text
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Response
-from tests.run.worlds import judgement, manifest, samples
+from tests.run.builders import judgement, manifest, samples
 
 GOLDEN = samples(3)
 

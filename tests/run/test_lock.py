@@ -18,7 +18,7 @@ import pytest
 from ragstone.errors import RunDirectoryError
 from ragstone.run.directory import LOCK, RunDirectory, RunWriter
 from ragstone.run.lock import run_lock
-from tests.run.worlds import manifest, samples
+from tests.run.builders import manifest, samples
 
 HOLDER = """
 import sys
@@ -156,5 +156,5 @@ def test_a_file_system_without_locks_is_named_as_that(tmp_path: Path, monkeypatc
     monkeypatch.setattr("fcntl.flock", refuse)  # no such file system can be mounted in a test
     with pytest.raises(RunDirectoryError, match="keeps no locks") as refused, run_lock(tmp_path / "run"):
         pytest.fail("taken")
-    assert refused.value.mend is not None
-    assert "--out" in refused.value.mend
+    assert refused.value.hint is not None
+    assert "--out" in refused.value.hint

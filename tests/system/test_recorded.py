@@ -194,4 +194,4 @@ def test_any_bytes_are_records_or_one_clear_error(data: bytes) -> None:
     except SystemUnderTestError as error:
         refused = error
     assert all(isinstance(record, dict) for record in found)
-    assert refused is None or (refused.where is not None and refused.mend is not None)
+    assert refused is None or (refused.where is not None and refused.hint is not None)

@@ -14,7 +14,7 @@ from ragstone.config import load_settings
 from ragstone.run.canaries import CANARIES, choose_canaries
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.gate import gate
-from ragstone.usecases.run import Surroundings
+from ragstone.usecases.run import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 
 SAMPLES = 30
@@ -62,7 +62,7 @@ class Project:
                 **{f"judge.{name}": value for name, value in judge.items()},
             },
         )
-        return asyncio.run(gate(settings, Surroundings(environ={"OPENAI_API_KEY": "sk-0123456789"}), formats=("md",)))
+        return asyncio.run(gate(settings, RunContext(environ={"OPENAI_API_KEY": "sk-0123456789"}), formats=("md",)))
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from ragstone.judge.judgements import (
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.noise import Noise, measure_noise, noise_lines, recorded_noise
-from ragstone.usecases.run import Surroundings
+from ragstone.usecases.run import RunContext
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(8)]
@@ -42,7 +42,7 @@ def judgement(supported: int) -> Judgements:
 
 def measure(run: RunDirectory, judge: ScriptedJudge, max_drop: float = 0.02, limit: int = 100) -> Noise:
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": max_drop}}})
-    work = measure_noise(run, policy, Settings(), Surroundings(environ={}), limit=limit, judge=judge)
+    work = measure_noise(run, policy, Settings(), RunContext(environ={}), limit=limit, judge=judge)
     return asyncio.run(work)
 
 
@@ -95,7 +95,7 @@ def test_a_second_run_of_the_same_version_tells_the_systems_own_variance(tmp_pat
     one, two = (write_run(tmp_path / name, {"faithfulness": dict.fromkeys(IDS, 1.0)}) for name in ("one", "two"))
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
     steady = ScriptedJudge({i: judgement(k % 5) for k, i in enumerate(IDS)})
-    work = measure_noise(one, policy, Settings(), Surroundings(environ={}), again=two, judge=steady)
+    work = measure_noise(one, policy, Settings(), RunContext(environ={}), again=two, judge=steady)
     (row,) = asyncio.run(work).metrics
     assert (row.parts.n_units, row.parts.n_draws, row.parts.n_readings) == (8, 16, 32)
     assert (row.parts.draws, row.parts.readings) == (0.0, 0.0)

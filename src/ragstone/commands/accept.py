@@ -51,11 +51,11 @@ def command(
     settings = settings_from({"config": config, "thresholds": thresholds})
     given = (drop, of_run, of_baseline)
     if run is not None and any(value is not None for value in given):
-        raise ConfigError("a RUN says how large its drop is.", mend="Leave --drop, --of-run and --of-baseline out.")
+        raise ConfigError("a RUN says how large its drop is.", hint="Leave --drop, --of-run and --of-baseline out.")
     shown: Shown | Path = run or settings.path(settings.run.out)
     if any(value is not None for value in given):
         if drop is None or of_run is None or of_baseline is None:
-            raise ConfigError("--drop, --of-run and --of-baseline belong together.", mend="Give all three, or a RUN.")
+            raise ConfigError("--drop, --of-run and --of-baseline belong together.", hint="Give all three, or a RUN.")
         shown = Shown(drop, of_run, of_baseline)
     done = accept(
         settings,

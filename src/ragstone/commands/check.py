@@ -10,7 +10,7 @@ from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings
 
 if TYPE_CHECKING:
     from ragstone.gate.policy import Policy
-    from ragstone.judge.estimate import CostEstimate
+    from ragstone.judge.llm.estimate import CostEstimate
 
 
 def _rules(policy: Policy) -> str:
@@ -49,13 +49,13 @@ def command(**flags: object) -> None:
     Asks the entrypoint one question, and says how many judge calls (and, where prices are known, dollars) a run would
     cost. Judges nothing and writes nothing.
     """
-    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.commands.context import run_context, run_to_end
     from ragstone.report.escape import terminal
     from ragstone.usecases.check import check
 
     settings = settings_from(flags)
-    with surroundings(settings) as around:
-        found = run_to_end(check(settings, around))
+    with run_context(settings) as context:
+        found = run_to_end(check(settings, context))
     unanswerable = sum(not sample.answerable for sample in found.golden)
     latency = f" in {found.response.latency_s:.2f} s" if found.response.latency_s is not None else ""
     lines = [
@@ -71,6 +71,6 @@ def command(**flags: object) -> None:
     if found.resolution is not None:
         by = "by the baseline's scores" if found.baseline else "if scores vary as they mostly do"
         lines.append(f"resolution   {found.resolution} ({by})")
-    lines += [f"note         {remark}" for remark in found.remarks]
+    lines += [f"note         {remark}" for remark in found.warnings]
     for line in "\n".join(lines).split("\n"):
         click.echo(terminal(line))

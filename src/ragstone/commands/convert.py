@@ -53,7 +53,7 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     field, sign, column = text.partition("=")
     if not sign:
-        raise ConfigError(f"--column {text}: FIELD=COLUMN is expected.", mend="For instance: --column question=frage")
+        raise ConfigError(f"--column {text}: FIELD=COLUMN is expected.", hint="For instance: --column question=frage")
     return field.strip(), column.strip()
 
 

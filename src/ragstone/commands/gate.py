@@ -25,16 +25,16 @@ def command(github: bool, **flags: object) -> int:
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
     7 GitHub refused · 8 inconclusive where the policy says that blocks.
     """
-    from ragstone.commands.surroundings import run_to_end, show_report, surroundings
+    from ragstone.commands.context import run_context, run_to_end, show_report
     from ragstone.usecases.gate import gate
 
     if github:
-        from ragstone.github.door import run_on_github, workspace_of
+        from ragstone.job.run_job import run_on_github, workspace_of
 
         settings = settings_from(flags, within=workspace_of(os.environ))
         return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
     settings = settings_from(flags)
-    with surroundings(settings) as around:
-        outcome = run_to_end(gate(settings, around))
+    with run_context(settings) as context:
+        outcome = run_to_end(gate(settings, context))
     show_report(outcome.view)
     return outcome.exit_code

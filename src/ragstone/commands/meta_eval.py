@@ -40,7 +40,7 @@ def command(
     """
     import os
 
-    from ragstone.commands.surroundings import run_to_end
+    from ragstone.commands.context import run_to_end
     from ragstone.errors import ConfigError
     from ragstone.usecases.meta_eval import evaluate_judge, to_json
 

@@ -33,7 +33,7 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     headline metrics. Says how much of a score's variance is the samples, the judge and, with --again, the system.
     A max_drop in the policy that is smaller than the noise is warned about.
     """
-    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.commands.context import run_context, run_to_end
     from ragstone.run.directory import RunDirectory
     from ragstone.usecases.gate import read_policy
     from ragstone.usecases.noise import measure_noise, noise_lines, recorded_noise
@@ -45,8 +45,8 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     if recorded:
         found = recorded_noise(one, policy, again=other)
     else:
-        with surroundings(settings) as around:
-            found = run_to_end(measure_noise(one, policy, settings, around, again=other, limit=answers))
+        with run_context(settings) as context:
+            found = run_to_end(measure_noise(one, policy, settings, context, again=other, limit=answers))
     if form == "json":
         from dataclasses import asdict
         from json import dumps

@@ -45,7 +45,7 @@ def command(
     from ragstone.usecases.plan import plan, plan_lines
 
     if baseline is not None and run is None:
-        raise ConfigError("--baseline needs a RUN to pair it with.", mend="ragstone plan RUN --baseline OTHER_RUN")
+        raise ConfigError("--baseline needs a RUN to pair it with.", hint="ragstone plan RUN --baseline OTHER_RUN")
     found = plan(
         read_compare_policy(thresholds),
         drop=drop,

@@ -15,13 +15,13 @@ def command(**flags: object) -> int:
     Asks every sample of the golden set, judges and scores the answers. Decides nothing: that is `ragstone gate`, or
     `ragstone compare` on the directory afterwards. Exits with 4 when the system gave no answer at all.
     """
-    from ragstone.commands.surroundings import run_to_end, surroundings
+    from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
     from ragstone.usecases.run import evaluate_run
 
     settings = settings_from(flags)
-    with surroundings(settings) as around:
-        run = run_to_end(evaluate_run(settings, around))
+    with run_context(settings) as context:
+        run = run_to_end(evaluate_run(settings, context))
     counts = run.manifest.counts
     click.echo(
         f"{counts.scored} samples scored, {counts.partly_failed} with a failed score, "

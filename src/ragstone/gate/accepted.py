@@ -87,7 +87,7 @@ class InForce:
     removable: tuple[str, ...] = ()
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """A sentence on each entry, for the top of a report."""
         return (*(in_force_note(entry) for entry in self.widest.values()), *self.removable)
 
@@ -189,7 +189,7 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     document = parse_toml(text, Path(where))
     for name in document:
         if name != TABLE:
-            raise ConfigError(f"unknown key '{name}'.", where=where, mend=suggestion(name, [TABLE]))
+            raise ConfigError(f"unknown key '{name}'.", where=where, hint=suggestion(name, [TABLE]))
     tables = document.get(TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigError(f"'{TABLE}' must be a list of tables: [[{TABLE}]].", where=where)
@@ -220,12 +220,12 @@ def _entry(table: Mapping[str, Any], where: str, lines: Mapping[str, int]) -> Ac
         place = where if line is None else f"{where}:{line}"
         if found["type"] == "extra_forbidden":
             known = suggestion(key, AcceptedEntry.model_fields)
-            raise ConfigError(f"unknown key '{key}' in [[{TABLE}]].", where=place, mend=known) from None
-        mend = "`ragstone accept` writes whole entries."
+            raise ConfigError(f"unknown key '{key}' in [[{TABLE}]].", where=place, hint=known) from None
+        hint = "`ragstone accept` writes whole entries."
         if found["type"] == "missing":
-            raise ConfigError(f"'{key}' is missing in [[{TABLE}]].", where=place, mend=mend) from None
+            raise ConfigError(f"'{key}' is missing in [[{TABLE}]].", where=place, hint=hint) from None
         message = f"'{key}' in [[{TABLE}]] {_expected(found)}, found {shown(found['input'])}."
-        raise ConfigError(message, where=place, mend=mend) from None
+        raise ConfigError(message, where=place, hint=hint) from None
 
 
 def _expected(found: Any) -> str:

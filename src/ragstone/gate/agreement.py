@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ragstone.gate.bounds import LEAN, Question
+from ragstone.gate.bounds import LEAN
 from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.comparability import is_judged
-from ragstone.gate.figures import counted, figure, share
+from ragstone.gate.formatting import counted, figure, share
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
-from ragstone.gate.rules import Rule
+from ragstone.gate.rules import BoundCheck, Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import MeanInterval, mean_interval
@@ -88,7 +88,7 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
     )
 
 
-def is_corrected(question: Question, run: RunScores, policy: Policy) -> bool:
+def is_corrected(question: BoundCheck, run: RunScores, policy: Policy) -> bool:
     """Whether this floor is held by the mean that people would have given."""
     calibration = policy.calibration
     return (
@@ -102,7 +102,7 @@ def is_corrected(question: Question, run: RunScores, policy: Policy) -> bool:
 
 
 def corrected_floor(
-    question: Question, run: RunScores, calibration: Calibration, policy: Policy, *, alpha: float
+    question: BoundCheck, run: RunScores, calibration: Calibration, policy: Policy, *, alpha: float
 ) -> Check:
     """The floor held by the judge's mean plus what people said above or below the judge on labelled samples.
 

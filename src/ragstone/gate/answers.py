@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ragstone.gate.figures import counted, figure, share
+from ragstone.gate.formatting import counted, figure, share
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule

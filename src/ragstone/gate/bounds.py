@@ -8,18 +8,17 @@ or a mean lies so far below its floor that chance would put it there in less tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragstone.gate.columns import Columns
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.reasons import reason_for
-from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.gate.rules import BoundCheck, Rule
+from ragstone.gate.verdict import Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, decide
 
@@ -35,50 +34,17 @@ share of runs. Every mean below its floor would be too many: of runs on 20 sampl
 their floors, up to a half have one (`bench/gate_error_rates.py`). All slices together get as much as one floor."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A floor or a drop, ready to be decided.
-
-    `ids` are all samples of the run, sorted; `units` (n,) the positions in it of the samples that count here; `values`
-    (n,) their scores, or what changed. `unchanged` is the change that counts as no drop at all.
-    """
-
-    rule: Rule
-    kind: CheckKind
-    ids: tuple[str, ...]
-    units: NDArray[np.int64]
-    values: NDArray[np.float64]
-    bound: float
-    current: float
-    baseline: float | None = None
-    unchanged: float = 0.0
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        """The ids of the samples that count here, in the order of `values`."""
-        return tuple(self.ids[unit] for unit in self.units)
-
-    @property
-    def name(self) -> str:
-        base = f"{self.rule.metric}.{self.kind.value}"
-        return base if self.rule.slice is None else f"{self.rule.slice}/{base}"
-
-    @property
-    def action(self) -> Action:
-        return self.rule.floor_action if self.kind is CheckKind.FLOOR else self.rule.drop_action
-
-
 def questions(
     current: RunScores, baseline: RunScores | None, pairing: Pairing | None, rules: Sequence[Rule]
-) -> Iterator[Question]:
+) -> Iterator[BoundCheck]:
     """Every floor and drop that the rules ask for and that has at least one score (or pair)."""
     columns = Columns(current, baseline, pairing)
     for rule in rules:
         if rule.min is not None and (column := columns.scores(rule.metric, rule.samples)) is not None:
             mean = float(column.now.mean())
-            yield Question(rule, CheckKind.FLOOR, columns.ids, column.units, column.now, rule.min, mean)
+            yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, column.units, column.now, rule.min, mean)
         if rule.max_drop is not None and (column := columns.pairs(rule.metric, rule.samples)) is not None:
-            yield Question(
+            yield BoundCheck(
                 rule,
                 CheckKind.DROP,
                 columns.ids,
@@ -93,13 +59,13 @@ def questions(
 
 
 def decide_questions(
-    asked: Sequence[Question],
+    asked: Sequence[BoundCheck],
     run: RunScores,
     policy: Policy,
     *,
     alpha: float,
     seed: int,
-    revise: Callable[[Sequence[Question], Sequence[Decision]], Sequence[Decision]] | None = None,
+    revise: Callable[[Sequence[BoundCheck], Sequence[Decision]], Sequence[Decision]] | None = None,
 ) -> list[Check]:
     """The checks that answer `asked`, decided as one family with error rate `alpha`.
 
@@ -132,7 +98,7 @@ def decide_questions(
 
 
 def _evidence_against(
-    asked: Sequence[Question],
+    asked: Sequence[BoundCheck],
     hypotheses: Sequence[Hypothesis],
     decisions: Sequence[Decision],
     *,
@@ -161,13 +127,13 @@ def _evidence_against(
     return [one and is_open for one, is_open in zip(found, open_, strict=True)]
 
 
-def _weight(one: Question, slices: int) -> float:
+def _weight(one: BoundCheck, slices: int) -> float:
     """Shares of the error rate: all slices together weigh as much as the whole set, so adding some costs little."""
     weight = FLOOR_WEIGHT if one.kind is CheckKind.FLOOR else 1.0
     return weight if one.rule.slice is None else weight / slices
 
 
-def _check(one: Question, decision: Decision, against: bool, policy: Policy) -> Check:
+def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -> Check:
     # Where no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an
     # unchanged judge differ by exactly zero, and better ones must not do worse than unchanged ones.
     unharmed = one.kind is CheckKind.DROP and bool(np.all(one.values >= 0.0))

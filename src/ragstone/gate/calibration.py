@@ -46,7 +46,7 @@ class Estimate(_Part):
     method: str
 
 
-class Disagreement(_Part):
+class JudgeDisagreement(_Part):
     """A sample on which judge and people are far apart, both in [0, 1]."""
 
     sample_id: str
@@ -80,7 +80,7 @@ class MetricCalibration(_Part):
     gain: float
     too_high: int
     too_low: int
-    errors: tuple[Disagreement, ...]
+    errors: tuple[JudgeDisagreement, ...]
     left_out: int = Field(description="labelled samples without a score in the run")
 
     def residuals(self) -> NDArray[np.float64]:
@@ -116,7 +116,7 @@ def calibrate(run: RunScores, labels: Labels, *, confidence: float = 0.95, seed:
             raise ConfigError(
                 f"the labels are for '{metric}', which this run did not measure.",
                 where=run.label,
-                mend=f"It measured: {', '.join(sorted(run.metrics))}.",
+                hint=f"It measured: {', '.join(sorted(run.metrics))}.",
             )
         found[metric] = _metric(run, metric, labels, confidence, seed)
     return Calibration(judge=None if run.manifest is None else run.manifest.judge, metrics=found)
@@ -129,7 +129,7 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         raise ConfigError(
             f"no labelled sample has a score of '{metric}'.",
             where=run.label,
-            mend="Labels and run must have the same sample ids; is it the run whose answers were labelled?",
+            hint="Labels and run must have the same sample ids; is it the run whose answers were labelled?",
         )
     judge = np.array([scores[i] for i in ids], dtype=np.float64)
     human = np.array([people[i] for i in ids], dtype=np.float64)
@@ -165,7 +165,9 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         too_high=int(np.sum((marks[0] == 1.0) & (marks[1] == 0.0))),
         too_low=int(np.sum((marks[0] == 0.0) & (marks[1] == 1.0))),
         errors=tuple(
-            Disagreement(sample_id=i, judge=scores[i], people=people[i]) for i in farthest if scores[i] != people[i]
+            JudgeDisagreement(sample_id=i, judge=scores[i], people=people[i])
+            for i in farthest
+            if scores[i] != people[i]
         ),
         left_out=len(people) - len(ids),
     )
@@ -209,15 +211,15 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 
 def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:
     """The calibration in `path`, below `within`; `where` is the key that names it. Raises ConfigError."""
-    mend = "Make it again: ragstone calibrate LABELS --run RUN --out FILE."
+    hint = "Make it again: ragstone calibrate LABELS --run RUN --out FILE."
     try:
         return Calibration.model_validate_json(read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES))
     except OSError as error:
-        raise ConfigError(f"calibration file {path} can't be read: {error.strerror}.", where=where, mend=mend) from None
+        raise ConfigError(f"calibration file {path} can't be read: {error.strerror}.", where=where, hint=hint) from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ConfigError(f"not a calibration: {place}: {first['msg']}.", where=str(path), mend=mend) from None
+        raise ConfigError(f"not a calibration: {place}: {first['msg']}.", where=str(path), hint=hint) from None
 
 
 def same_judge(calibration: Calibration, run: RunScores) -> bool:

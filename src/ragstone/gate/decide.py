@@ -9,10 +9,16 @@ from functools import partial
 from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
 from ragstone.gate.answers import answers_checks
 from ragstone.gate.attribution import attribute
-from ragstone.gate.bounds import Question, decide_questions, questions
+from ragstone.gate.bounds import decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
 from ragstone.gate.early import family_size, watched_decisions
-from ragstone.gate.facts import (
+from ragstone.gate.formatting import counted
+from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
+from ragstone.gate.policy import Policy
+from ragstone.gate.regressions import worst_regressions
+from ragstone.gate.resolution import resolution, sights
+from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
+from ragstone.gate.run_checks import (
     coverage_checks,
     error_rate_check,
     latency_check,
@@ -20,14 +26,8 @@ from ragstone.gate.facts import (
     unfinished_check,
     unknown_tag_checks,
 )
-from ragstone.gate.figures import counted
-from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
-from ragstone.gate.policy import Policy
-from ragstone.gate.regressions import worst_regressions
-from ragstone.gate.remarks import below_by_chance, differences, footnotes, permissive, powerless, unguarded
-from ragstone.gate.resolution import resolution, sights
-from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, Comparability, GateVerdict, Side, Status
+from ragstone.gate.warnings import below_by_chance, differences, footnotes, permissive, powerless, unguarded
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import Decision
 
@@ -103,7 +103,7 @@ def decide_gate(
     )
 
 
-_Revision = Callable[[Sequence[Question], Sequence[Decision]], Sequence[Decision]]
+_Revision = Callable[[Sequence[BoundCheck], Sequence[Decision]], Sequence[Decision]]
 
 
 def _revision(
@@ -116,7 +116,7 @@ def _revision(
 
 
 def _decided(
-    asked: Sequence[Question], current: RunScores, policy: Policy, seed: int, revise: _Revision | None
+    asked: Sequence[BoundCheck], current: RunScores, policy: Policy, seed: int, revise: _Revision | None
 ) -> Iterator[Check]:
     """Floors, drops and latency: what blocks as one family, what warns as another."""
     has_latency = policy.system.latency_p95_s is not None

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.gate.bounds import Question, questions
+from ragstone.gate.bounds import questions
 from ragstone.gate.comparability import pair_runs
 from ragstone.gate.policy import Policy
-from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.score import Score, Scored
 from ragstone.run.manifest import Manifest
@@ -44,7 +44,7 @@ def family_size(rules: Sequence[Rule], *, baseline: bool) -> int:
 
 
 def watched_decisions(
-    asked: Sequence[Question], fixed: Sequence[Decision], order: Sequence[str], *, level: float
+    asked: Sequence[BoundCheck], fixed: Sequence[Decision], order: Sequence[str], *, level: float
 ) -> list[Decision]:
     """`fixed` with interval and decision replaced by what holds under continuous looking.
 
@@ -54,7 +54,7 @@ def watched_decisions(
     return [_watched(one, decision, place, level) for one, decision in zip(asked, fixed, strict=True)]
 
 
-def _watched(one: Question, fixed: Decision, place: Mapping[str, int], level: float) -> Decision:
+def _watched(one: BoundCheck, fixed: Decision, place: Mapping[str, int], level: float) -> Decision:
     values, bounds = _in_order(one, place), _bounds(one)
     seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=bounds)
     low, high = confidence_sequence(values, confidence=1.0 - 2.0 * level, bounds=bounds)
@@ -68,12 +68,12 @@ def _watched(one: Question, fixed: Decision, place: Mapping[str, int], level: fl
     return replace(fixed, interval=interval, below=seen.decision == "below", above=seen.decision == "above")
 
 
-def _in_order(one: Question, place: Mapping[str, int]) -> NDArray[np.float64]:
+def _in_order(one: BoundCheck, place: Mapping[str, int]) -> NDArray[np.float64]:
     by_place = sorted(range(len(one.samples)), key=lambda index: place[one.samples[index]])
     return one.values[np.array(by_place, dtype=np.intp)]
 
 
-def _bounds(one: Question) -> tuple[float, float]:
+def _bounds(one: BoundCheck) -> tuple[float, float]:
     return (0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0)
 
 
@@ -153,7 +153,7 @@ class EarlyStop:
         )
 
 
-def _is_decided(one: Question, place: Mapping[str, int], level: float) -> bool:
+def _is_decided(one: BoundCheck, place: Mapping[str, int], level: float) -> bool:
     values = _in_order(one, place)
     seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=_bounds(one))
     return seen.decision is not None

@@ -57,11 +57,11 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
             raise ConfigError(
                 f"a second label of '{sample_id}' for '{name}'{who}.",
                 where=where,
-                mend="Name who labelled in a field 'annotator', where there were several.",
+                hint="Name who labelled in a field 'annotator', where there were several.",
             )
         each[annotator] = label
     if not found:
-        raise ConfigError("holds no label.", where=str(path), mend=_EXPECTED)
+        raise ConfigError("holds no label.", where=str(path), hint=_EXPECTED)
     return Labels(found)
 
 
@@ -69,8 +69,8 @@ def _name(row: Mapping[str, object], field: str, default: str | None, where: str
     value = row.get(field)
     if value is None or value == "":
         if default is None:
-            mend = "Name the metric in each line, or give --metric." if field == "metric" else _EXPECTED
-            raise ConfigError(f"'{field}' is missing.", where=where, mend=mend)
+            hint = "Name the metric in each line, or give --metric." if field == "metric" else _EXPECTED
+            raise ConfigError(f"'{field}' is missing.", where=where, hint=hint)
         return default
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ConfigError(f"'{field}' must be a string, found {str(value)[:80]!r}.", where=where)
@@ -90,9 +90,9 @@ def _label(value: object, low: float, high: float, where: str) -> float | None:
         number = math.nan
     if math.isfinite(number) and low <= number <= high:
         return (number - low) / (high - low)
-    mend = "Another scale is given as --scale WORST BEST, for example --scale 1 5."
+    hint = "Another scale is given as --scale WORST BEST, for example --scale 1 5."
     raise ConfigError(
         f"a label is a number from {low:g} to {high:g}, or pass or fail, found {str(value)[:80]!r}.",
         where=where,
-        mend=mend,
+        hint=hint,
     )

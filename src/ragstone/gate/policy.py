@@ -109,7 +109,7 @@ class Policy:
                 raise ConfigError(
                     f"unknown metric '{name}' in [{'.'.join(path[:-1])}].",
                     where=self.where(*path),
-                    mend=suggestion(name, {*METRICS, *scored}),
+                    hint=suggestion(name, {*METRICS, *scored}),
                 )
 
     def line_of(self, *path: str) -> int | None:
@@ -201,7 +201,7 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
         raise ConfigError(
             "[labels] needs to know what people said.",
             where=policy.where("labels"),
-            mend='Run `ragstone calibrate LABELS --out calibration.json`, and name it: file = "calibration.json".',
+            hint='Run `ragstone calibrate LABELS --out calibration.json`, and name it: file = "calibration.json".',
         )
     return policy
 

@@ -42,7 +42,7 @@ SCHEMA_FILE = Path(__file__).with_name("policy.schema.json")
 def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, dict[KeyPath, int]]:
     """What the policy file `path` says, and the line of every key. Raises ConfigError."""
     if not os.path.lexists(path):
-        raise ConfigError(f"policy file not found: {path}", mend="Run `ragstone init` to write one.")
+        raise ConfigError(f"policy file not found: {path}", hint="Run `ragstone init` to write one.")
     text = read_text(path, within=within, limit=MAX_POLICY_BYTES)
     document = parse_toml(text, path)
     lines = key_lines(text)
@@ -137,13 +137,13 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
             raise ConfigError(
                 f"'{'.'.join(path)}.max_drift': drift is measured over all samples, not over a slice.",
                 where=_where(file, lines, (*path, "max_drift")),
-                mend=f"Put it under [metrics.{name}].",
+                hint=f"Put it under [metrics.{name}].",
             )
         if rule.min is None and rule.max_drop is None and rule.max_drift is None and not has_defaults:
             raise ConfigError(
                 f"[{'.'.join(path)}] has none of 'min', 'max_drop' and 'max_drift', so it checks nothing.",
                 where=_where(file, lines, path),
-                mend="Give it one of them, or take the table out.",
+                hint="Give it one of them, or take the table out.",
             )
     floors = DEFAULT_METRICS if table.metrics is None else table.metrics
     for name in table.must_pass.metrics or ():
@@ -152,7 +152,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
             raise ConfigError(
                 f"'must_pass.metrics' names '{name}', which has no floor.",
                 where=_where(file, lines, ("must_pass", "metrics")),
-                mend=f"Say what a sample must reach: 'min' under [must_pass], or under [metrics.{name}].",
+                hint=f"Say what a sample must reach: 'min' under [must_pass], or under [metrics.{name}].",
             )
     return table
 
@@ -167,12 +167,12 @@ def _as_config_error(
     key = ".".join(path)
     if found["type"] == "extra_forbidden":
         fields = _fields_at(path[:-1])
-        return ConfigError(f"unknown key '{key}'.", where=where, mend=suggestion(path[-1], fields))
+        return ConfigError(f"unknown key '{key}'.", where=where, hint=suggestion(path[-1], fields))
     value = found["input"]
-    mend = None
+    hint = None
     if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
-        mend = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
-    return ConfigError(f"'{key}' {expected(found)}, found {shown(value)}.", where=where, mend=mend)
+        hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
+    return ConfigError(f"'{key}' {expected(found)}, found {shown(value)}.", where=where, hint=hint)
 
 
 def expected(found: ErrorDetails) -> str:

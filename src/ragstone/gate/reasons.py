@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from ragstone.gate.figures import change, counted, figure, round_up, share
+from ragstone.gate.formatting import change, counted, figure, round_up, share
 from ragstone.gate.policy import Policy
+from ragstone.gate.rules import BoundCheck
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.stats.family import Decision
 
-if TYPE_CHECKING:
-    from ragstone.gate.bounds import Question
 
-
-def reason_for(one: Question, decision: Decision, status: Status, policy: Policy) -> str:
+def reason_for(one: BoundCheck, decision: Decision, status: Status, policy: Policy) -> str:
     """The reason of the check that answers `one`."""
     text = _floor_reason if one.kind is CheckKind.FLOOR else _drop_reason
     sentence = f"{one.rule.title} {text(one, decision, status)}"
@@ -24,7 +20,7 @@ def reason_for(one: Question, decision: Decision, status: Status, policy: Policy
     return f"{sentence}."
 
 
-def _floor_reason(one: Question, decision: Decision, status: Status) -> str:
+def _floor_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     mean, floor = figure(decision.estimate, one.bound), figure(one.bound)
     span = _span(decision, signed=False)
     n = counted(decision.n, "sample")
@@ -41,7 +37,7 @@ def _floor_reason(one: Question, decision: Decision, status: Status) -> str:
     return f"is {mean} on {n} {span}: below the floor of {floor}, but not shown to be"
 
 
-def _drop_reason(one: Question, decision: Decision, status: Status) -> str:
+def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     n = counted(decision.n, "paired sample")
     if not one.values.any():
         return f"is the same as in the baseline on each of {n}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragstone.gate.bounds import FLOOR_WEIGHT
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.figures import counted, figure
+from ragstone.gate.formatting import counted, figure
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragstone.errors import suggestion
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.policy import Policy
@@ -46,6 +49,39 @@ class Rule:
     @property
     def title(self) -> str:
         return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCheck:
+    """A floor or a drop, ready to be decided.
+
+    `ids` are all samples of the run, sorted; `units` (n,) the positions in it of the samples that count here; `values`
+    (n,) their scores, or what changed. `unchanged` is the change that counts as no drop at all.
+    """
+
+    rule: Rule
+    kind: CheckKind
+    ids: tuple[str, ...]
+    units: NDArray[np.int64]
+    values: NDArray[np.float64]
+    bound: float
+    current: float
+    baseline: float | None = None
+    unchanged: float = 0.0
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The ids of the samples that count here, in the order of `values`."""
+        return tuple(self.ids[unit] for unit in self.units)
+
+    @property
+    def name(self) -> str:
+        base = f"{self.rule.metric}.{self.kind.value}"
+        return base if self.rule.slice is None else f"{self.rule.slice}/{base}"
+
+    @property
+    def action(self) -> Action:
+        return self.rule.floor_action if self.kind is CheckKind.FLOOR else self.rule.drop_action
 
 
 @dataclass(frozen=True, slots=True)

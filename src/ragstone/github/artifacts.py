@@ -12,7 +12,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from ragstone.github.archive import ArchiveRefused, read_members
-from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES
 from ragstone.run.lineage import CARRIED
 
@@ -33,14 +33,14 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _CHUNK = 256 * 1024
 
 
-class _ArtifactRun(Reply):
+class _ArtifactRun(ApiReply):
     id: int | None = None
     repository_id: int | None = None
     head_repository_id: int | None = None
     head_branch: str | None = None
 
 
-class Artifact(Reply):
+class Artifact(ApiReply):
     """An artifact as GitHub lists it."""
 
     id: int
@@ -52,7 +52,7 @@ class Artifact(Reply):
 
 
 def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
-    """The newest artifact called `name` of run `run_id` (every attempt of a run adds one). Raises Trouble."""
+    """The newest artifact called `name` of run `run_id` (every attempt of a run adds one). Raises GitHubApiError."""
     path = f"{api.base}/actions/runs/{run_id}/artifacts"
     found = [
         artifact
@@ -66,7 +66,7 @@ def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
 def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:
     """The artifacts called `name` of all runs that have not expired, the newest first; whose they are is not checked.
 
-    Raises Trouble.
+    Raises GitHubApiError.
     """
     listing = api.pages(Artifact, f"{api.base}/actions/artifacts", {"name": name}, key="artifacts", max_pages=max_pages)
     found = [artifact for artifact in listing if artifact.name == name and not artifact.expired]
@@ -78,7 +78,7 @@ def read_artifact(
 ) -> dict[str, bytes]:
     """The members of a run directory in `artifact`, checked against its digest.
 
-    Raises Trouble when it can't be had, ArchiveRefused when it is not what it should be.
+    Raises GitHubApiError when it can't be had, ArchiveRefused when it is not what it should be.
     """
     digest = _DIGEST.fullmatch(artifact.digest or "")
     if artifact.expired:
@@ -100,7 +100,7 @@ def _download(api: GitHubApi, artifact: Artifact, clock: Callable[[], float]) ->
         location = api.redirect(f"{api.base}/actions/artifacts/{artifact.id}/zip")
         try:
             return fetch_without_token(api, location, clock=clock, deadline=deadline)
-        except Trouble:
+        except GitHubApiError:
             if attempt == api.patience.attempts or clock() > deadline:
                 raise
             api.sleep(api.patience.first_pause_s * 2 ** (attempt - 1))
@@ -108,10 +108,10 @@ def _download(api: GitHubApi, artifact: Artifact, clock: Callable[[], float]) ->
 
 
 def fetch_without_token(api: GitHubApi, location: str, *, clock: Callable[[], float], deadline: float) -> bytes:
-    """GET `location` on the storage host, with no credential of any kind, following nothing. Raises Trouble."""
+    """GET `location` on the storage host, with no credential of any kind, following nothing. Raises GitHubApiError."""
     target = urlsplit(location)
     if target.scheme != "https" and not (target.scheme == "http" and api.plain_http):
-        raise Trouble(TroubleKind.BROKEN, "the download's address is not https")
+        raise GitHubApiError(ApiErrorKind.BROKEN, "the download's address is not https")
     host = target.hostname or "?"
     try:
         with (
@@ -127,7 +127,9 @@ def fetch_without_token(api: GitHubApi, location: str, *, clock: Callable[[], fl
             ) as response,
         ):
             if response.status_code != 200:
-                raise Trouble(TroubleKind.UNREACHABLE, f"the storage host {host} refused", status=response.status_code)
+                raise GitHubApiError(
+                    ApiErrorKind.UNREACHABLE, f"the storage host {host} refused", status=response.status_code
+                )
             parts: list[bytes] = []
             size = 0
             for chunk in response.raw.stream(_CHUNK, decode_content=False):
@@ -135,8 +137,8 @@ def fetch_without_token(api: GitHubApi, location: str, *, clock: Callable[[], fl
                 if size > MAX_ARCHIVE_BYTES:
                     raise ArchiveRefused(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
                 if clock() > deadline:
-                    raise Trouble(TroubleKind.UNREACHABLE, f"the storage host {host} is too slow")
+                    raise GitHubApiError(ApiErrorKind.UNREACHABLE, f"the storage host {host} is too slow")
                 parts.append(chunk)
     except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-        raise Trouble(TroubleKind.UNREACHABLE, f"the storage host {host}: {type(error).__name__}") from None
+        raise GitHubApiError(ApiErrorKind.UNREACHABLE, f"the storage host {host}: {type(error).__name__}") from None
     return b"".join(parts)

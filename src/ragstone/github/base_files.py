@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pydantic import RootModel
 
-from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 from ragstone.github.event import Event, EventKind
 
 MAX_FILES = 200
@@ -24,19 +24,19 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
 
 
-class _Commit(Reply):
+class _Commit(ApiReply):
     sha: str
 
 
-class _Branch(Reply):
+class _Branch(ApiReply):
     commit: _Commit
 
 
-class _Repository(Reply):
+class _Repository(ApiReply):
     default_branch: str
 
 
-class _Content(Reply):
+class _Content(ApiReply):
     type: str
     size: int
     sha: str
@@ -48,18 +48,18 @@ class _Answer(RootModel[_Content | list[object]]):
     """A file, a link or a submodule; a list where the path is a folder."""
 
 
-class _Blob(Reply):
+class _Blob(ApiReply):
     encoding: str
     content: str
 
 
-class _Entry(Reply):
+class _Entry(ApiReply):
     path: str
     type: str
     mode: str
 
 
-class _Tree(Reply):
+class _Tree(ApiReply):
     tree: list[_Entry]
     truncated: bool
 
@@ -68,7 +68,7 @@ def base_commit(api: GitHubApi, event: Event) -> str | None:
     """The commit that this job's checkout is held against; None: the checkout is that commit itself.
 
     A pull request's base, the base of a queued merge, and the default branch for what runs on another branch or on a
-    tag. What runs on the default branch is its own base. Raises Trouble.
+    tag. What runs on the default branch is its own base. Raises GitHubApiError.
     """
     if event.pull_request is not None:
         return event.pull_request.base_sha
@@ -86,13 +86,13 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
 
     Paths are relative to the repository's root, with forward slashes, and stand in `folder` as they do there. The
     result maps each path that was found to its file; what is absent, leads out of the repository, or is no file there
-    (a folder, a submodule, a link that leads out) is left out. Raises Trouble, also where the files are larger than
+    (a folder, a submodule, a link that leads out) is left out. Raises GitHubApiError, also for files larger than
     MAX_FILE_BYTES, or MAX_TOTAL_BYTES together.
     """
     folder.mkdir(mode=0o700, parents=True)
     wanted = {path: inside for path in dict.fromkeys(paths) if (inside := _inside(path)) is not None}
     if len(wanted) > MAX_FILES:
-        raise Trouble(TroubleKind.INVALID, f"{len(wanted)} files of {sha} are more than {MAX_FILES}")
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{len(wanted)} files of {sha} are more than {MAX_FILES}")
     found: dict[str, Path] = {}
     total = 0
     for path, inside in wanted.items():
@@ -101,16 +101,16 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
             continue
         total += len(body)
         if total > MAX_TOTAL_BYTES:
-            raise Trouble(TroubleKind.INVALID, f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes")
+            raise GitHubApiError(ApiErrorKind.INVALID, f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes")
         found[path] = _write(folder / inside, body)
     return found
 
 
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
-    """The paths of all regular files at commit `sha`, for patterns. Raises Trouble."""
+    """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
     tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
     if tree.truncated:
-        raise Trouble(TroubleKind.INVALID, f"{sha} holds more files than GitHub lists")
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} holds more files than GitHub lists")
     return tuple(entry.path for entry in tree.tree if entry.type == "blob" and entry.mode in ("100644", "100755"))
 
 
@@ -123,20 +123,20 @@ def _inside(path: str) -> str | None:
 def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
     try:
         answer = api.get(_Answer, f"{api.base}/contents/{quote(path, safe='')}", {"ref": sha}).root
-    except Trouble as trouble:
-        if trouble.kind is TroubleKind.NOT_FOUND:
+    except GitHubApiError as api_error:
+        if api_error.kind is ApiErrorKind.NOT_FOUND:
             return None
         raise
     if not isinstance(answer, _Content) or answer.type != "file":
         return None
     if answer.size > MAX_FILE_BYTES:
-        raise Trouble(TroubleKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
     if answer.encoding == "base64" and answer.content is not None:
         return _decoded(answer.content, path)
     # From 1 MB on, the contents come without content.
     blob = api.get(_Blob, f"{api.base}/git/blobs/{quote(answer.sha, safe='')}")
     if blob.encoding != "base64":
-        raise Trouble(TroubleKind.BROKEN, f"{path}: the encoding '{blob.encoding[:20]}' was not expected")
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: the encoding '{blob.encoding[:20]}' was not expected")
     return _decoded(blob.content, path)
 
 
@@ -144,9 +144,9 @@ def _decoded(content: str, path: str) -> bytes:
     try:
         body = base64.b64decode("".join(content.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise Trouble(TroubleKind.BROKEN, f"{path}: its content is no base64") from None
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: its content is no base64") from None
     if len(body) > MAX_FILE_BYTES:
-        raise Trouble(TroubleKind.BROKEN, f"{path}: larger than GitHub says that it is")
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: larger than GitHub says that it is")
     return body
 
 

@@ -1,8 +1,8 @@
 """GitHub's REST API over PyGithub's transport: what may be repeated is, within bounds; a POST never is on a fault.
 
 PyGithub's own retry repeats a POST that was answered 5xx, although it may have been carried out, and waits as long as
-a server tells it to; both are switched off here. Every fault comes out as one exception, `Trouble`, so that callers
-can go on: the verdict never depends on GitHub being well.
+a server tells it to; both are switched off here. Every fault is raised as `GitHubApiError`, so that callers can go
+on: the verdict never depends on GitHub being up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_PAGES = 50
 _LIMIT_WORDS = ("rate limit", "abuse detection")
 
 
-class TroubleKind(StrEnum):
+class ApiErrorKind(StrEnum):
     """What went wrong, as far as a caller cares."""
 
     REFUSED = "refused"
@@ -35,22 +35,22 @@ class TroubleKind(StrEnum):
     BROKEN = "broken reply"
 
 
-class Trouble(Exception):  # noqa: N818 - an outcome to report, not a program error
+class GitHubApiError(Exception):
     """GitHub did not do what was asked. `may_have_happened`: a write that was answered badly, or not at all."""
 
-    def __init__(self, kind: TroubleKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
+    def __init__(self, kind: ApiErrorKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.status = status
-        self.may_have_happened = wrote and kind in (TroubleKind.UNREACHABLE, TroubleKind.BROKEN)
+        self.may_have_happened = wrote and kind in (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
 
     def __str__(self) -> str:
         return f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long GitHub is waited for, in seconds: one reply, one pause at most, and all pauses of a job together."""
 
     timeout_s: int = 20
@@ -62,7 +62,7 @@ class Patience:
     """After a write of unknown outcome, before looking whether it happened."""
 
 
-class Reply(BaseModel):
+class ApiReply(BaseModel):
     """Base of what is read from replies: only the fields that are used, each of them checked."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -80,13 +80,13 @@ class GitHubApi:
         *,
         repository: str,
         api_url: str = "https://api.github.com",
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.repository = repository
         self.plain_http = api_url.startswith("http://")
-        self.patience = patience or Patience()
+        self.patience = patience or RetryPolicy()
         self.sleep = sleep
         self._now = now
         self._paused_s = 0.0
@@ -107,7 +107,7 @@ class GitHubApi:
         return f"/repos/{self.repository}"
 
     def get(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model:
-        """One object. Raises Trouble."""
+        """One object. Raises GitHubApiError."""
         return self._parse(model, self._json("GET", path, parameters), wrote=False)
 
     def pages(
@@ -119,30 +119,30 @@ class GitHubApi:
         key: str | None = None,
         max_pages: int = MAX_PAGES,
     ) -> Iterator[Model]:
-        """All objects of a listing, page by page; `key` names the list inside of a wrapped reply. Raises Trouble."""
+        """All objects of a listing, page by page; `key` names the list in a wrapped reply. Raises GitHubApiError."""
         for page in range(1, max_pages + 1):
             found = self._json("GET", path, {**(parameters or {}), "per_page": PER_PAGE, "page": page})
             items = found.get(key) if key is not None and isinstance(found, dict) else found
             if not isinstance(items, list):
-                raise Trouble(TroubleKind.BROKEN, f"{path}: a list was expected")
+                raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: a list was expected")
             yield from (self._parse(model, item, wrote=False) for item in items)
             if len(items) < PER_PAGE:
                 return
 
     def post(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Create something: sent again only where a rate limit turned it away unread. Raises Trouble."""
+        """Create something: sent again only where a rate limit turned it away unread. Raises GitHubApiError."""
         return self._parse(model, self._json("POST", path, body=body), wrote=True)
 
     def patch(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Change something; the same change can be sent again, so it is. Raises Trouble."""
+        """Change something; the same change can be sent again, so it is. Raises GitHubApiError."""
         return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
 
     def delete(self, path: str) -> None:
-        """Delete something. Raises Trouble."""
+        """Delete something. Raises GitHubApiError."""
         self._json("DELETE", path)
 
     def redirect(self, path: str) -> str:
-        """Where a download is to be had: the location of a 302, which is not followed here. Raises Trouble."""
+        """Where a download is to be had: the location of a 302, which is not followed here. Raises GitHubApiError."""
 
         def ask() -> str:
             status, headers, body = self._github.requester.requestJson("GET", path)
@@ -151,7 +151,7 @@ class GitHubApi:
                 return location
             if status >= 400:
                 raise self._github.requester.createException(status, headers, {"message": body[:200]})
-            raise Trouble(TroubleKind.BROKEN, f"{path}: a redirect was expected", status=status)
+            raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: a redirect was expected", status=status)
 
         return self._attempts("GET", path, ask)
 
@@ -178,23 +178,27 @@ class GitHubApi:
         for attempt in range(1, attempts + 1):
             try:
                 return ask()
-            except Trouble as found:
-                trouble, pause = found, None
+            except GitHubApiError as found:
+                api_error, pause = found, None
             except GithubException as error:
-                trouble, pause = self._trouble(verb, path, error)
+                api_error, pause = self._api_error(verb, path, error)
             except (requests.RequestException, OSError) as error:
-                trouble = Trouble(TroubleKind.UNREACHABLE, f"{path}: {type(error).__name__}", wrote=verb != "GET")
+                api_error = GitHubApiError(
+                    ApiErrorKind.UNREACHABLE, f"{path}: {type(error).__name__}", wrote=verb != "GET"
+                )
                 pause = 0.0
             except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
-                trouble = Trouble(TroubleKind.BROKEN, f"{path}: {type(error).__name__}", wrote=verb != "GET")
+                api_error = GitHubApiError(ApiErrorKind.BROKEN, f"{path}: {type(error).__name__}", wrote=verb != "GET")
                 pause = 0.0
             # A rate-limited POST was turned away unread; after any other fault it may have been carried out.
-            final = pause is None or attempt == attempts or (verb == "POST" and trouble.kind is not TroubleKind.LIMITED)
+            final = (
+                pause is None or attempt == attempts or (verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED)
+            )
             if final or not self._pause(pause or 0.0, attempt):
-                raise trouble from None
+                raise api_error from None
         raise AssertionError("unreachable")
 
-    def _trouble(self, verb: str, path: str, error: GithubException) -> tuple[Trouble, float | None]:
+    def _api_error(self, verb: str, path: str, error: GithubException) -> tuple[GitHubApiError, float | None]:
         """The trouble behind a bad status, and how long to wait before another attempt (None: there is no use)."""
         status = error.status
         data = error.data
@@ -211,14 +215,14 @@ class GitHubApi:
             )
         )
         if limited:
-            return Trouble(TroubleKind.LIMITED, message, status=status), self._limit_pause(headers)
+            return GitHubApiError(ApiErrorKind.LIMITED, message, status=status), self._limit_pause(headers)
         if status in (401, 403):
-            return Trouble(TroubleKind.REFUSED, message, status=status), None
+            return GitHubApiError(ApiErrorKind.REFUSED, message, status=status), None
         if status in (404, 410):
-            return Trouble(TroubleKind.NOT_FOUND, message, status=status), None
+            return GitHubApiError(ApiErrorKind.NOT_FOUND, message, status=status), None
         if status >= 500:
-            return Trouble(TroubleKind.UNREACHABLE, message, status=status, wrote=wrote), 0.0
-        return Trouble(TroubleKind.INVALID, message, status=status), None
+            return GitHubApiError(ApiErrorKind.UNREACHABLE, message, status=status, wrote=wrote), 0.0
+        return GitHubApiError(ApiErrorKind.INVALID, message, status=status), None
 
     def _limit_pause(self, headers: Mapping[str, str]) -> float:
         after = headers.get("retry-after", "")
@@ -245,4 +249,4 @@ class GitHubApi:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise Trouble(TroubleKind.BROKEN, f"'{place}': {first['msg']}", wrote=wrote) from None
+            raise GitHubApiError(ApiErrorKind.BROKEN, f"'{place}': {first['msg']}", wrote=wrote) from None

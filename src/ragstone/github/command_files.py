@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.container.confinement import Confinement
 from ragstone.errors import ConfigError
-from ragstone.github.confinement import Confinement
 
 COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -145,7 +145,7 @@ def _not_closed(path: Path, why: str) -> ConfigError:
     return ConfigError(
         f"the runner's files can't be protected from your system: {why}.",
         where=str(path),
-        mend="Keep the runner's folders on a local file system, or use `ragstone gate --github` in a `run:` step.",
+        hint="Keep the runner's folders on a local file system, or use `ragstone gate --github` in a `run:` step.",
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ragstone.github.client import GitHubApi, Trouble
+from ragstone.github.client import GitHubApi, GitHubApiError
 from ragstone.github.posts import Identity, Post, Posted, create_once, find_identity, is_ours, marker, oldest_first
 
 KIND = "comment"
 
 
 def find_comments(api: GitHubApi, number: int, mark: str, identity: Identity) -> list[Post]:
-    """Our comments on pull request `number`, over all pages, the one to keep first. Raises Trouble."""
+    """Our comments on pull request `number`, over all pages, the one to keep first. Raises GitHubApiError."""
     path = f"{api.base}/issues/{number}/comments"
     return oldest_first([post for post in api.pages(Post, path) if is_ours(post, mark, identity)])
 
@@ -22,7 +22,7 @@ def post_comment(
     """Update our comment on pull request `number`, or write it where there is none.
 
     `body` comes without the marker. `only_update`: a comment that is there is brought up to date, none is begun (then
-    None). Doubles of earlier races are deleted. Raises Trouble.
+    None). Doubles of earlier races are deleted. Raises GitHubApiError.
     """
     mark = marker(KIND, comment_id)
     content = {"body": f"{mark}\n{body}"}
@@ -37,7 +37,7 @@ def post_comment(
     mine = find()
     if mine:
         posted = api.patch(Post, f"{api.base}/issues/comments/{mine[0].id}", content)
-        with suppress(Trouble):
+        with suppress(GitHubApiError):
             for double in mine[1:]:
                 remove(double)
         return Posted(posted.html_url, updated=True)

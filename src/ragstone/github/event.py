@@ -168,7 +168,7 @@ def load_event(environ: Mapping[str, str]) -> Event:
     if not path or not environ.get("GITHUB_REPOSITORY"):
         raise ConfigError(
             "this is not a GitHub Actions job: GITHUB_EVENT_PATH or GITHUB_REPOSITORY is not set.",
-            mend="Leave --github out, or run inside a job.",
+            hint="Leave --github out, or run inside a job.",
         )
     try:
         if Path(path).stat().st_size > MAX_PAYLOAD_BYTES:

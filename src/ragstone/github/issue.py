@@ -30,7 +30,7 @@ def follow_up(
     """Bring the sticky issue into line with the last run.
 
     `failing`: open it (if `may_open`) or update it with `body`; else close it, with `recovery` as a last comment.
-    `body` comes without the marker. Raises Trouble.
+    `body` comes without the marker. Raises GitHubApiError.
     """
     mark = marker(KIND, issue_id)
     identity = find_identity(api)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 
 ACTIONS_BOT = "github-actions[bot]"
 MAX_BODY = 65_000
@@ -17,12 +17,12 @@ _LOOKS = 3
 """How often a write of unknown outcome is looked for before it is sent again."""
 
 
-class Author(Reply):
+class Author(ApiReply):
     login: str
     type: str = "User"
 
 
-class Post(Reply):
+class Post(ApiReply):
     """A comment or an issue. `number` and `pull_request` are an issue's."""
 
     id: int
@@ -34,7 +34,7 @@ class Post(Reply):
     pull_request: dict[str, object] | None = None
 
 
-class _Me(Reply):
+class _Me(ApiReply):
     login: str
 
 
@@ -65,8 +65,8 @@ def find_identity(api: GitHubApi) -> Identity:
     """Ask who we are. The token of a workflow is an installation's and gets 403: then we are some bot."""
     try:
         return Identity(api.get(_Me, "/user").login)
-    except Trouble as trouble:
-        if trouble.kind in (TroubleKind.REFUSED, TroubleKind.NOT_FOUND):
+    except GitHubApiError as api_error:
+        if api_error.kind in (ApiErrorKind.REFUSED, ApiErrorKind.NOT_FOUND):
             return Identity(None)
         raise
 
@@ -98,12 +98,12 @@ def create_once(
 ) -> Post:
     """Create a post and make sure that there is one of it: the oldest that `find` gives stays, others are removed.
 
-    A POST of unknown outcome is looked for several times before it is sent again, once. Raises Trouble.
+    A POST of unknown outcome is looked for several times before it is sent again, once. Raises GitHubApiError.
     """
     try:
         created = api.post(Post, path, body)
-    except Trouble as trouble:
-        if not trouble.may_have_happened:
+    except GitHubApiError as api_error:
+        if not api_error.may_have_happened:
             raise
         for look in range(_LOOKS):
             api.sleep(api.patience.settle_s * (look + 1))
@@ -111,7 +111,7 @@ def create_once(
                 return found[0]
         created = api.post(Post, path, body)
     # Two jobs at once, or a first attempt that shows up late: the next run tidies up what is not seen yet.
-    with suppress(Trouble):
+    with suppress(GitHubApiError):
         if found := find():
             for double in found[1:]:
                 remove(double)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from ragstone.github.client import GitHubApi, Reply, Trouble, TroubleKind
+from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
 """Events that only those with write access bring about, and that run the branch's own code."""
 
 
-class _Owner(Reply):
+class _Owner(ApiReply):
     id: int
 
 
-class WorkflowRun(Reply):
+class WorkflowRun(ApiReply):
     """A run as GitHub lists it."""
 
     id: int
@@ -33,20 +33,20 @@ class WorkflowRun(Reply):
     head_repository: _Owner | None = None
 
 
-class _Repository(Reply):
+class _Repository(ApiReply):
     id: int
     default_branch: str
 
 
-class _Commit(Reply):
+class _Commit(ApiReply):
     sha: str
 
 
-class _Branch(Reply):
+class _Branch(ApiReply):
     commit: _Commit
 
 
-class _Comparison(Reply):
+class _Comparison(ApiReply):
     status: str
 
 
@@ -68,7 +68,7 @@ class TrustedRuns:
     def of_job(cls, api: GitHubApi, *, run_id: int, workflow: str | None, branch: str | None) -> TrustedRuns:
         """Those of the workflow of run `run_id`, which is not one of them; `branch` None is the default branch.
 
-        Raises Trouble.
+        Raises GitHubApiError.
         """
         repository = api.get(_Repository, api.base)
         return cls(
@@ -80,7 +80,7 @@ class TrustedRuns:
         )
 
     def newest(self) -> list[WorkflowRun]:
-        """The newest runs, of each event at most 100, the newest first. Raises Trouble."""
+        """The newest runs, of each event at most 100, the newest first. Raises GitHubApiError."""
         path = f"{self.api.base}/actions/workflows/{quote(str(self._workflow_id), safe='')}/runs"
         found: list[WorkflowRun] = []
         # Asked for event by event: pull requests and forks can't push the wanted runs out of the listing.
@@ -93,11 +93,11 @@ class TrustedRuns:
         return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)
 
     def get(self, run_id: int) -> WorkflowRun | None:
-        """Run `run_id`, None where it is gone or is not one of these. Raises Trouble."""
+        """Run `run_id`, None where it is gone or is not one of these. Raises GitHubApiError."""
         try:
             run = self.api.get(WorkflowRun, f"{self.api.base}/actions/runs/{run_id}")
-        except Trouble as trouble:
-            if trouble.kind is TroubleKind.NOT_FOUND:
+        except GitHubApiError as api_error:
+            if api_error.kind is ApiErrorKind.NOT_FOUND:
                 return None
             raise
         return run if self._is_trusted(run) else None
@@ -109,7 +109,7 @@ class TrustedRuns:
     def branch_holds(self, sha: str) -> bool:
         """Whether the branch holds the commit: a tag may have the branch's name, and a queue drop what it tested.
 
-        Raises Trouble.
+        Raises GitHubApiError.
         """
         if sha not in self._held:
             if self._head is None:
@@ -119,8 +119,8 @@ class TrustedRuns:
             path = f"{self.api.base}/compare/{quote(sha, safe='')}...{quote(self._head, safe='')}"
             try:
                 self._held[sha] = self.api.get(_Comparison, path).status in ("ahead", "identical")
-            except Trouble as trouble:
-                if trouble.kind is not TroubleKind.NOT_FOUND:
+            except GitHubApiError as api_error:
+                if api_error.kind is not ApiErrorKind.NOT_FOUND:
                     raise
                 self._held[sha] = False
         return self._held[sha]
@@ -155,7 +155,7 @@ def _workflow_id(api: GitHubApi, run_id: int, workflow: str | None) -> int | str
     """This job's workflow, by what GitHub says of this very run; by its file where the run can't be read."""
     try:
         return api.get(WorkflowRun, f"{api.base}/actions/runs/{run_id}").workflow_id
-    except Trouble as trouble:
-        if workflow is None or trouble.kind is TroubleKind.REFUSED:
+    except GitHubApiError as api_error:
+        if workflow is None or api_error.kind is ApiErrorKind.REFUSED:
             raise
         return workflow

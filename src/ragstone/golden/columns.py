@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ColumnPlan:
     """Where each field is read from. More than one path: they must agree on every row.
 
     `labels` pairs a column of labels with the field whose values it judges.
@@ -44,7 +44,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> Plan:
+def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> ColumnPlan:
     """Choose columns by `wanted` (field to dotted path, "" to leave a field out), then by the table of aliases.
 
     Raises GoldenSetError where no column, or more than one, could hold the question.
@@ -63,7 +63,7 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
     recorded = {name: path for name in RECORDED if (path := chooser.recorded(name, fields))}
     used = {path for paths in fields.values() for path in paths} | set(recorded.values())
     _refuse_misspelt(source, profile, wanted)
-    return Plan(
+    return ColumnPlan(
         fields=fields,
         recorded=recorded,
         ignored=_ignored(profile, used),
@@ -196,7 +196,7 @@ def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, 
             if _almost(name, field_name):
                 raise source.error(
                     f"column '{path[0]}' is almost '{field_name}', and would not be read.",
-                    mend="Rename it, or say what to read in ragstone.toml "
+                    hint="Rename it, or say what to read in ragstone.toml "
                     f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{path[0]}"',
                 )
 
@@ -240,7 +240,7 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
         rows = "its only row" if profile.rows == 1 else f"all {profile.rows:,} rows"
         return source.error(
             f"the column '{empty}' holds no text in {rows}, so there is no question to ask.",
-            mend="Write the questions there, or name another column under [golden.columns] in ragstone.toml.",
+            hint="Write the questions there, or name another column under [golden.columns] in ragstone.toml.",
         )
     names = [".".join(path) for path in profile.columns]
     shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
@@ -252,7 +252,7 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
     remark = " It looks like annotations for training a judge, which are not a golden set." if judged else ""
     return source.error(
         f"no column holds the question. Columns found: {shown or 'none'}.{remark}",
-        mend="Say which columns to read in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
+        hint="Say which columns to read in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
-from ragstone.golden.columns import MAPPABLE, Plan, plan_columns
+from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
 from ragstone.golden.formats import delimited, json_document, json_lines, parquet, yaml_document
 from ragstone.golden.profile import Profile, profile_rows
 from ragstone.golden.reader import SampleReader
@@ -61,7 +61,7 @@ def load_golden_set(
     wanted = dict(columns or {})
     for name in wanted:
         if name not in MAPPABLE:
-            raise ConfigError(f"unknown field '{name}'.", where="[golden.columns]", mend=suggestion(name, MAPPABLE))
+            raise ConfigError(f"unknown field '{name}'.", where="[golden.columns]", hint=suggestion(name, MAPPABLE))
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit}; at least 1 is expected.")
     samples: list[Sample] = []
@@ -91,7 +91,7 @@ def find_files(
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise GoldenSetError(
-            "no golden set is named.", mend='Name one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]'
+            "no golden set is named.", hint='Name one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]'
         )
     found: dict[str, SourceFile] = {}
     for pattern in given:
@@ -113,25 +113,25 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        raise GoldenSetError("is a folder.", where=pattern, mend=f'Name its files: "{pattern.rstrip("/")}/*.jsonl"')
+        raise GoldenSetError("is a folder.", where=pattern, hint=f'Name its files: "{pattern.rstrip("/")}/*.jsonl"')
     if path.exists():
         raise GoldenSetError("is not a regular file.", where=pattern)
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError(
-            "not found.", where=pattern, mend=f"Paths are relative to {root.resolve()}; look at [golden] paths."
+            "not found.", where=pattern, hint=f"Paths are relative to {root.resolve()}; look at [golden] paths."
         )
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
     for match in matches:
         match.encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
-        raise GoldenSetError("no file matches this pattern.", where=pattern, mend=f"Looked in {root.resolve()}.")
+        raise GoldenSetError("no file matches this pattern.", where=pattern, hint=f"Looked in {root.resolve()}.")
     return files
 
 
 def _unwritable(pattern: object) -> GoldenSetError:
     shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
-    return GoldenSetError("names a file whose name is not UTF-8.", where=shown, mend="Rename the file.")
+    return GoldenSetError("names a file whose name is not UTF-8.", where=shown, hint="Rename the file.")
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -149,7 +149,7 @@ def _load_file(
     asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
     if not profile.rows:
-        raise source.error("holds no samples.", mend='Write at least one, such as {"question": "…"}.')
+        raise source.error("holds no samples.", hint='Write at least one, such as {"question": "…"}.')
     for name in list(missing):
         if asked[name] in profile.found:
             del missing[name]
@@ -159,7 +159,7 @@ def _load_file(
     return _mapping(source, table, plan, reader), iter(samples)
 
 
-def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> Plan:
+def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> ColumnPlan:
     path = asked.get("question")
     if path is not None and path not in profile.found:
         names = ", ".join(repr(".".join(column)) for column in profile.columns)
@@ -167,7 +167,7 @@ def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> Pla
         try:
             return plan_columns(source, profile, asked)
         except GoldenSetError as error:
-            raise source.error(message, mend=error.mend) from None
+            raise source.error(message, hint=error.hint) from None
     return plan_columns(source, profile, asked)
 
 
@@ -181,7 +181,7 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
     if kind is None:
         raise source.error(
             f"files ending in '{ending}' are not read." if ending else "a file without an ending is not read.",
-            mend=f"Known endings: {', '.join(FORMATS)}. Export a workbook as CSV.",
+            hint=f"Known endings: {', '.join(FORMATS)}. Export a workbook as CSV.",
         )
     if kind == "json" and not _is_lines(source):
         return _document(source, "json", json_document.read_document(source), wanted)
@@ -233,7 +233,7 @@ def _complete_lines(source: SourceFile) -> int:
     return complete
 
 
-def _mapping(source: SourceFile, table: _Table, plan: Plan, reader: SampleReader) -> ColumnMapping:
+def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader) -> ColumnMapping:
     def shown(path: str) -> str:
         return f"{table.prefix}.{path}" if table.prefix else path
 
@@ -272,13 +272,13 @@ def _telling_apart(source: SourceFile, wanted: Mapping[str, str], first: Sample,
 def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None) -> GoldenSetError:
     if "id" not in mapping.columns and first.content_hash() == second.content_hash():
         message = f"the same question stands at {first.origin} and at {second.origin}."
-        mend = "Take one out, or give each an id of its own."
+        hint = "Take one out, or give each an id of its own."
         if apart:
-            mend = f'Take one out, or name a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'
+            hint = f'Take one out, or name a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'
     else:
         message = f"id '{second.id}' stands at {first.origin} and at {second.origin}."
-        mend = "Give each sample an id of its own."
-    return GoldenSetError(message, where=str(second.origin), mend=mend)
+        hint = "Give each sample an id of its own."
+    return GoldenSetError(message, where=str(second.origin), hint=hint)
 
 
 def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMapping]) -> GoldenSetError:
@@ -288,5 +288,5 @@ def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMappi
         f"no file has the column '{path}' that is named for the {name}. "
         f"Columns found: {', '.join(sorted(map(repr, known)))}.",
         where="[golden.columns]",
-        mend=suggestion(path, known),
+        hint=suggestion(path, known),
     )

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden import cells
-from ragstone.golden.columns import Plan
+from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import Origin, Sample
@@ -22,7 +22,7 @@ _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 class SampleReader:
     """Reads the rows of one file. `several_references` counts the rows whose reference was one of several."""
 
-    def __init__(self, source: SourceFile, plan: Plan) -> None:
+    def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
         self.source = source
         self.plan = plan
         self.several_references = 0
@@ -90,7 +90,7 @@ class SampleReader:
             return convert(value)
         except cells.CellError as error:
             raise self.source.error(
-                f"column '{path}' ({field}) {error}.", row.line, mend=_other_column(field, path)
+                f"column '{path}' ({field}) {error}.", row.line, hint=_other_column(field, path)
             ) from None
 
     def _value(self, row: Row, path: str) -> object | None:
@@ -103,7 +103,7 @@ class SampleReader:
         return self.source.error(
             f"columns '{first}' and '{second}' could both be the {field}, and differ.",
             row.line,
-            mend=f'Choose one in ragstone.toml:\n  [golden.columns]\n  {field} = "{first}"',
+            hint=f'Choose one in ragstone.toml:\n  [golden.columns]\n  {field} = "{first}"',
         )
 
     def _check_label(self, row: Row, label: str, judged: str) -> None:
@@ -116,7 +116,7 @@ class SampleReader:
             f"column '{label}' says {cells.shown(value)}, so '{column}' is not right here and can't serve as "
             f"{judged}: this file was made for testing judges.",
             row.line,
-            mend="Keep only the rows that are labelled right, or say what to read in ragstone.toml "
+            hint="Keep only the rows that are labelled right, or say what to read in ragstone.toml "
             f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  {judged} = ""',
         )
 

@@ -47,9 +47,9 @@ class SourceFile:
         """The place of `line` in messages."""
         return self.name if line is None else f"{self.name}:{line}"
 
-    def error(self, message: str, line: int | None = None, *, mend: str | None = None) -> GoldenSetError:
+    def error(self, message: str, line: int | None = None, *, hint: str | None = None) -> GoldenSetError:
         """A GoldenSetError at `line` of this file."""
-        return GoldenSetError(message, where=self.at(line), mend=mend)
+        return GoldenSetError(message, where=self.at(line), hint=hint)
 
     def open(self) -> BinaryIO:
         """The file, to be read from its start. Raises OSError."""
@@ -66,7 +66,7 @@ class SourceFile:
             stream.close()
             raise self.error(
                 f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
-                mend="Write it as JSON Lines (one object a line), which is read line by line.",
+                hint="Write it as JSON Lines (one object a line), which is read line by line.",
             )
         return stream
 
@@ -86,12 +86,12 @@ class SourceFile:
         """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line that it starts on."""
         if first_line == 1:
             if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise self.error("is UTF-16 text; UTF-8 is expected.", mend="Save the file as UTF-8.")
+                raise self.error("is UTF-16 text; UTF-8 is expected.", hint="Save the file as UTF-8.")
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             line = first_line + raw.count(b"\n", 0, error.start)
             raise self.error(
-                f"byte 0x{raw[error.start]:02x} is not valid UTF-8.", line, mend="Save the file as UTF-8."
+                f"byte 0x{raw[error.start]:02x} is not valid UTF-8.", line, hint="Save the file as UTF-8."
             ) from None

@@ -32,7 +32,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         return Table("", tuple(_from_list(source, document)))
     if not isinstance(document, dict):
         raise source.error(
-            f"holds {_kind(document)}, not samples.", 1, mend='A list of objects like {"question": "…"} is expected.'
+            f"holds {_kind(document)}, not samples.", 1, hint='A list of objects like {"question": "…"} is expected.'
         )
     named = wanted.get("question", "")
     tables = list(_tables(source, document, named, "", 0))
@@ -73,7 +73,7 @@ def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:
             raise source.error(
                 f"item {index + 1} is {_kind(item)}; an object is expected.",
                 line,
-                mend='Write each sample as an object like {"id": "…", "question": "…"}.',
+                hint='Write each sample as an object like {"id": "…", "question": "…"}.',
             )
         yield Row(item, line)
 
@@ -100,7 +100,7 @@ def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[st
             raise source.error(
                 f"column '{column}' has {len(values)} values, column '{name}' has {len(asked)}.",
                 line_of(document, column),
-                mend="All columns of a golden set have the same length.",
+                hint="All columns of a golden set have the same length.",
             )
         if isinstance(values, dict) and values.keys() != asked.keys():
             raise source.error(f"columns '{column}' and '{name}' number their rows differently.")
@@ -138,7 +138,7 @@ def _best_named(source: SourceFile, tables: list[Table]) -> Table:
     column = next((key for key in outer[0].rows[0].values if normal(key) in _QUESTIONS), "question")
     raise source.error(
         f"more than one list could hold the samples: {names}.",
-        mend=f'Choose one in ragstone.toml:\n  [golden.columns]\n  question = "{outer[0].path}.{column}"',
+        hint=f'Choose one in ragstone.toml:\n  [golden.columns]\n  question = "{outer[0].path}.{column}"',
     )
 
 
@@ -153,7 +153,7 @@ def _no_table(source: SourceFile, document: dict[str, Any], tables: list[Table])
     guess = f"{tables[0].path}.{_guess(tables[0])}" if tables else next(iter(lists), "examples.question")
     return source.error(
         f"no list of samples with a question was found. Found: {'; '.join(lines) or 'an empty object'}.",
-        mend=f'Say which column holds the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
+        hint=f'Say which column holds the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.gate.comparability import is_judged
-from ragstone.gate.figures import counted, figure
+from ragstone.gate.formatting import counted, figure
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status

@@ -122,7 +122,7 @@ def parse_history(body: bytes, where: str) -> History:
         raise RunDirectoryError(
             f"larger than {MAX_READ_BYTES:,} bytes; is it a history?",
             where=where,
-            mend="Start a new one: move it away.",
+            hint="Start a new one: move it away.",
         )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}

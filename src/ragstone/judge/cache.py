@@ -174,7 +174,7 @@ def _refuse_other_than_file(path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         what = "a link, which is not followed" if stat.S_ISLNK(mode) else "no file"
-        raise ConfigError(f"it is {what}.", where=str(path), mend="Remove it; judgements are kept in a file there.")
+        raise ConfigError(f"it is {what}.", where=str(path), hint="Remove it; judgements are kept in a file there.")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -7,23 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.config import JudgeSettings
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.embeddings import local_path
+from ragstone.judge.names import local_path, split_name
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
     from ragstone.judge.offline.topic import Topic
-
-PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
-_EXAMPLES = {
-    "openai": "openai:gpt-5.4-mini",
-    "anthropic": "anthropic:claude-haiku-4-5",
-    "openai-compatible": "openai-compatible:MODEL",
-    "bedrock": "bedrock:MODEL",
-    "vertex": "vertex:MODEL",
-    "scripted": "scripted:judgements.json",
-}
 
 
 def build_judge(
@@ -96,30 +86,10 @@ def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic |
         raise ConfigError(
             f"'{settings.embeddings}' names no embeddings that the offline judge can use.",
             where="judge.embeddings",
-            mend="Write 'local:FOLDER', or 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it "
+            hint="Write 'local:FOLDER', or 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it "
             "out.",
         )
     from ragstone.judge.llm.assembly import endpoint_similarity
 
     similarity, closers, endpoint = endpoint_similarity(settings, model, environ)
     return Topic(similarity, closers), endpoint
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises ConfigError with a suggestion."""
-    provider, colon, model = name.strip().partition(":")
-    model = model.strip()
-    if provider not in PROVIDERS:
-        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", mend=suggestion(provider, PROVIDERS))
-    if provider == "offline":
-        if colon:
-            raise ConfigError(
-                f"the offline judge takes no model, found '{name}'.", where="judge.name", mend="Write 'offline'."
-            )
-        return provider, ""
-    if not model:
-        what = "file" if provider == "scripted" else "model"
-        raise ConfigError(
-            f"judge '{name}' names no {what}.", where="judge.name", mend=f"Write for example '{_EXAMPLES[provider]}'."
-        )
-    return provider, model

@@ -135,7 +135,7 @@ class SentenceRelevance:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextRelevance:
+class ContextGrades:
     """Extracted sentences against all sentences, context by context.
 
     `probability` is the judge's probability in [0, 1] that the contexts answer the question, where it grades them; None
@@ -166,7 +166,7 @@ class Judgements:
     context_use: ContextUse | JudgementFailure | None = None
     reverse_questions: ReverseQuestions | JudgementFailure | None = None
     reference_match: ReferenceMatch | JudgementFailure | None = None
-    context_relevance: ContextRelevance | JudgementFailure | None = None
+    context_relevance: ContextGrades | JudgementFailure | None = None
 
 
 def context_id(rank: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     ContextUse,
     ReferenceMatch,
     ReverseQuestions,
@@ -132,8 +132,6 @@ class Judge(Protocol):
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
     ) -> ReferenceMatch: ...
 
-    async def context_relevance(
-        self, question: str, contexts: Sequence[Context], *, call: Call
-    ) -> ContextRelevance: ...
+    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades: ...
 
     async def close(self) -> None: ...

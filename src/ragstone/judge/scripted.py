@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.errors import ConfigError, suggestion
 from ragstone.files import read_regular
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     ContextUse,
     JudgementFailure,
     Judgements,
@@ -105,7 +105,7 @@ class ScriptedJudge:
         contexts: Sequence[Context],  # noqa: ARG002
         *,
         call: Call,
-    ) -> ContextRelevance:
+    ) -> ContextGrades:
         return _given(self._of(call).context_relevance, "context relevance")
 
     async def close(self) -> None:
@@ -135,7 +135,7 @@ def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None
         raise ConfigError(
             f"{place}: {first['msg']}.",
             where=str(path),
-            mend='Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.',
+            hint='Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.',
         ) from None
     _refuse_unknown(path, text)
     return ScriptedJudge(script, name=path.name, version=hashlib.sha256(text).hexdigest()[:12], concurrency=concurrency)
@@ -149,7 +149,7 @@ def _refuse_unknown(path: Path, text: bytes) -> None:
             for name in judgements:
                 if name not in known:
                     raise ConfigError(
-                        f"{sample_id}: unknown judgement '{name}'.", where=str(path), mend=suggestion(name, known)
+                        f"{sample_id}: unknown judgement '{name}'.", where=str(path), hint=suggestion(name, known)
                     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ragstone.errors import GoldenSetError
-from ragstone.metaeval.items import Case, Item, Pairwise, Pointwise, Task
+from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 
 Row = Mapping[str, Any]
 Adapter = Callable[[Row], Iterator[Item]]
@@ -33,9 +33,13 @@ def _wikieval(row: Row) -> Iterator[Item]:
     focused, diluted = _texts(row["context_v1"]), _texts(row["context_v2"])
     name = str(row["id"])
     pairs = (
-        (Task.FAITHFULNESS, Case(question, answer, focused), Case(question, str(row["ungrounded_answer"]), focused)),
-        (Task.ANSWER_RELEVANCY, Case(question, answer, focused), Case(question, str(row["poor_answer"]), focused)),
-        (Task.CONTEXT_RELEVANCE, Case(question, answer, focused), Case(question, answer, diluted)),
+        (
+            EvalTask.FAITHFULNESS,
+            Case(question, answer, focused),
+            Case(question, str(row["ungrounded_answer"]), focused),
+        ),
+        (EvalTask.ANSWER_RELEVANCY, Case(question, answer, focused), Case(question, str(row["poor_answer"]), focused)),
+        (EvalTask.CONTEXT_RELEVANCE, Case(question, answer, focused), Case(question, answer, diluted)),
     )
     for task, better, worse in pairs:
         yield Pairwise(f"{name}/{task}", task, better, worse, -1.0, name)
@@ -47,14 +51,14 @@ def _begin(row: Row) -> Iterator[Item]:
     context = str(row["context"])
     case = Case(str(row["message"]), str(row["answer"]), (context,))
     label = float(row["label_faithful"])
-    yield Pointwise(str(row["id"]), Task.FAITHFULNESS, case, label, _digest(context), str(row["split"]))
+    yield Pointwise(str(row["id"]), EvalTask.FAITHFULNESS, case, label, _digest(context), str(row["split"]))
 
 
 def _wice(row: Row) -> Iterator[Item]:
     name = str(row["id"])
     page = "\n".join(str(sentence) for sentence in row["evidence_sentences"])
     case = Case("", str(row["claim"]), (page,))
-    yield Pointwise(name, Task.FAITHFULNESS, case, float(row["label_faithful"]), _digest(page), str(row["split"]))
+    yield Pointwise(name, EvalTask.FAITHFULNESS, case, float(row["label_faithful"]), _digest(page), str(row["split"]))
 
 
 def _halueval(row: Row) -> Iterator[Item]:
@@ -62,13 +66,13 @@ def _halueval(row: Row) -> Iterator[Item]:
     contexts = (str(row["context"]),)
     right, wrong = str(row["right_answer"]), str(row["hallucinated_answer"])
     yield Pairwise(
-        name, Task.FAITHFULNESS, Case(question, right, contexts), Case(question, wrong, contexts), -1.0, name
+        name, EvalTask.FAITHFULNESS, Case(question, right, contexts), Case(question, wrong, contexts), -1.0, name
     )
 
 
 def _clapnq(row: Row) -> Iterator[Item]:
     case = Case(str(row["question"]), "", (str(row["context"]),))
-    yield Pointwise(str(row["id"]), Task.ANSWERABILITY, case, float(row["answerable"]), str(row["title"]))
+    yield Pointwise(str(row["id"]), EvalTask.ANSWERABILITY, case, float(row["answerable"]), str(row["title"]))
 
 
 def _ragchecker(row: Row) -> Iterator[Item]:
@@ -76,7 +80,7 @@ def _ragchecker(row: Row) -> Iterator[Item]:
     first = Case(question, str(row["response1"]), (), reference)
     second = Case(question, str(row["response2"]), (), reference)
     group = f"{row['dataset']}/{row['query_id']}"
-    for task in (Task.CORRECTNESS, Task.COMPLETENESS, Task.OVERALL):
+    for task in (EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL):
         grades = [float(grade) for grade in row["human"][task.value]]
         yield Pairwise(f"{name}/{task}", task, first, second, sum(grades) / len(grades), group)
 

@@ -12,8 +12,8 @@ import numpy as np
 from ragstone.judge.direct import DirectJudge, Preference
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.metaeval import measures
-from ragstone.metaeval.items import Case, Item, Pairwise, Pointwise, Task
-from ragstone.metaeval.measures import Estimate, Measure
+from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
+from ragstone.metaeval.measures import Measure, Measured
 from ragstone.metaeval.scoring import NoOpinion, Opinion, opinion
 
 
@@ -33,13 +33,13 @@ class Outcome:
 class TaskResult:
     """One task of a data set. `measures` maps a measure's name to its estimate; undefined ones are left out."""
 
-    task: Task
+    task: EvalTask
     kind: str
     items: int
     scored: int
     not_applicable: int
     failed: int
-    measures: dict[str, Estimate]
+    measures: dict[str, Measured]
     reasons: tuple[str, ...] = ()
 
 
@@ -83,18 +83,18 @@ async def run_judge(
 
 def summarise(outcomes: Iterable[Outcome], *, seed: int = 0) -> tuple[TaskResult, ...]:
     """The measures of each task, tasks in the order in which they first appear."""
-    by_task: dict[tuple[Task, str], list[Outcome]] = {}
+    by_task: dict[tuple[EvalTask, str], list[Outcome]] = {}
     for outcome in outcomes:
         kind = "pairwise" if isinstance(outcome.item, Pairwise) else "pointwise"
         by_task.setdefault((outcome.item.task, kind), []).append(outcome)
     return tuple(_result(task, kind, found, seed) for (task, kind), found in by_task.items())
 
 
-def _result(task: Task, kind: str, outcomes: Sequence[Outcome], seed: int) -> TaskResult:
+def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome], seed: int) -> TaskResult:
     scored = [outcome for outcome in outcomes if outcome.scored]
     lost = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, NoOpinion)]
     failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in out.opinions) for out in outcomes)
-    found: dict[str, Estimate] = {}
+    found: dict[str, Measured] = {}
     if scored:
         groups = [outcome.item.group for outcome in scored]
         rows = _pairwise_rows(scored) if kind == "pairwise" else _pointwise_rows(scored)
@@ -169,7 +169,7 @@ async def _by_score(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
     return tuple([await _direct_score(judge, item.task, case, item.id, ledger) for case in cases])
 
 
-async def _direct_score(judge: Judge, task: Task, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
+async def _direct_score(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
     if not isinstance(judge, DirectJudge):
         return NoOpinion(True, _NOT_DIRECT)
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Task(StrEnum):
+class EvalTask(StrEnum):
     """What people were asked about; each is scored by the judgement of the same meaning.
 
     faithfulness: does everything in the answer follow from the contexts? answer_relevancy: does the answer address
@@ -44,7 +44,7 @@ class Pointwise:
     """
 
     id: str
-    task: Task
+    task: EvalTask
     case: Case
     label: float
     group: str
@@ -59,7 +59,7 @@ class Pairwise:
     """
 
     id: str
-    task: Task
+    task: EvalTask
     first: Case
     second: Case
     preference: float

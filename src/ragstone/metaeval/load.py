@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, Val
 
 from ragstone.errors import GoldenSetError
 from ragstone.metaeval.adapters import adapt, recognise
-from ragstone.metaeval.items import Case, Item, Pairwise, Pointwise, Task
+from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused."""
@@ -41,7 +41,7 @@ class _Side(BaseModel):
 class _Shared(BaseModel):
     model_config = ConfigDict(extra="forbid")
     id: str
-    task: Task
+    task: EvalTask
     question: str = ""
     answer: str = ""
     contexts: tuple[str, ...] = ()
@@ -93,11 +93,11 @@ def load_items(path: Path, *, split: str | None = None, limit: int | None = None
         items = [item for item in items if item.split == wanted]
         if not items:
             known = ", ".join(sorted(name for name in splits if name)) or "none"
-            raise GoldenSetError(f"no item of split '{wanted}'.", where=str(path), mend=f"Splits there: {known}.")
+            raise GoldenSetError(f"no item of split '{wanted}'.", where=str(path), hint=f"Splits there: {known}.")
     seen: set[str] = set()
     for item in items:
         if item.id in seen:
-            raise GoldenSetError(f"id '{item.id}' stands there twice.", where=str(path), mend="Make the ids unique.")
+            raise GoldenSetError(f"id '{item.id}' stands there twice.", where=str(path), hint="Make the ids unique.")
         seen.add(item.id)
     return tuple(items[:limit])
 
@@ -109,7 +109,7 @@ def _native(row: dict[str, Any], where: str) -> Item:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the line"
         raise GoldenSetError(
-            f"'{field}': {first['msg']}.", where=where, mend="docs/judges.md shows the format of a line."
+            f"'{field}': {first['msg']}.", where=where, hint="docs/judges.md shows the format of a line."
         ) from None
     group = line.group or line.id
     if isinstance(line, _PointwiseLine):

@@ -16,7 +16,7 @@ RESAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Measured:
     """A measure with its 95 % percentile-bootstrap interval; `low` and `high` are None where it has none."""
 
     value: float
@@ -91,12 +91,12 @@ def calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> 
     return float(sum(gaps) / probabilities.size)
 
 
-def estimate(measure: Measure, scores: Floats, labels: Floats, groups: Sequence[str], *, seed: int = 0) -> Estimate:
+def estimate(measure: Measure, scores: Floats, labels: Floats, groups: Sequence[str], *, seed: int = 0) -> Measured:
     """`measure` of all rows, with an interval from resampling whole groups (Field & Welsh 2007)."""
     value = measure(scores, labels)
     names, members = np.unique(np.asarray(groups), return_inverse=True)
     if names.size < 2 or not np.isfinite(value):
-        return Estimate(value, None, None)
+        return Measured(value, None, None)
     order = np.argsort(members, kind="stable")
     starts = np.searchsorted(members[order], np.arange(names.size + 1))
     rows = [order[starts[group] : starts[group + 1]] for group in range(names.size)]
@@ -107,6 +107,6 @@ def estimate(measure: Measure, scores: Floats, labels: Floats, groups: Sequence[
         draws.append(measure(scores[picked], labels[picked]))
     finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
     if finite.size < RESAMPLES // 2:
-        return Estimate(value, None, None)
+        return Measured(value, None, None)
     low, high = np.quantile(finite, [0.025, 0.975])
-    return Estimate(value, float(low), float(high))
+    return Measured(value, float(low), float(high))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     ContextUse,
     Judgements,
     ReferenceMatch,
@@ -17,7 +17,7 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.judge.protocol import Call, Judge, Ledger
-from ragstone.metaeval.items import Case, Task
+from ragstone.metaeval.items import Case, EvalTask
 from ragstone.metrics.answer_correctness import f1
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import METRICS
@@ -47,18 +47,18 @@ class NoOpinion:
 
 
 _METRIC = {
-    Task.FAITHFULNESS: METRICS["faithfulness"],
-    Task.ANSWER_RELEVANCY: METRICS["answer_relevancy"],
-    Task.CONTEXT_RELEVANCE: METRICS["context_relevance"],
-    Task.ANSWERABILITY: METRICS["context_relevance"],
-    Task.CONTEXT_USE: METRICS["context_precision"],
-    Task.CORRECTNESS: METRICS["answer_correctness"],
-    Task.COMPLETENESS: METRICS["answer_correctness"],
-    Task.OVERALL: METRICS["answer_correctness"],
+    EvalTask.FAITHFULNESS: METRICS["faithfulness"],
+    EvalTask.ANSWER_RELEVANCY: METRICS["answer_relevancy"],
+    EvalTask.CONTEXT_RELEVANCE: METRICS["context_relevance"],
+    EvalTask.ANSWERABILITY: METRICS["context_relevance"],
+    EvalTask.CONTEXT_USE: METRICS["context_precision"],
+    EvalTask.CORRECTNESS: METRICS["answer_correctness"],
+    EvalTask.COMPLETENESS: METRICS["answer_correctness"],
+    EvalTask.OVERALL: METRICS["answer_correctness"],
 }
 
 
-async def opinion(judge: Judge, task: Task, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
+async def opinion(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
     """What `judge` makes of `case`. Raises JudgeError when the judge is of no more use."""
     metric = _METRIC[task]
     sample = Sample(case_id, case.question, reference=case.reference)
@@ -69,14 +69,14 @@ async def opinion(judge: Judge, task: Task, case: Case, case_id: str, ledger: Le
 
 
 def read_opinion(
-    task: Task, metric: Metric, sample: Sample, response: Response, judgements: Judgements
+    task: EvalTask, metric: Metric, sample: Sample, response: Response, judgements: Judgements
 ) -> Opinion | NoOpinion:
     """The opinion in `judgements`: the metric's score, refined by the judge's probabilities where it gives some."""
     score = metric.score(sample, response, judgements)
     if not isinstance(score, Scored):
         return NoOpinion(not isinstance(score, NotApplicable), score.reason)
     plain = Opinion(score.value, score.value, score.value >= _GOOD[task])
-    if task is Task.FAITHFULNESS and isinstance(judgements.support, SupportTable):
+    if task is EvalTask.FAITHFULNESS and isinstance(judgements.support, SupportTable):
         supports = judgements.support.supports
         throughout = all(support.verdict is Verdict.SUPPORTED for support in supports)
         graded = judgements.support.probability is not None
@@ -84,10 +84,10 @@ def read_opinion(
     if task in _SIDES and isinstance(judgements.reference_match, ReferenceMatch):
         value = _against_reference(task, judgements.reference_match)
         return Opinion(value, value, value >= _GOOD[task])
-    if task is Task.CONTEXT_USE and isinstance(judgements.context_use, ContextUse):
+    if task is EvalTask.CONTEXT_USE and isinstance(judgements.context_use, ContextUse):
         return _usefulness(judgements.context_use)
     relevance = judgements.context_relevance
-    if task is Task.ANSWERABILITY and isinstance(relevance, ContextRelevance) and relevance.probability is None:
+    if task is EvalTask.ANSWERABILITY and isinstance(relevance, ContextGrades) and relevance.probability is None:
         return _answerability(relevance)
     return plain
 
@@ -99,7 +99,7 @@ def _usefulness(found: ContextUse) -> Opinion:
     return Opinion(best, best, any(context.useful for context in found.contexts))
 
 
-def _answerability(found: ContextRelevance) -> Opinion:
+def _answerability(found: ContextGrades) -> Opinion:
     shares = [context.relevant / context.total if context.total else 0.0 for context in found.contexts]
     chances = [
         share if context.probability is None else context.probability
@@ -107,15 +107,15 @@ def _answerability(found: ContextRelevance) -> Opinion:
     ]
     best = max(chances, default=0.0)
     certain = all(context.probability is not None for context in found.contexts)
-    return Opinion(best, best, best >= _GOOD[Task.ANSWERABILITY] if certain else any(shares))
+    return Opinion(best, best, best >= _GOOD[EvalTask.ANSWERABILITY] if certain else any(shares))
 
 
-def _against_reference(task: Task, match: ReferenceMatch) -> float:
+def _against_reference(task: EvalTask, match: ReferenceMatch) -> float:
     precision = _mean_chance(match.answer_supports) if match.answer_share is None else match.answer_share
     recall = _mean_chance(match.reference_supports) if match.reference_share is None else match.reference_share
-    if task is Task.CORRECTNESS:
+    if task is EvalTask.CORRECTNESS:
         return precision
-    return recall if task is Task.COMPLETENESS else f1(precision, recall)
+    return recall if task is EvalTask.COMPLETENESS else f1(precision, recall)
 
 
 def _mean_chance(supports: Sequence[Support]) -> float:
@@ -127,6 +127,6 @@ def _chance(support: Support) -> float:
     return float(support.verdict is Verdict.SUPPORTED) if support.probability is None else support.probability
 
 
-_SIDES = frozenset({Task.CORRECTNESS, Task.COMPLETENESS, Task.OVERALL})
-_GOOD = {task: 1.0 if task is Task.FAITHFULNESS else 0.5 for task in Task}
+_SIDES = frozenset({EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL})
+_GOOD = {task: 1.0 if task is EvalTask.FAITHFULNESS else 0.5 for task in EvalTask}
 """From which score on a case counts as good, where the judge gives no yes or no of its own."""

@@ -10,7 +10,7 @@ from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.lookup import holds
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.sentences import split_sentences
+from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response

@@ -9,8 +9,8 @@ from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_passage, read_sentence
-from ragstone.judge.offline.sentences import split_sentences
 from ragstone.judge.offline.tokens import NUMBER
+from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response

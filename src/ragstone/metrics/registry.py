@@ -60,7 +60,7 @@ def select_metrics(names: Iterable[str] | None = None) -> tuple[Metric, ...]:
             continue
         metric = find_metric(name)
         if metric is None:
-            raise ConfigError(f"unknown metric '{name}'.", mend=suggestion(name, {*METRICS}))
+            raise ConfigError(f"unknown metric '{name}'.", hint=suggestion(name, {*METRICS}))
         others.append(metric)
     listed = (metric for name, metric in METRICS.items() if name in wanted or metric.info.family in wanted)
     return (*listed, *others)

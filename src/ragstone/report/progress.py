@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -19,26 +19,7 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 from ragstone.report.escape import terminal
-
-
-class Progress(Protocol):
-    """Told about a run as it goes; `advance` once for each finished sample, with its state (``scored``…)."""
-
-    def start(self, total: int | None) -> None: ...
-
-    def advance(self, state: str) -> None: ...
-
-    def finish(self) -> None: ...
-
-
-class NoProgress:
-    """Says nothing."""
-
-    def start(self, total: int | None) -> None: ...
-
-    def advance(self, state: str) -> None: ...
-
-    def finish(self) -> None: ...
+from ragstone.run.engine import Progress, Quiet
 
 
 class BarProgress:
@@ -120,5 +101,5 @@ def _states(states: Counter[str]) -> str:
 def progress_for(stream: TextIO, *, quiet: bool = False) -> Progress:
     """What suits `stream`: a bar on a terminal, lines elsewhere, nothing when `quiet`."""
     if quiet:
-        return NoProgress()
+        return Quiet()
     return BarProgress(stream) if stream.isatty() else LineProgress(stream)

@@ -51,4 +51,4 @@ def render(
         from ragstone.report.html import render_html
 
         return render_html(view)
-    raise ConfigError(f"unknown report format '{format}'.", mend=suggestion(format, FORMATS))
+    raise ConfigError(f"unknown report format '{format}'.", hint=suggestion(format, FORMATS))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ragstone.gate.remarks import is_below_by_chance
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
+from ragstone.gate.warnings import is_below_by_chance
 from ragstone.report import words
 from ragstone.report.parts import CheckRow, MetricRow
 from ragstone.run.scores import MetricScores, RunScores

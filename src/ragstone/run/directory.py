@@ -128,7 +128,7 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"the manifest counts {counted} samples, the file holds {found}.",
                 where=str(self.path / SAMPLES),
-                mend="The directory was changed or copied in part; run the evaluation again.",
+                hint="The directory was changed or copied in part; run the evaluation again.",
             )
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -158,7 +158,7 @@ def read_manifest(path: Path) -> Manifest:
         raise RunDirectoryError(
             f"no {MANIFEST}, so this is not a run directory.",
             where=str(path),
-            mend="Name a directory that `ragstone run` or `ragstone gate` wrote.",
+            hint="Name a directory that `ragstone run` or `ragstone gate` wrote.",
         ) from None
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file)) from None
@@ -169,13 +169,13 @@ def read_manifest(path: Path) -> Manifest:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        mend = "Run the evaluation again with this version of Ragstone."
+        hint = "Run the evaluation again with this version of Ragstone."
         if place == "schema_version":
             raise RunDirectoryError(
-                f"written in another schema than version {SCHEMA_VERSION}.", where=str(file), mend=mend
+                f"written in another schema than version {SCHEMA_VERSION}.", where=str(file), hint=hint
             ) from None
         raise RunDirectoryError(
-            f"not a valid manifest: {place or 'document'}: {first['msg']}.", where=str(file), mend=mend
+            f"not a valid manifest: {place or 'document'}: {first['msg']}.", where=str(file), hint=hint
         ) from None
 
 
@@ -226,7 +226,7 @@ class RunWriter:
             raise RunDirectoryError(
                 f"can't resume: {' and '.join(differing)} differ from the run that is there.",
                 where=str(path),
-                mend="Take the settings of that run, or start anew without --resume.",
+                hint="Take the settings of that run, or start anew without --resume.",
             )
         if (path / SAMPLES).is_symlink():
             raise RunDirectoryError("is a link, which is not written through.", where=str(path / SAMPLES))
@@ -308,20 +308,20 @@ def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
 
 def refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError where `path`, or what it leads to, is no place for a run: it holds something else."""
-    mend = "Choose another place with --out, or `out` under [run]."
+    hint = "Choose another place with --out, or `out` under [run]."
     try:
         if path.is_symlink() and not path.exists():
-            raise RunDirectoryError("it is a link that leads nowhere.", where=str(path), mend=mend)
+            raise RunDirectoryError("it is a link that leads nowhere.", where=str(path), hint=hint)
         place = path.resolve()
         if place.exists() and not place.is_dir():
-            raise RunDirectoryError("that is a file.", where=str(path), mend=mend)
+            raise RunDirectoryError("that is a file.", where=str(path), hint=hint)
         foreign = place.is_dir() and any(entry.name != LOCK for entry in place.iterdir()) and not _holds_run(place)
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
     if foreign:
-        raise RunDirectoryError("the directory exists and does not hold a run.", where=str(path), mend=mend)
+        raise RunDirectoryError("the directory exists and does not hold a run.", where=str(path), hint=hint)
     if ".git" in place.parts:
-        raise RunDirectoryError("it is git's own folder, or lies in it.", where=str(path), mend=mend)
+        raise RunDirectoryError("it is git's own folder, or lies in it.", where=str(path), hint=hint)
 
 
 def _holds_run(place: Path) -> bool:

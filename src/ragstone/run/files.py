@@ -19,7 +19,7 @@ def writing_to(path: Path) -> Iterator[None]:
         raise RunDirectoryError(
             f"can't be written: {error.strerror or error}.",
             where=str(path),
-            mend="Make room and rights there, or choose another place with --out.",
+            hint="Make room and rights there, or choose another place with --out.",
         ) from None
 
 

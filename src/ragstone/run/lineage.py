@@ -79,7 +79,7 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",
             where=str(folder),
-            mend="Something was copied over it: take another baseline.",
+            hint="Something was copied over it: take another baseline.",
         )
     return carried if carried.manifest.standing.eligible else None
 

@@ -92,12 +92,12 @@ def _lock(descriptor: int, path: Path) -> None:
             raise RunDirectoryError(
                 f"another run is writing to this directory{_owner(descriptor)}.",
                 where=str(path),
-                mend="Wait until it has ended, or choose another place with --out.",
+                hint="Wait until it has ended, or choose another place with --out.",
             ) from None
         raise RunDirectoryError(
             f"its file system keeps no locks ({error.strerror}), so two runs there could mix.",
             where=str(path),
-            mend="Choose a place on a local disk with --out.",
+            hint="Choose a place on a local disk with --out.",
         ) from None
 
 

@@ -28,7 +28,7 @@ def read_score_file(path: str | Path) -> RunScores:
     """
     scores = _collect(read_rows(Path(path), required=_REQUIRED, expected=_EXPECTED), str(path))
     if not scores.samples:
-        raise ConfigError("holds no score.", where=str(path), mend=_EXPECTED)
+        raise ConfigError("holds no score.", where=str(path), hint=_EXPECTED)
     return scores
 
 
@@ -44,7 +44,7 @@ def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
     except UnicodeDecodeError:
-        raise ConfigError("not a text file in UTF-8.", where=str(path), mend=expected) from None
+        raise ConfigError("not a text file in UTF-8.", where=str(path), hint=expected) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def scores_from_mapping(scores: Mapping[str, Mapping[str, float | None]], *, lab
     """
     if not isinstance(scores, Mapping):
         raise ConfigError(
-            f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}.", mend=None
+            f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}.", hint=None
         )
     collected = _Collected(label)
     for metric, values in scores.items():
@@ -150,7 +150,7 @@ def _json_rows(
     while line:
         where = f"{label}:{number}"
         if len(line) >= MAX_LINE_CHARS:
-            raise ConfigError("a line too long for a score.", where=where, mend=shape.expected)
+            raise ConfigError("a line too long for a score.", where=where, hint=shape.expected)
         if line.strip():
             yield where, _json_row(line, where, shape)
         number += 1
@@ -159,18 +159,18 @@ def _json_rows(
 
 def _json_row(line: str, where: str, shape: _Shape) -> Mapping[str, object]:
     def refuse(name: str) -> NoReturn:
-        raise ConfigError(f"a score is a number in [0, 1], found {name}.", where=where, mend=_NO_VALUE)
+        raise ConfigError(f"a score is a number in [0, 1], found {name}.", where=where, hint=_NO_VALUE)
 
     try:
         row = json.loads(line, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         message = error.msg if isinstance(error, json.JSONDecodeError) else "not valid"
-        raise ConfigError(f"not a JSON object: {message}.", where=where, mend=shape.expected) from None
+        raise ConfigError(f"not a JSON object: {message}.", where=where, hint=shape.expected) from None
     if not isinstance(row, dict):
-        raise ConfigError(f"a line is a JSON object, found {type(row).__name__}.", where=where, mend=shape.expected)
+        raise ConfigError(f"a line is a JSON object, found {type(row).__name__}.", where=where, hint=shape.expected)
     for name in shape.required:
         if name not in row:
-            raise ConfigError(f"'{name}' is missing.", where=where, mend=shape.expected)
+            raise ConfigError(f"'{name}' is missing.", where=where, hint=shape.expected)
     return row
 
 
@@ -184,7 +184,7 @@ def _table_rows(
             raise ConfigError(
                 f"the header has no column '{name}', found: {', '.join(header)[:200]}.",
                 where=f"{label}:{number}",
-                mend=shape.expected,
+                hint=shape.expected,
             )
     reader = csv.reader(stream, delimiter=delimiter)
     while True:
@@ -219,15 +219,15 @@ def _number(value: object, where: str) -> float | None:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(
-            f"a score is a number in [0, 1], found {str(value)[:80]!r}.", where=where, mend=_NO_VALUE
+            f"a score is a number in [0, 1], found {str(value)[:80]!r}.", where=where, hint=_NO_VALUE
         ) from None
     if not math.isfinite(number):
-        raise ConfigError(f"a score is a number in [0, 1], found {number}.", where=where, mend=_NO_VALUE)
+        raise ConfigError(f"a score is a number in [0, 1], found {number}.", where=where, hint=_NO_VALUE)
     if not 0.0 <= number <= 1.0:
         raise ConfigError(
             f"a score is in [0, 1], found {number:g}.",
             where=where,
-            mend="Divide by the largest value that the metric can take.",
+            hint="Divide by the largest value that the metric can take.",
         )
     return number
 

@@ -164,7 +164,7 @@ def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _L
         raise RunDirectoryError(
             f"not a sample record: {place or 'line'}: {first['msg']}.",
             where=where,
-            mend="The file was changed or cut; run the evaluation again.",
+            hint="The file was changed or cut; run the evaluation again.",
         ) from None
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.system.child import Guardian, Surroundings
+from ragstone.system.child import ChildContext, Guardian
 from ragstone.system.command_line import CommandPeer, without_secrets
 from ragstone.system.environment import RunAs, child_environment, substituted
 from ragstone.system.http_service import HttpService, HttpTarget
@@ -52,10 +52,10 @@ def build_system(
     """
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
-        raise ConfigError("no entrypoint is given.", where="system.entrypoint", mend=_FORMS)
+        raise ConfigError("no entrypoint is given.", where="system.entrypoint", hint=_FORMS)
     if not entrypoint.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in entrypoint):
-        mend = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
-        raise ConfigError(f"{entrypoint!a} is not UTF-8.", where="system.entrypoint", mend=mend)
+        hint = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
+        raise ConfigError(f"{entrypoint!a} is not UTF-8.", where="system.entrypoint", hint=hint)
     scheme, rest = split_scheme(entrypoint)
     directory = (root / (settings.working_directory or "")).resolve()
     child_environ = child_environment(settings.env, environ, run_as)
@@ -66,10 +66,10 @@ def build_system(
         return RecordedAnswers(path, shown=rest, concurrency=settings.concurrency, within=within)
     if not directory.is_dir():
         raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
-    around = Surroundings(directory, child_environ, SystemLog(log), Guardian(), run_as)
+    context = ChildContext(directory, child_environ, SystemLog(log), Guardian(), run_as)
     if scheme == "command":
-        return _command(rest, settings, around)
-    return _python(rest, settings, root, environ, around)
+        return _command(rest, settings, context)
+    return _python(rest, settings, root, environ, context)
 
 
 def split_scheme(entrypoint: str) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
     if colon and scheme in ("python", "command", "file"):
         if not rest.strip():
             what = f"'{entrypoint}' names nothing after '{scheme}:'."
-            raise ConfigError(what, where="system.entrypoint", mend=_FORMS)
+            raise ConfigError(what, where="system.entrypoint", hint=_FORMS)
         if scheme == "python":
             _check_python(rest.strip(), entrypoint)
         return scheme, rest.strip()
@@ -95,11 +95,11 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
         raise ConfigError(
             f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.",
             where="system.entrypoint",
-            mend=f"Did you mean '{_shown(f'{close[0]}:{guess}')}'?",
+            hint=f"Did you mean '{_shown(f'{close[0]}:{guess}')}'?",
         )
     if "://" in entrypoint:
         raise ConfigError(
-            f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.", where="system.entrypoint", mend=_FORMS
+            f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.", where="system.entrypoint", hint=_FORMS
         )
     _check_python(entrypoint, entrypoint)
     return "python", entrypoint
@@ -112,10 +112,10 @@ def shown_entrypoint(entrypoint: str) -> str:
 
 
 def _python(
-    spec: str, settings: SystemSettings, root: Path, environ: Mapping[str, str], around: Surroundings
+    spec: str, settings: SystemSettings, root: Path, environ: Mapping[str, str], context: ChildContext
 ) -> System:
     python = _interpreter(settings.python, root, environ)
-    local = Path(around.directory, ".venv", *_in_venv())
+    local = Path(context.directory, ".venv", *_in_venv())
     hint = (
         f"If the system is installed in {local}, set python in [system] (or --python) to it."
         if settings.python is None and local.exists() and str(local) != python
@@ -129,19 +129,19 @@ def _python(
         memory_limit_bytes=settings.memory_limit_mb and settings.memory_limit_mb * 1_000_000,
         hint=hint,
     )
-    return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, around), around)
+    return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
 
 
-def _command(command: str, settings: SystemSettings, around: Surroundings) -> System:
+def _command(command: str, settings: SystemSettings, context: ChildContext) -> System:
     try:
         argv = shlex.split(command, posix=os.name == "posix")
         if os.name != "posix":  # without posix rules, quotes stay on
             argv = [word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word for word in argv]
     except ValueError as error:
         raise ConfigError(
-            f"the command can't be split into words: {error}.", where="system.entrypoint", mend="Balance its quotes."
+            f"the command can't be split into words: {error}.", where="system.entrypoint", hint="Balance its quotes."
         ) from None
-    argv[0] = _program(argv[0], around)
+    argv[0] = _program(argv[0], context)
     numbers = itertools.count()
 
     def new_peer() -> Peer:
@@ -149,17 +149,17 @@ def _command(command: str, settings: SystemSettings, around: Surroundings) -> Sy
             argv,
             timeout_s=settings.timeout_s,
             startup_timeout_s=settings.startup_timeout_s,
-            around=around,
+            context=context,
             first=next(numbers) == 0,
         )
 
-    return _pool(f"command:{without_secrets(command)}", settings, new_peer, around)
+    return _pool(f"command:{without_secrets(command)}", settings, new_peer, context)
 
 
-def _pool(entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], around: Surroundings) -> Pool:
+def _pool(entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext) -> Pool:
     def release() -> None:
-        around.guardian.close()
-        around.log.close()
+        context.guardian.close()
+        context.log.close()
 
     return Pool(
         entrypoint=entrypoint,
@@ -205,7 +205,7 @@ def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> 
             raise ConfigError(
                 f"the interpreter '{python}' was not found.",
                 where="system.python",
-                mend="Give a path such as .venv/bin/python, or a name on PATH such as python3.12.",
+                hint="Give a path such as .venv/bin/python, or a name on PATH such as python3.12.",
             )
         return found
     for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", _in_conda())):
@@ -222,11 +222,11 @@ def _in_conda() -> tuple[str, ...]:
     return ("python.exe",) if sys.platform == "win32" else ("bin", "python")
 
 
-def _program(name: str, around: Surroundings) -> str:
+def _program(name: str, context: ChildContext) -> str:
     """A program with a folder in its name starts from the working directory; others are looked for on PATH."""
     if _has_folder(name):
-        return str(around.directory / name)
-    return shutil.which(name, path=around.environ.get("PATH")) or name
+        return str(context.directory / name)
+    return shutil.which(name, path=context.environ.get("PATH")) or name
 
 
 def _has_folder(program: str) -> bool:
@@ -237,7 +237,7 @@ def _check_python(spec: str, entrypoint: str) -> None:
     module, colon, attribute = spec.rpartition(":")
     named = module.endswith(".py") or _ATTRIBUTE.fullmatch(module)
     if not colon or not named or not _ATTRIBUTE.fullmatch(attribute):
-        raise ConfigError(f"'{_shown(entrypoint)}' is not an entrypoint.", where="system.entrypoint", mend=_FORMS)
+        raise ConfigError(f"'{_shown(entrypoint)}' is not an entrypoint.", where="system.entrypoint", hint=_FORMS)
 
 
 def _check_url(url: str) -> None:
@@ -247,7 +247,7 @@ def _check_url(url: str) -> None:
     except ValueError:
         valid = False
     if not valid or any(character.isspace() for character in url):
-        raise ConfigError("the entrypoint is not a valid URL.", where="system.entrypoint", mend=_FORMS)
+        raise ConfigError("the entrypoint is not a valid URL.", where="system.entrypoint", hint=_FORMS)
 
 
 def _shown(entrypoint: str) -> str:

@@ -59,7 +59,7 @@ class Guardian:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ChildContext:
     """What all children of one system share."""
 
     directory: Path
@@ -72,10 +72,10 @@ class Surroundings:
 class Child:
     """One running child. `stdout` is read by the caller; stderr goes to the log and to `tail`."""
 
-    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol, around: Surroundings) -> None:
+    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol, context: ChildContext) -> None:
         self._transport = transport
         self._protocol = protocol
-        self._around = around
+        self._context = context
         self._ending = asyncio.Lock()
         self._gone = False
         self.pid: int = transport.get_pid()
@@ -83,25 +83,25 @@ class Child:
         self.tail = protocol.tail
 
     @classmethod
-    async def spawn(cls, argv: Sequence[str], around: Surroundings, *, limit: int) -> Child:
+    async def spawn(cls, argv: Sequence[str], context: ChildContext, *, limit: int) -> Child:
         """Start `argv`, no shell. `limit` bounds a line of stdout, in bytes. Raises SystemUnderTestError."""
         loop = asyncio.get_running_loop()
         tail = Tail()
         try:
             transport, protocol = await loop.subprocess_exec(
-                lambda: _Protocol(around.log, tail, limit),
+                lambda: _Protocol(context.log, tail, limit),
                 *argv,
-                cwd=around.directory,
-                env=dict(around.environ),
+                cwd=context.directory,
+                env=dict(context.environ),
                 start_new_session=True,
-                **cast(dict[str, Any], around.run_as.popen_arguments() if around.run_as else {}),
+                **cast(dict[str, Any], context.run_as.popen_arguments() if context.run_as else {}),
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise SystemUnderTestError(
-                f"can't start '{argv[0]}': {_reason(error)}.", mend=_mend(error, argv[0], around)
+                f"can't start '{argv[0]}': {_reason(error)}.", hint=_hint(error, argv[0], context)
             ) from None
-        child = cls(transport, protocol, around)
-        around.guardian.watch(child.pid)
+        child = cls(transport, protocol, context)
+        context.guardian.watch(child.pid)
         return child
 
     @property
@@ -143,7 +143,7 @@ class Child:
         try:
             await self.wait(_END_S)
         finally:
-            self._around.guardian.release(self.pid)
+            self._context.guardian.release(self.pid)
             self._transport.close()
         # Closing pipes takes the loop two turns; without them it may stop with the transports half closed.
         await asyncio.sleep(0)
@@ -208,11 +208,11 @@ def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def _mend(error: Exception, program: str, around: Surroundings) -> str:
-    if not around.directory.is_dir():
-        return f"The working directory {around.directory} does not exist: set working_directory in [system]."
-    if isinstance(error, PermissionError) and around.run_as is not None:
-        return f"It must be possible for user {around.run_as.uid} to run it, and for Ragstone to change users."
+def _hint(error: Exception, program: str, context: ChildContext) -> str:
+    if not context.directory.is_dir():
+        return f"The working directory {context.directory} does not exist: set working_directory in [system]."
+    if isinstance(error, PermissionError) and context.run_as is not None:
+        return f"It must be possible for user {context.run_as.uid} to run it, and for Ragstone to change users."
     if isinstance(error, PermissionError):
         return f"Make it executable: chmod +x {program}"
-    return f"Paths start from {around.directory}; PATH is passed on, a shell is not used."
+    return f"Paths start from {context.directory}; PATH is passed on, a shell is not used."

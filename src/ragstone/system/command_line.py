@@ -11,7 +11,7 @@ from time import perf_counter
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.child import Child, Surroundings
+from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt
 from ragstone.system.response import SystemFailureKind
@@ -32,27 +32,27 @@ class CommandPeer:
         *,
         timeout_s: float,
         startup_timeout_s: float,
-        around: Surroundings,
+        context: ChildContext,
         first: bool = True,
     ) -> None:
         self._argv = tuple(argv)
         self._timeout_s = timeout_s
         self._startup_timeout_s = startup_timeout_s
-        self._around = around
+        self._context = context
         self._first = first
         self._child: Child | None = None
         self._answers = 0
 
     async def start(self) -> None:
         """Start the program. Raises SystemUnderTestError if it can't be, or if the first one ends at once in error."""
-        child = self._child = await Child.spawn(self._argv, self._around, limit=MAX_LINE_BYTES)
+        child = self._child = await Child.spawn(self._argv, self._context, limit=MAX_LINE_BYTES)
         if self._first and await child.wait(_AT_ONCE_S) and child.status != 0:
             detail = child.tail.text()
             shown = f"\n\n{detail}\n" if detail else ""
             raise SystemUnderTestError(
                 f"the command {await child.ending()} as soon as it was started.{shown}",
                 where=f"command:{self._argv[0]}",
-                mend=f"Run it by hand in {self._around.directory}; it must wait for questions on stdin.",
+                hint=f"Run it by hand in {self._context.directory}; it must wait for questions on stdin.",
             )
 
     async def ask(self, sample: Sample) -> Attempt:

@@ -62,13 +62,13 @@ def check_names(names: Iterable[str]) -> None:
             raise ConfigError(
                 f"'{name}' may not be passed to the system under test.",
                 where="system.env",
-                mend="It belongs to Ragstone or to GitHub. Give the system a key of its own under another name.",
+                hint="It belongs to Ragstone or to GitHub. Give the system a key of its own under another name.",
             )
         if set(name) <= set("*?[]!"):
             raise ConfigError(
                 f"'{name}' would pass the whole environment to the system under test.",
                 where="system.env",
-                mend="Name the variables it needs, such as OPENAI_API_KEY or MY_APP_*.",
+                hint="Name the variables it needs, such as OPENAI_API_KEY or MY_APP_*.",
             )
 
 
@@ -112,11 +112,11 @@ def substituted(value: str, names: Iterable[str], environ: Mapping[str, str], *,
             return environ[name]
         check_names((name,))
         if name in wanted or name not in environ:
-            raise ConfigError(f"the environment variable {name} is not set.", where=where, mend=f"Set {name}.")
+            raise ConfigError(f"the environment variable {name} is not set.", where=where, hint=f"Set {name}.")
         raise ConfigError(
             f"the environment variable {name} is not passed to the system under test.",
             where=where,
-            mend=f"Add '{name}' to env in [system].",
+            hint=f"Add '{name}' to env in [system].",
         )
 
     return _REFERENCE.sub(replace, value)

@@ -127,7 +127,7 @@ class HttpService:
                     raise SystemUnderTestError(
                         f"no connection to {host}:{port} within {self._target.connect_for_s:g} s ({reason}).",
                         where=self.entrypoint,
-                        mend="Start the service first; startup_timeout_s in [system] says how long to wait for it.",
+                        hint="Start the service first; startup_timeout_s in [system] says how long to wait for it.",
                     ) from None
                 await asyncio.sleep(0.1)
                 continue

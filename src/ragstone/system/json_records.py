@@ -128,5 +128,5 @@ def _broken(shown: str, number: int, what: str) -> SystemUnderTestError:
     return SystemUnderTestError(
         f"the recorded answers can't be used: {what}.",
         where=f"{shown}:{number}",
-        mend='Expected JSON Lines such as {"id": "q1", "answer": "...", "contexts": ["..."]}, or one list of these.',
+        hint='Expected JSON Lines such as {"id": "q1", "answer": "...", "contexts": ["..."]}, or one list of these.',
     )

@@ -40,7 +40,7 @@ class WireError(_Wire):
     detail: str | None = None
 
 
-class Reply(_Wire):
+class WorkerReply(_Wire):
     """A worker's reply to one question."""
 
     number: int
@@ -49,7 +49,7 @@ class Reply(_Wire):
     rss_bytes: int | None = None
 
 
-class Failed(_Wire):
+class FailedReply(_Wire):
     message: str
     detail: str | None = None
 
@@ -63,7 +63,7 @@ class Greeting(_Wire):
     """A worker's first message: ready, or why not."""
 
     ready: Ready | None = None
-    failed: Failed | None = None
+    failed: FailedReply | None = None
 
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Response:

@@ -15,8 +15,8 @@ from time import perf_counter
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.child import Child, Surroundings
-from ragstone.system.payload import Failed, Greeting, Reply, answered, failed
+from ragstone.system.child import Child, ChildContext
+from ragstone.system.payload import FailedReply, Greeting, WorkerReply, answered, failed
 from ragstone.system.pool import Attempt
 from ragstone.system.response import SystemFailureKind
 
@@ -55,16 +55,16 @@ class PythonTarget:
 class PythonPeer:
     """One worker process."""
 
-    def __init__(self, target: PythonTarget, around: Surroundings) -> None:
+    def __init__(self, target: PythonTarget, context: ChildContext) -> None:
         self._target = target
-        self._around = around
+        self._context = context
         self._child: Child | None = None
         self._number = 0
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError with the user's traceback."""
         target = self._target
-        child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._around, limit=_READ_LIMIT)
+        child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
         child.write(_frame(inspect.getsource(worker).encode("utf-8")))
         child.write(_frame(json.dumps({"token": token, "entrypoint": target.spec}).encode("ascii")))
@@ -79,7 +79,7 @@ class PythonPeer:
             how = await child.ending()
             raise self._failure(f"the worker {how} while starting.", child.tail.text()) from None
         if greeting.ready is None:
-            fault = greeting.failed or Failed(message="the worker did not start.")
+            fault = greeting.failed or FailedReply(message="the worker did not start.")
             raise self._failure(fault.message, fault.detail)
         rss, limit = greeting.ready.rss_bytes, target.memory_limit_bytes
         if rss is not None and limit is not None and rss > limit:
@@ -128,14 +128,14 @@ class PythonPeer:
             return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
         try:
             received, arrived = reply.result()
-            return self._read(sample, Reply.model_validate(received), arrived - started)
+            return self._read(sample, WorkerReply.model_validate(received), arrived - started)
         except EOFError:
             message = f"The worker {await child.ending()} while it had this question."
         except (ValueError, RecursionError):
             message = "The worker's channel was written to by something else."
         return self._lost(sample, SystemFailureKind.CRASHED, message, child)
 
-    def _read(self, sample: Sample, reply: Reply, latency_s: float) -> Attempt:
+    def _read(self, sample: Sample, reply: WorkerReply, latency_s: float) -> Attempt:
         # By our own clock: the worker's is within the reach of the system that is measured.
         if reply.number != self._number:
             raise ValueError(reply.number)
@@ -170,13 +170,13 @@ class PythonPeer:
             if line.strip() == token.encode("ascii"):
                 return
             child.tail.add(line)
-            self._around.log.write(line)
+            self._context.log.write(line)
 
     def _failure(self, message: str, detail: str | None) -> SystemUnderTestError:
         text = message if not detail else f"{message}\n\n{detail.rstrip()}\n"
-        ran = f"It was run by {self._target.python} in {self._around.directory}."
+        ran = f"It was run by {self._target.python} in {self._context.directory}."
         return SystemUnderTestError(
-            text, where=f"python:{self._target.spec}", mend=f"{ran} {self._target.hint}" if self._target.hint else ran
+            text, where=f"python:{self._target.spec}", hint=f"{ran} {self._target.hint}" if self._target.hint else ran
         )
 
 

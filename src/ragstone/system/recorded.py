@@ -58,7 +58,7 @@ class RecordedAnswers:
             raise SystemUnderTestError(
                 f"the recorded answers can't be read: {error.strerror}.",
                 where=self.entrypoint,
-                mend=f"Looked for {self._path}. Paths start from the folder of ragstone.toml.",
+                hint=f"Looked for {self._path}. Paths start from the folder of ragstone.toml.",
             ) from None
         await asyncio.to_thread(self._build, self._file)
 
@@ -105,7 +105,7 @@ class RecordedAnswers:
                 raise SystemUnderTestError(
                     "a recorded answer has neither id nor question.",
                     where=f"{self._shown}:{place}",
-                    mend=f"Give each record an 'id', or the question under one of {', '.join(QUESTION_NAMES)}.",
+                    hint=f"Give each record an 'id', or the question under one of {', '.join(QUESTION_NAMES)}.",
                 )
             self._index.add(_digest(kind, key), start, size, place, is_id=kind == _ID)
         if not len(self._index):
@@ -118,7 +118,7 @@ class RecordedAnswers:
                 raise SystemUnderTestError(
                     f"the {kind} {worker.shown(key, 80)} is recorded twice, first at {min(one[2], other[2])}.",
                     where=f"{self._shown}:{max(one[2], other[2])}",
-                    mend="Keep one answer for each.",
+                    hint="Keep one answer for each.",
                 )
 
 

@@ -69,9 +69,9 @@ def accept(
     policy = read_policy(settings)
     named = {name for _, name, _ in policy.table.rules()}
     if find_metric(metric) is None and metric not in named:
-        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", mend=suggestion(metric, {*METRICS, *named}))
+        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named}))
     if expires is not None and expires < today:
-        raise ConfigError(f"{expires} has passed already.", where="--expires", mend="Name a day to come.")
+        raise ConfigError(f"{expires} has passed already.", where="--expires", hint="Name a day to come.")
     found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
     try:
         entry = AcceptedEntry(
@@ -108,7 +108,7 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
         raise ConfigError(
             "this run was compared with no baseline, so it shows no drop.",
             where=str(path),
-            mend="Name the directory of a run that `ragstone gate` compared with a baseline.",
+            hint="Name the directory of a run that `ragstone gate` compared with a baseline.",
         )
     checks = [check for check in _report(path).checks if check.metric == metric and check.slice == slice_]
     drop = next((check for check in checks if check.kind == "drop"), None)
@@ -126,7 +126,7 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
         raise ConfigError(
             f"{name} is below its floor, and a floor is not accepted this way.",
             where=policy.where(*key),
-            mend="Edit its `min` in the policy; the pull request will say so.",
+            hint="Edit its `min` in the policy; the pull request will say so.",
         )
     if offer is None:
         said = "has no drop check in this run" if drop is None else f"is not held up: {drop.reason}"
@@ -136,10 +136,10 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
 
 def _report(path: Path) -> ReportDocument:
     file = path / REPORT_FILES["json"]
-    mend = "`ragstone gate` writes it; or give --drop, --of-run and --of-baseline, as the report shows them."
+    hint = "`ragstone gate` writes it; or give --drop, --of-run and --of-baseline, as the report shows them."
     try:
         return ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(file), mend=mend) from None
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(file), hint=hint) from None
     except ValidationError:
-        raise ConfigError("is no report of this version.", where=str(file), mend=mend) from None
+        raise ConfigError("is no report of this version.", where=str(file), hint=hint) from None

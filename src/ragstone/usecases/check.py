@@ -11,15 +11,15 @@ from ragstone.gate.resolution import imagined_run, resolution, sights
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CheckKind
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.estimate import CostEstimate, estimate_cost
 from ragstone.judge.factory import build_judge
+from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.run.scores import RunScores
 from ragstone.system.response import Response
-from ragstone.usecases.gate import baseline_scores, name_remarks, open_baseline, read_policy
-from ragstone.usecases.run import Surroundings, make_system, read_golden_set
+from ragstone.usecases.gate import baseline_scores, model_name_warnings, open_baseline, read_policy
+from ragstone.usecases.run import RunContext, make_system, read_golden_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class CheckResult:
     estimate: CostEstimate
     baseline: str | None
     resolution: str | None
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-async def check(settings: Settings, around: Surroundings) -> CheckResult:
+async def check(settings: Settings, context: RunContext) -> CheckResult:
     """Raise the error that a run would meet, or say what it would do. Makes no judge call."""
     policy = read_policy(settings)
     metrics = select_metrics(settings.run.metrics)
@@ -49,10 +49,10 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
     if baseline is not None:
         before = baseline_scores(open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any))
     judge = build_judge(
-        settings.judge, golden_set=golden, cache=None, environ=around.environ, tell_secret=around.redact.add
+        settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
     try:
-        system = make_system(settings, around)
+        system = make_system(settings, context)
         first = next(iter(golden))
         try:
             await system.start()
@@ -65,7 +65,7 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
                 f"{response.failure.kind}: {response.failure.message}"
                 + (f"\n{response.failure.detail}" if response.failure.detail else ""),
                 where=system.entrypoint,
-                mend="Mend the system, or raise --timeout if it needs longer.",
+                hint="Mend the system, or raise --timeout if it needs longer.",
             )
         return CheckResult(
             golden=golden,
@@ -77,7 +77,7 @@ async def check(settings: Settings, around: Surroundings) -> CheckResult:
             response=response,
             estimate=estimate_cost(settings.judge, golden, metrics, repeats=settings.run.repeats),
             baseline=baseline,
-            remarks=tuple(line for lines in name_remarks(settings, around) for line in lines),
+            warnings=tuple(line for lines in model_name_warnings(settings, context) for line in lines),
             resolution=_resolution(policy, before, metrics, len(golden), judge.identity),
         )
     finally:

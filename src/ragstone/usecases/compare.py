@@ -19,7 +19,7 @@ from ragstone.run.scores import RunScores
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedRun:
     """One side of a comparison. `run` is None for a plain score file."""
 
     scores: RunScores
@@ -38,17 +38,17 @@ class Compared:
     view: ReportView
 
 
-def read_side(path: Path) -> Side:
+def read_side(path: Path) -> ComparedRun:
     """The scores in `path`: a run directory, or a score file (JSONL or CSV). Raises ConfigError."""
     if path.is_dir():
         run = RunDirectory.open(path)
-        return Side(run.scores(), run)
+        return ComparedRun(run.scores(), run)
     if not path.exists():
         raise ConfigError(
             f"there is no such file or directory: {path}",
-            mend="Give a run directory (`ragstone run --out DIR`), or a score file of id, metric, value.",
+            hint="Give a run directory (`ragstone run --out DIR`), or a score file of id, metric, value.",
         )
-    return Side(read_score_file(path))
+    return ComparedRun(read_score_file(path))
 
 
 def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
@@ -76,22 +76,22 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, bas
         then = read_side(baseline)
     except ConfigError as error:
         raise BaselineError(
-            f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
+            f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
         ) from None
     _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
     held = InForce()
     if now.run is not None and then.run is not None:
         held = accepted_in(policy.accepted, then.run, now.run.manifest.day)
     verdict = decide_gate(now.scores, then.scores, policy.with_accepted(held), baseline_required=True, seed=seed)
-    verdict = replace(verdict, warnings=(*held.remarks, *verdict.warnings))
+    verdict = replace(verdict, warnings=(*held.warnings, *verdict.warnings))
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))
     view = build_view(verdict, now.scores, then.scores, now.find(ids), baseline_details=then.find(ids))
     return Compared(verdict, view)
 
 
-def _refuse_as_baseline(then: Side, baseline: Path, current: Path, *, any_run: bool) -> None:
+def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path, *, any_run: bool) -> None:
     if current.exists() and baseline.samefile(current):
-        raise BaselineError("a run can't be compared with itself.", where=str(baseline), mend="Name another baseline.")
+        raise BaselineError("a run can't be compared with itself.", where=str(baseline), hint="Name another baseline.")
     if then.run is None or any_run:
         return
     standing = then.run.manifest.standing
@@ -99,5 +99,5 @@ def _refuse_as_baseline(then: Side, baseline: Path, current: Path, *, any_run: b
         raise BaselineError(
             f"this run may not be a baseline: {standing.reason}.",
             where=str(baseline),
-            mend="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
+            hint="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
         )

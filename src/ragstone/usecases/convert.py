@@ -43,7 +43,7 @@ def write_conversion(conversion: Conversion, target: Path, *, force: bool = Fals
     Raises ConfigError where the file exists and `force` is not given, or the folder refuses.
     """
     if target.exists() and not force:
-        raise ConfigError("exists already.", where=str(target), mend="Name another file, or add --force.")
+        raise ConfigError("exists already.", where=str(target), hint="Name another file, or add --force.")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:

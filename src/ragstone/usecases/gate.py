@@ -20,8 +20,8 @@ from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.history.trend import trends
-from ragstone.judge.factory import split_name
-from ragstone.judge.lifecycle import moving_name, near_end
+from ragstone.judge.llm.lifecycle import moving_name, near_end
+from ragstone.judge.names import split_name
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates, own_templates
@@ -44,7 +44,7 @@ from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.usecases.history import Book, enter, hold, keep, local_book
-from ragstone.usecases.run import Surroundings, evaluate_run
+from ragstone.usecases.run import RunContext, evaluate_run
 
 THRESHOLDS_FILE = "thresholds.toml"
 REPORT_FILES: dict[Format, str] = {
@@ -112,7 +112,7 @@ def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
         found = run if any_run and run.manifest.state == "finished" else eligible_run(run)
     except RunDirectoryError as error:
         raise BaselineError(
-            f"the baseline can't be used: {error.message}", where=error.where, mend=error.mend
+            f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
         ) from None
     if found is not None:
         return found
@@ -120,12 +120,12 @@ def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
         raise BaselineError(
             f"the baseline is of a run that was {run.manifest.state}, not finished.",
             where=str(path),
-            mend="Take a baseline from a finished run.",
+            hint="Take a baseline from a finished run.",
         )
     raise BaselineError(
         f"this run may not be a baseline: {run.manifest.standing.reason}.",
         where=str(path),
-        mend="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
+        hint="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
     )
 
 
@@ -155,7 +155,7 @@ def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = Fals
     if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
         raise ConfigError(
             f"the run directory ({out}) and its baseline ({path}) lie one inside of the other.",
-            mend="Give --out a directory of its own.",
+            hint="Give --out a directory of its own.",
         )
     found = open_baseline(path, any_run=any_run)
     itself = found.path == path
@@ -168,7 +168,7 @@ def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = Fals
             raise BaselineError(
                 "a run that is resumed can't be its own baseline.",
                 where=str(path),
-                mend="Name another --baseline, or start anew without --resume.",
+                hint="Name another --baseline, or start anew without --resume.",
             )
         return NamedBaseline(carried, is_kept=True)
     return NamedBaseline(carry(found, out), is_kept=True, stands_in=not itself)
@@ -176,7 +176,7 @@ def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = Fals
 
 async def gate(
     settings: Settings,
-    around: Surroundings,
+    context: RunContext,
     *,
     policy: Policy | None = None,
     baseline: RunDirectory | None = None,
@@ -206,8 +206,8 @@ async def gate(
     if settings.gate.fail_on in {"fail", "inconclusive"}:
         policy = policy.with_inconclusive("fail" if settings.gate.fail_on == "inconclusive" else "warn")
     required = settings.gate.baseline is not None
-    trusted = around.trusts_checkout or baseline is not None
-    if book is None and around.trusts_checkout:
+    trusted = context.trusts_checkout or baseline is not None
+    if book is None and context.trusts_checkout:
         book = local_book(settings)
     with run_lock(settings.path(settings.run.out)):
         if baseline is None and settings.gate.baseline is not None:
@@ -221,7 +221,7 @@ async def gate(
             if named.stands_in:
                 notes = (*notes, _STANDS_IN.format(settings.gate.baseline))
         before = baseline_scores(baseline)
-        role = replace(role, accepted=accepted_in(policy.accepted, baseline, around.now().date()))
+        role = replace(role, accepted=accepted_in(policy.accepted, baseline, context.now().date()))
         in_force = policy.with_accepted(role.accepted)
         early: list[EarlyStop] = []
 
@@ -232,7 +232,7 @@ async def gate(
         try:
             run = await evaluate_run(
                 settings,
-                around,
+                context,
                 golden=golden,
                 policy_hash=policy_hash(policy),
                 judgements_from=cache_of(baseline) if baseline is not None and trusted else None,
@@ -256,17 +256,17 @@ async def gate(
         )
         if early:
             verdict = replace(verdict, notes=(*verdict.notes, spared_note(run)))
-        ending, moving = name_remarks(settings, around)
+        ending, moving = model_name_warnings(settings, context)
         verdict = replace(
             verdict,
             notes=(*notes, *verdict.notes, *drift.notes, *moving),
-            warnings=(*warnings, *role.accepted.remarks, *ending, *drift.warnings, *verdict.warnings),
+            warnings=(*warnings, *role.accepted.warnings, *ending, *drift.warnings, *verdict.warnings),
         )
         if baseline is not None:
             verdict = replace(verdict, accept=accept_commands(verdict, policy, run, baseline, folder))
-        templates = templates or (own_templates(settings.root) if around.trusts_checkout else None)
+        templates = templates or (own_templates(settings.root) if context.trusts_checkout else None)
         kept = None if book is None else (book, policy)
-        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, around, role, kept)
+        return conclude(run, verdict, baseline, settings.gate.fail_on, links, templates, formats, context, role, kept)
 
 
 def hand_on(out: Path, baseline: RunDirectory | None, role: Role, book: Book | None) -> None:
@@ -287,10 +287,10 @@ def hand_on(out: Path, baseline: RunDirectory | None, role: Role, book: Book | N
         keep(book, RunDirectory(out, manifest), book.history)
 
 
-def name_remarks(settings: Settings, around: Surroundings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def model_name_warnings(settings: Settings, context: RunContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Sentences on the judge's name: that its model ends soon (a warning), that it may be moved (a note)."""
     provider, model = split_name(settings.judge.name)
-    found = (near_end(provider, model, around.now().date()), moving_name(provider, model))
+    found = (near_end(provider, model, context.now().date()), moving_name(provider, model))
     ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
     return ending, moving
 
@@ -316,7 +316,7 @@ def watch_run(
     if any(sample.group is not None for sample in golden):
         raise ConfigError(
             "--stop-early needs samples that stand alone; this golden set has groups.",
-            mend="Leave --stop-early out, or the groups if they mean nothing.",
+            hint="Leave --stop-early out, or the groups if they mean nothing.",
         )
     facts = {
         sample.id: SampleFacts(sample.question, sample.tags, None, sample.origin, sample.content_hash())
@@ -342,7 +342,7 @@ def baseline_scores(baseline: RunDirectory | None) -> RunScores | None:
     try:
         return baseline.scores()
     except RunDirectoryError as error:
-        raise BaselineError(error.message, where=error.where, mend=error.mend) from None
+        raise BaselineError(error.message, where=error.where, hint=error.hint) from None
 
 
 def conclude(
@@ -353,7 +353,7 @@ def conclude(
     links: Links | None,
     templates: Templates | None,
     formats: Iterable[Format],
-    around: Surroundings,
+    context: RunContext,
     role: Role,
     kept: tuple[Book, Policy] | None = None,
 ) -> GateOutcome:
@@ -367,20 +367,20 @@ def conclude(
     if kept is not None:
         history = enter(kept[0], run, manifest, run.scores(), kept[1])
         view = replace(view, trends=trends(history.runs, view.sample_metrics))
-    view = around.redact.view(view)
+    view = context.redact.view(view)
     carried = baseline if role.carries and not fact.eligible else None
     written = []
     with run_lock(run.path):
         if carried is not None:
             carry(carried, run.path)
         write_manifest(run.path, manifest)
-        if carried is None and (fact.eligible or baseline is not None or not around.trusts_checkout):
+        if carried is None and (fact.eligible or baseline is not None or not context.trusts_checkout):
             drop_carried(run.path)
         if kept is not None:
             keep(kept[0], run, history)
         for name in formats:
             path = run.path / REPORT_FILES[name]
-            replace_text(path, around.redact(render(view, name, templates=templates)))
+            replace_text(path, context.redact(render(view, name, templates=templates)))
             written.append(path)
     return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
 

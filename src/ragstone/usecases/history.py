@@ -95,7 +95,7 @@ def add_runs(
         if run.manifest.state != "finished" or run.manifest.verdict is None:
             what = "has no verdict" if run.manifest.state == "finished" else f"was {run.manifest.state}, not finished"
             raise RunDirectoryError(
-                f"this run {what}.", where=str(path), mend="Add runs that `ragstone gate` has finished."
+                f"this run {what}.", where=str(path), hint="Add runs that `ragstone gate` has finished."
             )
         scores = run.scores()
         line = run_line(scores, run.manifest, policy, fingerprint=fingerprint(run), release=release)

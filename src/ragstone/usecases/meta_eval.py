@@ -38,7 +38,7 @@ async def evaluate_judge(
     read, ConfigError for a judge that can't do `method`, JudgeError when the judge gives up.
     """
     if method not in METHODS:
-        raise ConfigError(f"unknown method '{method}'.", mend=f"Known: {', '.join(METHODS)}.")
+        raise ConfigError(f"unknown method '{method}'.", hint=f"Known: {', '.join(METHODS)}.")
     items = load_items(dataset, split=split, limit=limit)
     offline = settings.judge.name.strip() in {"offline"} or settings.judge.name.startswith("scripted")
     cache = None if offline else settings.path(settings.run.out) / CACHE
@@ -58,7 +58,7 @@ async def evaluate_with(
     if method != "metric" and not isinstance(judge, DirectJudge):
         raise ConfigError(
             f"the judge '{judge.identity.label()}' can't be asked by the method '{method}'.",
-            mend="Use --method metric, or an LLM judge.",
+            hint="Use --method metric, or an LLM judge.",
         )
     ledger = Ledger()
     outcomes = await run_judge(judge, items, method=method, ledger=ledger)

@@ -27,7 +27,7 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
 from ragstone.system.response import Response
-from ragstone.usecases.run import Surroundings
+from ragstone.usecases.run import RunContext
 
 DEFAULT_LIMIT = 100
 """Answers that are judged twice: enough to know a standard deviation to about a tenth."""
@@ -90,7 +90,7 @@ async def measure_noise(
     run: RunDirectory,
     policy: Policy,
     settings: Settings,
-    around: Surroundings,
+    context: RunContext,
     *,
     again: RunDirectory | None = None,
     limit: int = DEFAULT_LIMIT,
@@ -109,10 +109,10 @@ async def measure_noise(
     sides = [side.find(drawn) for side in (run, again) if side is not None]
     golden = GoldenSet(tuple(sides[0][sample_id].sample for sample_id in drawn))
     judging = judge or build_judge(
-        settings.judge, golden_set=golden, cache=None, environ=around.environ, tell_secret=around.redact.add
+        settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
     judged: list[list[SampleRecord]] = []
-    around.progress.start(len(golden) * len(sides))
+    context.progress.start(len(golden) * len(sides))
     try:
         for records in sides:
             judged.append([])
@@ -123,10 +123,10 @@ async def measure_noise(
                 metrics=metrics,
                 sink=judged[-1].append,
                 repeats=2,
-                progress=around.progress,
+                progress=context.progress,
             )
     finally:
-        around.progress.finish()
+        context.progress.finish()
         if judge is None:
             await judging.close()
     ledger = Ledger()
@@ -146,7 +146,7 @@ def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | N
             raise ConfigError(
                 "the answers of this run were judged once.",
                 where=str(side.path),
-                mend="Evaluate with --repeats 2, or leave --recorded out to judge them again.",
+                hint="Evaluate with --repeats 2, or leave --recorded out to judge them again.",
             )
     metrics = _judged_metrics(run)
     records = [list(side.records()) for side in (run, again) if side is not None]

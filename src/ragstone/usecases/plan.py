@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
 from ragstone.gate.comparability import pair_runs
-from ragstone.gate.figures import counted
+from ragstone.gate.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, imagined_run, share_of_error, spread_of
 from ragstone.gate.rules import Rule, resolve_rules
@@ -40,7 +40,7 @@ class PlannedMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SamplePlan:
     """What it takes to see `drop` with chance `power`, when `tests` blocking checks share `alpha`."""
 
     drop: float
@@ -65,7 +65,7 @@ def plan(
     baseline: RunScores | None = None,
     sd: float | None = None,
     changed: float = TYPICAL_CHANGED,
-) -> Plan:
+) -> SamplePlan:
     """Plan the size of a golden set.
 
     With `run` and `baseline`, the paired differences of the two tell how scores vary; with `run` alone its scores,
@@ -75,7 +75,7 @@ def plan(
     if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0 or not 0.0 < changed <= 1.0:
         raise ConfigError(
             f"need 0 < drop <= 1, 0 < power < 1 and 0 < changed <= 1, got {drop:g}, {power:g} and {changed:g}.",
-            mend="Three points are --drop 0.03.",
+            hint="Three points are --drop 0.03.",
         )
     if sd is not None and not 0.0 < sd <= 0.5:
         raise ConfigError(f"the standard deviation of scores in [0, 1] is in (0, 0.5], got {sd:g}.")
@@ -95,9 +95,9 @@ def plan(
     if not rows:
         raise ConfigError(
             "the policy allows no metric of this run a drop, so there is none to plan for.",
-            mend="Set max_drop under [metrics.NAME] in thresholds.toml.",
+            hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
-    return Plan(drop, power, policy.alpha, tests, tuple(rows))
+    return SamplePlan(drop, power, policy.alpha, tests, tuple(rows))
 
 
 def _blocking(rule: Rule) -> int:
@@ -130,7 +130,7 @@ def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, te
     )
 
 
-def plan_lines(found: Plan) -> Iterator[str]:
+def plan_lines(found: SamplePlan) -> Iterator[str]:
     """The plan as a few sentences for a reader."""
     checks = "one blocking check" if found.tests == 1 else f"{found.tests} blocking checks"
     yield (

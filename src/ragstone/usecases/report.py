@@ -61,7 +61,7 @@ def report(
         seed=seed,
         drift=drift.checks,
     )
-    warnings = (*held.remarks, *drift.warnings, *verdict.warnings)
+    warnings = (*held.warnings, *drift.warnings, *verdict.warnings)
     verdict = replace(verdict, warnings=warnings, notes=(*verdict.notes, *drift.notes))
     view = view_of(run, verdict, before, links)
     view = replace(view, trends=trends(book.history.runs, view.sample_metrics))

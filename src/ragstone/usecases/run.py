@@ -42,7 +42,7 @@ SYSTEM_LOG = "system.log"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """What a use case needs of the world, handed in by a front door.
 
     `redact` takes the secrets that Ragstone was given out of a text; `say` shows one line to the person who waits.
@@ -80,7 +80,7 @@ def read_golden_set(settings: Settings) -> GoldenSet:
     if not settings.golden.paths:
         raise ConfigError(
             "no golden set is named.",
-            mend="Give --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
+            hint="Give --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
         )
     return load_golden_set(
         settings.golden.paths,
@@ -91,27 +91,27 @@ def read_golden_set(settings: Settings) -> GoldenSet:
     )
 
 
-def make_system(settings: Settings, around: Surroundings) -> System:
+def make_system(settings: Settings, context: RunContext) -> System:
     """The system under test that `settings` name, not yet started."""
-    if around.system_factory is not None:
-        return around.system_factory(settings, around.environ)
+    if context.system_factory is not None:
+        return context.system_factory(settings, context.environ)
     if not settings.system.entrypoint:
         raise ConfigError(
             "no entrypoint is named.",
-            mend="Give --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
+            hint="Give --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
         )
     return build_system(
         settings.system,
         root=settings.root,
-        environ=around.environ,
-        log=around.system_log,
+        environ=context.environ,
+        log=context.system_log,
         within=settings.within,
     )
 
 
 async def evaluate_run(
     settings: Settings,
-    around: Surroundings,
+    context: RunContext,
     *,
     golden: GoldenSet | None = None,
     policy_hash: str | None = None,
@@ -128,8 +128,8 @@ async def evaluate_run(
     golden = golden or read_golden_set(settings)
     out = settings.path(settings.run.out)
     with run_lock(out):
-        system = make_system(settings, around)
-        if not around.trusts_checkout:
+        system = make_system(settings, context)
+        if not context.trusts_checkout:
             settings = from_nothing(settings)
         if judgements_from is not None and not settings.judge.refresh:
             restore_judgements(judgements_from, out / CACHE)
@@ -137,19 +137,19 @@ async def evaluate_run(
             settings.judge,
             golden_set=golden,
             cache=out / CACHE,
-            environ=around.environ,
-            tell_secret=around.redact.add,
+            environ=context.environ,
+            tell_secret=context.redact.add,
             within=settings.within,
         )
         try:
             run = await evaluate_golden_set(
-                golden, system, judge, settings, around, policy_hash=policy_hash, watcher=watcher
+                golden, system, judge, settings, context, policy_hash=policy_hash, watcher=watcher
             )
             run = await watch_judge(
                 run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
             )
             for note in getattr(judge, "notes", ()):  # what an LLM judge had to adapt to, or could not do
-                around.say(f"judge: {note}")
+                context.say(f"judge: {note}")
             return run
         finally:
             await judge.close()
@@ -179,7 +179,7 @@ async def evaluate_golden_set(
     system: System,
     judge: Judge,
     settings: Settings,
-    around: Surroundings,
+    context: RunContext,
     *,
     policy_hash: str | None = None,
     watcher: MakeWatcher | None = None,
@@ -195,21 +195,21 @@ async def evaluate_golden_set(
             async with _until(deadline):
                 await system.start()
             metrics = select_metrics(settings.run.metrics)
-            manifest = describe_run(settings, around, golden, metrics, judge, system, policy_hash)
+            manifest = describe_run(settings, context, golden, metrics, judge, system, policy_hash)
             watching = watcher(golden, manifest) if watcher is not None else None
             begin = RunWriter.resume if settings.run.resume else RunWriter.create
-            writer = begin(out, manifest, redact=around.redact)
-            await _evaluate_pending(golden, system, judge, writer, settings, around, watching, deadline)
+            writer = begin(out, manifest, redact=context.redact)
+            await _evaluate_pending(golden, system, judge, writer, settings, context, watching, deadline)
         finally:
             await system.close()
             if writer is not None:
-                _keep_log(around, out)
+                _keep_log(context, out)
         return RunDirectory.open(out)
 
 
-def _keep_log(around: Surroundings, out: Path) -> None:
+def _keep_log(context: RunContext, out: Path) -> None:
     """Put what the system printed beside the records, if there is anything, and a run to put it beside."""
-    log = around.system_log
+    log = context.system_log
     if log is None or not (out / MANIFEST).is_file():
         return
     try:
@@ -217,7 +217,7 @@ def _keep_log(around: Surroundings, out: Path) -> None:
     except FileNotFoundError:
         text = ""
     if text.strip():
-        replace_text(out / SYSTEM_LOG, around.redact(text))
+        replace_text(out / SYSTEM_LOG, context.redact(text))
     else:
         (out / SYSTEM_LOG).unlink(missing_ok=True)
 
@@ -228,7 +228,7 @@ async def _evaluate_pending(
     judge: Judge,
     writer: RunWriter,
     settings: Settings,
-    around: Surroundings,
+    context: RunContext,
     watching: Watcher | None,
     deadline: float | None,
 ) -> None:
@@ -236,7 +236,7 @@ async def _evaluate_pending(
         _catch_up(watching, writer)
     pending = _pending(golden, writer, watching)
     started = monotonic()
-    around.progress.start(len(golden) - len(writer.finished_ids))
+    context.progress.start(len(golden) - len(writer.finished_ids))
     try:
         async with _until(deadline):
             await run_samples(
@@ -246,16 +246,16 @@ async def _evaluate_pending(
                 metrics=select_metrics(settings.run.metrics),
                 sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
                 repeats=settings.run.repeats,
-                progress=around.progress,
+                progress=context.progress,
                 enough=watching.enough if watching is not None else None,
             )
     except BaseException as error:
         reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
-        writer.stop(around.redact(reason), wall_s=monotonic() - started)
-        around.say(resume_hint(writer, len(golden)))
+        writer.stop(context.redact(reason), wall_s=monotonic() - started)
+        context.say(resume_hint(writer, len(golden)))
         raise
     finally:
-        around.progress.finish()
+        context.progress.finish()
     writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
 
@@ -300,7 +300,7 @@ def resume_hint(writer: RunWriter, total: int) -> str:
 
 def describe_run(
     settings: Settings,
-    around: Surroundings,
+    context: RunContext,
     golden: GoldenSet,
     metrics: tuple[Metric, ...],
     judge: Judge,
@@ -312,7 +312,7 @@ def describe_run(
     return Manifest(
         ragstone_version=__version__,
         state="running",
-        created_at=around.now().isoformat(timespec="seconds"),
+        created_at=context.now().isoformat(timespec="seconds"),
         golden=GoldenManifest(
             files=tuple(dict.fromkeys(mapping.file for mapping in golden.mappings)),
             content_hash=golden.content_hash(),
@@ -328,7 +328,7 @@ def describe_run(
         ),
         system=SystemManifest(
             entrypoint=system.entrypoint,
-            commit=system_commit(settings.root, around.environ),
+            commit=system_commit(settings.root, context.environ),
             version=settings.system.version,
         ),
         metrics={metric.info.name: metric.info.version for metric in metrics},

@@ -98,9 +98,9 @@ def test_unknown_ids_are_worth_nothing(world: Any) -> None:
         support(world, verdicts(s5=YES, s6=YES, t1=YES), verdicts(s01=YES, S1=YES))
 
 
-@pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "Here is the result:\n{}\nI hope it helps."])
-def test_prose_around_one_object_is_tolerated(world: Any, around: str) -> None:
-    text = around.replace("{}", json.dumps(verdicts(s1=YES, s2=NO, s3=NO, s4=NO)))
+@pytest.mark.parametrize("context", ["{}", "```json\n{}\n```", "Here is the result:\n{}\nI hope it helps."])
+def test_prose_around_one_object_is_tolerated(world: Any, context: str) -> None:
+    text = context.replace("{}", json.dumps(verdicts(s1=YES, s2=NO, s3=NO, s4=NO)))
     assert support(world, text).supports[0].verdict is Verdict.SUPPORTED
     assert len(world.fake.chats) == 1
 

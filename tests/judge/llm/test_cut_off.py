@@ -17,9 +17,9 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.forms import answer_field, attribution_fields, context_fields, support_fields
 from ragstone.judge.llm.provider import Stop
 from ragstone.judge.llm.replies import read_reply
+from ragstone.judge.llm.reply_schemas import answer_field, attribution_fields, context_fields, support_fields
 from ragstone.judge.llm.schemas import USES, VERDICTS, schema_of
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.metrics.faithfulness import Faithfulness

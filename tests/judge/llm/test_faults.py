@@ -12,8 +12,8 @@ from aiohttp import web
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
+from ragstone.judge.llm.scheduler import Clock
 from ragstone.judge.protocol import Call
-from ragstone.judge.scheduler import Clock
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, Scored
 from ragstone.system.response import Context, Response

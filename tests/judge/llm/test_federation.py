@@ -14,7 +14,7 @@ import pytest
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm import exchange
-from ragstone.judge.llm.assembly import make_account
+from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.federation import federation_of
 from ragstone.judge.protocol import Call
 from ragstone.report.redact import Redactor
@@ -32,7 +32,7 @@ def issuer(world: Any, monkeypatch: pytest.MonkeyPatch) -> Issuer:
 
 def judge_of(world: Any, issuer: Issuer, name: str, **settings: Any) -> Any:
     given = {"api_key": None, "auth": "oidc", **settings}
-    return world.judge(name, environ=issuer.environ, tell_secret=issuer.told.append, **given)
+    return world.judge(name, environ=issuer.environ, tell_secret=issuer.published.append, **given)
 
 
 def ask(world: Any, judge: Any, number: int = 1) -> Any:
@@ -167,7 +167,7 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
     caplog.set_level(logging.DEBUG)
     judge = judge_of(world, issuer, name)
     ask(world, judge)
-    assert issuer.told == [issuer.job_tokens[0], issuer.tokens[0]]
+    assert issuer.published == [issuer.job_tokens[0], issuer.tokens[0]]
     issuer.accepted.clear()
     issuer.refuse = 401
     with pytest.raises(JudgeError) as caught:

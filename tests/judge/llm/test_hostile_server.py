@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.judge.llm import wire
+from ragstone.judge.llm import transport
 from ragstone.judge.protocol import Call, JudgementFailed
 from tests.hostile_http import REPLIES, hostile_server
 
@@ -77,7 +77,7 @@ def test_a_reply_of_exactly_the_limit_is_read(world: Any) -> None:
     def padded(seen: Any) -> web.Response:
         body = web.json_response(world.fake.completion(seen)).body
         assert isinstance(body, bytes)
-        return web.Response(body=body.ljust(wire.MAX_REPLY_BYTES), content_type="application/json")
+        return web.Response(body=body.ljust(transport.MAX_REPLY_BYTES), content_type="application/json")
 
     world.fake.always = padded
     assert world.run(world.judge().statements("What is it?", "It is so.", call=Call("s"))).statements

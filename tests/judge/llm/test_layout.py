@@ -10,8 +10,8 @@ import pytest
 
 from ragstone.config import JudgeSettings, Price
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.estimate import estimate_cost
 from ragstone.judge.judgements import Statement
+from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.layout import layout_of, prefix_tokens
 from ragstone.judge.llm.prompts import NAMES, load_prompt
 from ragstone.judge.protocol import Call

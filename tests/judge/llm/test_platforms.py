@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.llm.assembly import make_account
+from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.platforms import address_of, platform_of
 from ragstone.judge.protocol import Call
 from tests.judge.conftest import Seen
@@ -190,7 +190,7 @@ class Sts:
     world: Any
     lifetime_s: int = 3600
     refuse: bool = False
-    told: list[str] = field(default_factory=list)
+    published: list[str] = field(default_factory=list)
     forms: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -239,14 +239,14 @@ def sts(world: Any, monkeypatch: pytest.MonkeyPatch) -> Sts:
 def test_bedrock_is_signed_for_as_the_role_that_the_job_may_assume(
     world: Any, seen: list[Seen], sts: Sts, auth: str | None
 ) -> None:
-    ask(world, judge(world, BEDROCK, sts.environ, auth=auth, tell_secret=sts.told.append))
+    ask(world, judge(world, BEDROCK, sts.environ, auth=auth, tell_secret=sts.published.append))
     [form] = sts.forms
     assert form["Action"] == "AssumeRoleWithWebIdentity"
     assert form["RoleArn"] == sts.environ["AWS_ROLE_ARN"]
     assert form["WebIdentityToken"] == "id-token-0-for-sts.amazonaws.com"
     assert "Credential=AKID1/" in seen[0].headers["authorization"]
     assert seen[0].headers["x-amz-security-token"] == "session-of-role-1"
-    assert sts.told == ["id-token-0-for-sts.amazonaws.com", "secret-of-role-1", "session-of-role-1"]
+    assert sts.published == ["id-token-0-for-sts.amazonaws.com", "secret-of-role-1", "session-of-role-1"]
 
 
 def test_a_roles_credentials_are_renewed_before_they_expire(world: Any, seen: list[Seen], sts: Sts) -> None:

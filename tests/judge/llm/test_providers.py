@@ -18,7 +18,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Statement
-from ragstone.judge.llm.assembly import make_account
+from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 

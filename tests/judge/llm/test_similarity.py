@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.judge.direct import DirectJudge, Preference
-from ragstone.judge.llm.similarity import LexicalSimilarity
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.similarity import LexicalSimilarity
 
 
 def lexical(question: str, *others: str) -> tuple[float, ...]:

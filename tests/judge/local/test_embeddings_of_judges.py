@@ -15,9 +15,9 @@ from ragstone.cli import cli
 from ragstone.config import JudgeSettings, load_settings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.estimate import estimate_cost
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import ReverseQuestions
+from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.topic import UNRELATED, Topic
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
@@ -86,11 +86,11 @@ class Told:
 def test_nearness_is_counted_from_what_the_model_gives_to_unrelated_texts(
     world: Any, zero: float, cosine: float, nearness: float
 ) -> None:
-    told = Told(zero, cosine)
-    topic = Topic(told)
+    published = Told(zero, cosine)
+    topic = Topic(published)
     for _ in range(2):
         assert world.run(topic.nearness("q", "a", call=Call("q1"))) == pytest.approx(nearness)
-    assert sum(question in UNRELATED for question in told.asked) == len(UNRELATED) - 1, "the zero is found once"
+    assert sum(question in UNRELATED for question in published.asked) == len(UNRELATED) - 1, "the zero is found once"
 
 
 def test_a_model_to_which_all_texts_are_alike_judges_nothing(world: Any) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.judge import MOST_CHARACTERS, MOST_CONTEXT_CHARACTERS
 from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.sentences import MAX_SENTENCE, _blocks, _bounded, _parts
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.sentences import MAX_SENTENCE, _blocks, _bounded, _parts
 from ragstone.system.response import Context
 from tests.judge.offline.odd_texts import ODD, PARTS, judge_in_all_ways
 

@@ -18,10 +18,10 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.reliability import grade
-from ragstone.judge.offline.sentences import split_sentences
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.offline.tokens import plain_number
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.sentences import split_sentences
 from ragstone.system.response import Context
 
 EN = language("en")

@@ -42,7 +42,7 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
         raise source.error(
             f"not valid CSV in the record after line {line}: {error}.",
             line,
-            mend="Put a cell that holds quotes, delimiters or line breaks in double quotes, and double its quotes.",
+            hint="Put a cell that holds quotes, delimiters or line breaks in double quotes, and double its quotes.",
         ) from None
 
 
@@ -61,7 +61,7 @@ def _row(source: SourceFile, names: list[str], cells: list[str], line: int) -> d
         raise source.error(
             f"{len(cells)} cells, but the header has {len(names)} columns.",
             line,
-            mend="Put a cell that holds the delimiter in double quotes.",
+            hint="Put a cell that holds the delimiter in double quotes.",
         )
     return {name: cell if cell.strip() else None for name, cell in zip(names, cells, strict=False)}
 

@@ -31,12 +31,12 @@ def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
     except NotJsonError as error:
         column = "" if error.position is None else f" (column {error.position + 1})"
         raise source.error(
-            f"{error}{column}.", line, mend="Each line of a JSON Lines file holds one complete JSON object."
+            f"{error}{column}.", line, hint="Each line of a JSON Lines file holds one complete JSON object."
         ) from None
     if not isinstance(value, dict):
         raise source.error(
             f"a JSON object is expected, found {type(value).__name__}.",
             line,
-            mend='Write each sample as one line like {"id": "…", "question": "…"}.',
+            hint='Write each sample as one line like {"id": "…", "question": "…"}.',
         )
     return value

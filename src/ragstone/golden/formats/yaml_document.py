@@ -68,7 +68,7 @@ class _Builder:
             raise self.source.error(f"nested more than {MAX_DEPTH} levels deep.", line)
         tag = getattr(event, "tag", None)
         if tag not in (None, "!") and tag not in _PLAIN_TAGS:
-            raise self.source.error(f"tag {tag} is not allowed.", line, mend="Write plain text, lists and mappings.")
+            raise self.source.error(f"tag {tag} is not allowed.", line, hint="Write plain text, lists and mappings.")
         before = self.nodes
         self._count(1, line)
         if isinstance(event, yaml.ScalarEvent):

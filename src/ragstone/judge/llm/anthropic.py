@@ -10,15 +10,15 @@ import anthropic
 import httpx2
 from pydantic_core import from_json
 
-from ragstone.judge.llm import platforms, wire
-from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
-from ragstone.judge.llm.dialect import AS_USUAL, Dialect, Own, with_schema
+from ragstone.judge.llm import platforms, transport
+from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.model_compat import AS_USUAL, Adapter, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
     Broken,
     ChatReply,
     ChatRequest,
+    RateLimits,
     Rejected,
-    Room,
     Stop,
     Usage,
 )
@@ -34,7 +34,7 @@ _STOPS = {
 }
 
 
-def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
+def make_client(account: Account) -> anthropic.AsyncAnthropic:
     """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
     environment, no tracing. For Bedrock and Vertex, the SDK's client for those, which has no batches."""
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
@@ -43,11 +43,11 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
         limits=httpx2.Limits(
             max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
         ),
-        verify=wire.tls_context(account.ca_bundle),
+        verify=transport.tls_context(account.ca_bundle),
         follow_redirects=False,
         auth=_federated(account),
         headers=ACCEPTED,
-        event_hooks={"response": [wire.bound]},
+        event_hooks={"response": [transport.bound]},
     )
     if account.platform is not None:
         client: anthropic.AsyncAnthropic = platforms.make_client(account, account.platform, http_client, timeout)
@@ -64,12 +64,12 @@ def make_client(account: wire.Account) -> anthropic.AsyncAnthropic:
     )
 
 
-def _federated(account: wire.Account) -> httpx2.Auth | None:
+def _federated(account: Account) -> httpx2.Auth | None:
     if account.federation is None or account.platform is not None:
         return None
     from ragstone.judge.llm.exchange import AnthropicExchange, FederatedAuth
 
-    tokens = AnthropicExchange(account.federation, account.address.base_url, wire.tls_context(account.ca_bundle))
+    tokens = AnthropicExchange(account.federation, account.address.base_url, transport.tls_context(account.ca_bundle))
     return FederatedAuth(account.federation, tokens, beta=TOKEN_BETA)
 
 
@@ -78,7 +78,7 @@ class AnthropicProvider:
 
     def __init__(
         self,
-        account: wire.Account,
+        account: Account,
         *,
         parameters: Mapping[str, object],
         client: anthropic.AsyncAnthropic | None = None,
@@ -99,7 +99,7 @@ class AnthropicProvider:
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
-        return self.read(wire.parsed(response.content), wire.room_of(response.headers))
+        return self.read(transport.parsed(response.content), transport.room_of(response.headers))
 
     def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
         """The request's JSON, in the dialect known so far. The system prompt, the same for all samples, is cached."""
@@ -128,9 +128,9 @@ class AnthropicProvider:
             body["output_config"] = output
         return body
 
-    def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
+    def read(self, document: Mapping[str, Any], room: RateLimits | None = None, *, batched: bool = False) -> ChatReply:
         """A message as a ChatReply. Raises Broken for anything else."""
-        error = wire.body_error(self._account, document, room)
+        error = transport.body_error(self._account, document, room)
         if error is not None:
             raise error
         content = document.get("content")
@@ -143,17 +143,17 @@ class AnthropicProvider:
                 continue
             if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
                 # Of a tool call that was cut off the API closes what is open: what is missing can't be seen.
-                text = "" if stop is Stop.TRUNCATED else wire.encoded(block["input"]).decode()
+                text = "" if stop is Stop.TRUNCATED else transport.encoded(block["input"]).decode()
                 break
             if block.get("type") == "text" and isinstance(block.get("text"), str):
                 text += block["text"]
         usage = document.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         counted = Usage(
-            input_tokens=wire.count(usage.get("input_tokens")),
-            cached_input_tokens=wire.count(usage.get("cache_read_input_tokens")),
-            cache_write_tokens=wire.count(usage.get("cache_creation_input_tokens")),
-            output_tokens=wire.count(usage.get("output_tokens")),
+            input_tokens=transport.count(usage.get("input_tokens")),
+            cached_input_tokens=transport.count(usage.get("cache_read_input_tokens")),
+            cache_write_tokens=transport.count(usage.get("cache_creation_input_tokens")),
+            output_tokens=transport.count(usage.get("output_tokens")),
         )
         return ChatReply(
             self._account.without_secrets(text),
@@ -161,14 +161,14 @@ class AnthropicProvider:
             counted,
             room,
             batched,
-            model=wire.name(document.get("model")),
-            fingerprint=wire.name(document.get("system_fingerprint")),
+            model=transport.name(document.get("model")),
+            fingerprint=transport.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
         )
 
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         """One POST."""
-        content = wire.encoded(body)
+        content = transport.encoded(body)
         if self._account.platform is not None:
             if self._identity is not None:
                 await self._identity.hand_to(self._client)
@@ -182,18 +182,18 @@ class AnthropicProvider:
         await self._client.close()
 
 
-async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
+async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
     """What a call of the SDK gave, or the error to raise in place of the SDK's."""
     try:
         return await call, None
     except anthropic.APIStatusError as error:
         headers = error.response.headers
-        found = wire.status_error(account, error.status_code, headers, error.body, wire.room_of(headers))
+        found = transport.status_error(account, error.status_code, headers, error.body, transport.room_of(headers))
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
-            return None, BadRequest(found, wire.complaint(error.body))
+            return None, BadRequest(found, transport.complaint(error.body))
         return None, found
     except (anthropic.APIConnectionError, aiohttp.ClientError) as error:  # the latter where the reply is no HTTP
-        return None, wire.connection_error(account, error)
+        return None, transport.connection_error(account, error)
     except anthropic.AnthropicError as error:
         return None, Broken(account.scrubbed(error))
     except Exception as error:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import httpx2
 
-from ragstone.judge.llm import wire
+from ragstone.judge.llm import transport
+from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.anthropic import AnthropicProvider, outcome
-from ragstone.judge.llm.batch import Progress
+from ragstone.judge.llm.batch import BatchState
 from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
 
 _BATCHES = "/v1/messages/batches"
@@ -18,23 +19,23 @@ _STATUS = {"invalid_request_error": 400, "rate_limit_error": 429, "overloaded_er
 class AnthropicBatches:
     """Messages in batches, in the dialect that the live provider has found."""
 
-    def __init__(self, live: AnthropicProvider, account: wire.Account) -> None:
+    def __init__(self, live: AnthropicProvider, account: Account) -> None:
         self._live = live
         self._account = account
         self._client = live.client
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         entries = [{"custom_id": name, "params": self._live.body(request)} for name, request in requests.items()]
-        content = wire.encoded({"requests": entries})
+        content = transport.encoded({"requests": entries})
         response = await self._ask("post", _BATCHES, content)
-        batch_id = wire.parsed(response.content).get("id")
+        batch_id = transport.parsed(response.content).get("id")
         if not isinstance(batch_id, str) or not batch_id.replace("_", "").replace("-", "").isalnum():
             raise Broken("the batch has no id")
         return batch_id
 
-    async def progress(self, batch_id: str) -> Progress:
+    async def progress(self, batch_id: str) -> BatchState:
         response = await self._ask("get", f"{_BATCHES}/{batch_id}")
-        return "ended" if wire.parsed(response.content).get("processing_status") == "ended" else "running"
+        return "ended" if transport.parsed(response.content).get("processing_status") == "ended" else "running"
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
         response = await self._ask("get", f"{_BATCHES}/{batch_id}/results")
@@ -46,7 +47,7 @@ class AnthropicBatches:
 
     def _read(self, line: bytes, found: dict[str, ChatReply | Exception]) -> None:
         try:
-            entry = wire.parsed(line)
+            entry = transport.parsed(line)
         except Broken:
             return
         name, result = entry.get("custom_id"), entry.get("result")
@@ -62,7 +63,7 @@ class AnthropicBatches:
         inner = error.get("error", error) if isinstance(error, dict) else {}
         kind = str(inner.get("type")) if isinstance(inner, dict) else ""
         if kind in _STATUS:
-            found[name] = wire.status_error(self._account, _STATUS[kind], {}, error, None)
+            found[name] = transport.status_error(self._account, _STATUS[kind], {}, error, None)
         else:
             found[name] = Broken(f"the batch gave no reply ({self._account.scrubbed(result.get('type'))})")
 

@@ -17,11 +17,9 @@ from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.cache import BATCHES
+from ragstone.errors import JudgeError
 from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, Provider
-from ragstone.judge.llm.wire import Account
-from ragstone.judge.scheduler import Clock
+from ragstone.judge.llm.scheduler import Clock
 
 _T = TypeVar("_T")
 
@@ -34,7 +32,7 @@ _ATTEMPTS = 6
 _MAX_BATCHES = 100
 _MAX_STATE = 200_000_000
 
-Progress = Literal["running", "ended"]
+BatchState = Literal["running", "ended"]
 
 
 class BatchService(Protocol):
@@ -44,7 +42,7 @@ class BatchService(Protocol):
         """Send a batch of requests by custom id; returns the batch's id."""
         ...
 
-    async def progress(self, batch_id: str) -> Progress: ...
+    async def progress(self, batch_id: str) -> BatchState: ...
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
         """Each request's reply, or what to raise in its place, by custom id."""
@@ -230,7 +228,7 @@ class BatchProvider:
         raise JudgeError(
             f"the batch API failed {_ATTEMPTS} times: {fault.reason}",
             where="judge.batch",
-            mend="Run again with --resume: batches that were sent are found again.",
+            hint="Run again with --resume: batches that were sent are found again.",
         )
 
     def _load(self) -> tuple[tuple[OpenBatch, ...], tuple[OpenBatch, ...]]:
@@ -273,23 +271,3 @@ def _answer(waiting: _Waiting, result: ChatReply | Exception) -> None:
             reply.set_exception(copy.copy(result))
         else:
             reply.set_result(result)
-
-
-def batched(live: Provider, *, provider: str, account: Account, cache: Path | None, clock: Clock) -> BatchProvider:
-    """`live` with its provider's batch API in front; batches.json lies beside the cache, in the run directory."""
-    from ragstone.judge.llm.openai import OpenAIProvider
-
-    if isinstance(live, OpenAIProvider):
-        from ragstone.judge.llm.openai_batch import OpenAIBatches
-
-        service: BatchService = OpenAIBatches(live, account)
-    else:
-        from ragstone.judge.llm.anthropic import AnthropicProvider
-        from ragstone.judge.llm.anthropic_batch import AnthropicBatches
-
-        if not isinstance(live, AnthropicProvider):
-            raise ConfigError(f"'{provider}' has no batch API.", where="judge.batch", mend="Leave out --batch.")
-        service = AnthropicBatches(live, account)
-    state = cache.with_name(BATCHES) if cache is not None else None
-    judge = f"{provider} {account.address.endpoint} {account.model}"
-    return BatchProvider(live, service, judge=judge, state=state, clock=clock)

@@ -7,13 +7,13 @@ from typing import Any, TypeVar, cast
 
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
-from ragstone.judge.llm.asking import BASE_OUTPUT_TOKENS, Asker, Form
-from ragstone.judge.llm.keys import Keys
+from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form
+from ragstone.judge.llm.keys import CacheKeys
 from ragstone.judge.llm.layout import Layout
-from ragstone.judge.llm.neutral import Block, fenced
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_retelling
 from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.system.response import Context
 
 _T = TypeVar("_T")
@@ -28,7 +28,7 @@ class Core:
         self,
         *,
         identity: JudgeIdentity,
-        asker: Asker,
+        asker: Completer,
         layout: Layout,
         cache: JudgementCache | None,
         window: int,
@@ -37,7 +37,7 @@ class Core:
         self.asker = asker
         self.prompts = layout.prompts
         self.cache = cache
-        self.keys = Keys(identity)
+        self.keys = CacheKeys(identity)
         self.window = window
         self._notes = tuple(notes)
         self._in_parts = 0

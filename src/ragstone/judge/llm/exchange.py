@@ -141,7 +141,7 @@ def refused_identity(federation: Federation, status: int | None, words: str) -> 
     return JudgeError(
         f"{federation.service} refused this job's identity (HTTP {status}): {said}",
         where="judge.auth",
-        mend=f"Compare the provider's rule with this job: issuer https://token.actions.githubusercontent.com, audience "
+        hint=f"Compare the provider's rule with this job: issuer https://token.actions.githubusercontent.com, audience "
         f"{federation.audience}, repository and ref; and check {', '.join(federation.ids)}.",
     )
 

@@ -92,19 +92,19 @@ def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str]
         raise ConfigError(
             f"judge '{service}' takes no identity of a job.",
             where="judge.auth",
-            mend="Use 'openai:MODEL', 'anthropic:MODEL' or 'bedrock:MODEL', or set judge.auth to 'key'.",
+            hint="Use 'openai:MODEL', 'anthropic:MODEL' or 'bedrock:MODEL', or set judge.auth to 'key'.",
         )
     missing = [name for name in needed if not environ.get(name, "").strip()]
     if missing:
         raise ConfigError(
             f"judge.auth is 'oidc', and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
             where="judge.auth",
-            mend="Set them in the workflow's env, to the ids that the provider's console shows.",
+            hint="Set them in the workflow's env, to the ids that the provider's console shows.",
         )
     request = {name: environ.get(name, "").strip() for name in (REQUEST_URL, REQUEST_TOKEN)}
     if not all(request.values()):
         raise ConfigError(
-            "judge.auth is 'oidc', and this job can't ask for an ID token.", where="judge.auth", mend=PERMISSION
+            "judge.auth is 'oidc', and this job can't ask for an ID token.", where="judge.auth", hint=PERMISSION
         )
     names = (*needed, *_OPTIONAL.get(service, ()))
     return Federation(
@@ -124,13 +124,13 @@ def check_address(federation: Federation, base_url: str, query: Mapping[str, str
         raise ConfigError(
             "judge.auth is 'oidc', and the judge's address is no https address.",
             where="judge.base_url",
-            mend="Tokens are sent over TLS only.",
+            hint="Tokens are sent over TLS only.",
         )
     if "api-version" in query:
         raise ConfigError(
             f"judge.auth is 'oidc', and Azure takes no token of {federation.service}'s.",
             where="judge.base_url",
-            mend="Use a key for Azure, or leave judge.base_url out.",
+            hint="Use a key for Azure, or leave judge.base_url out.",
         )
 
 
@@ -152,7 +152,7 @@ def job_token(federation: Federation) -> str:
     if status == 200 and token:
         return federation.tokens.add(token)
     if 400 <= status < 500 and status not in (408, 429):
-        raise JudgeError(f"the job got no ID token: HTTP {status}.", where="judge.auth", mend=PERMISSION)
+        raise JudgeError(f"the job got no ID token: HTTP {status}.", where="judge.auth", hint=PERMISSION)
     raise Broken(reason or f"the reply to the request for an ID token of this job holds none (HTTP {status})")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     ContextUse,
     ReferenceMatch,
     ReverseQuestions,
@@ -18,8 +18,8 @@ from ragstone.judge.judgements import (
     SupportTable,
     context_id,
 )
-from ragstone.judge.llm import forms, merging
-from ragstone.judge.llm.asking import Form
+from ragstone.judge.llm import merging, reply_schemas
+from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import (
     Core,
     Values,
@@ -31,12 +31,12 @@ from ragstone.judge.llm.core import (
     usefulness,
     value_of,
 )
-from ragstone.judge.llm.neutral import Block, fenced, listed
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
-from ragstone.judge.llm.similarity import Similarity
 from ragstone.judge.protocol import Call, JudgeIdentity, Sightings
+from ragstone.judge.similarity import Similarity
+from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
 
 _CHUNK = 50
@@ -89,18 +89,18 @@ class LlmJudge:
         return self._core.asker.sightings
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        form = Form(self._core.prompts["statements"], (forms.answer_field(answer),))
+        form = Form(self._core.prompts["statements"], (reply_schemas.answer_field(answer),))
 
         async def ask() -> Values:
             replies = []
             for piece in self._core.text_parts(form, answer, [question]):
-                part = Form(form.prompt, (forms.answer_field(piece),))
+                part = Form(form.prompt, (reply_schemas.answer_field(piece),))
                 blocks = [Block("question", question), Block("answer", piece)]
                 replies.append(await self._core.fill(part, blocks, call))
             return merging.answers(replies)
 
         values = await self._core.cached(form, [question, answer], call, ask)
-        found = value_of(values, *forms.ANSWER)
+        found = value_of(values, *reply_schemas.ANSWER)
         statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(found["statements"], start=1))
         return StatementList(statements, abstains=found["kind"] == "abstains")
 
@@ -109,7 +109,7 @@ class LlmJudge:
     ) -> SupportTable:
         names = context_names(contexts)
         whole = {name: context.text for name, context in zip(names, contexts, strict=True)}
-        form = Form(self._core.prompts["support"], forms.support_fields(statements, whole), names)
+        form = Form(self._core.prompts["support"], reply_schemas.support_fields(statements, whole), names)
         texts = {item.id: item.text for item in statements}
 
         async def ask() -> Values:
@@ -118,7 +118,7 @@ class LlmJudge:
                 chunk = statements[at : at + _CHUNK]
                 for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
                     own = part_names(part)
-                    asked = Form(form.prompt, forms.support_fields(chunk, texts_of(part)), own)
+                    asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
                     data = _support_data(context_blocks(part), texts)
                     replies += [await self._core.fill_by(asked, data, call)]
             return merging.support(replies)
@@ -127,7 +127,7 @@ class LlmJudge:
         values = await self._core.cached(form, content, call, ask)
         return SupportTable(
             tuple(
-                forms.support_of(item.id, value["verdict"], value["evidence"], value.get("quote"))
+                reply_schemas.support_of(item.id, value["verdict"], value["evidence"], value.get("quote"))
                 for item in statements
                 for value in [value_of(values, "verdicts", item.id)]
             )
@@ -139,7 +139,7 @@ class LlmJudge:
         if reference and reference.strip():
             return await self._references.context_use(question, reference, contexts, call)
         names = context_names(contexts)
-        form = Form(self._core.prompts["context_use_no_reference"], forms.context_fields(names), names)
+        form = Form(self._core.prompts["context_use_no_reference"], reply_schemas.context_fields(names), names)
 
         async def ask() -> Values:
             replies = []
@@ -153,7 +153,7 @@ class LlmJudge:
         return ContextUse(contexts=usefulness(values, names), against_reference=False)
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
-        form = Form(self._core.prompts["reverse_questions"], forms.question_fields(n))
+        form = Form(self._core.prompts["reverse_questions"], reply_schemas.question_fields(n))
         key = self._core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
         known = self._core.stored(key)
         values = read_document(known, form.fields)
@@ -173,12 +173,12 @@ class LlmJudge:
     ) -> ReferenceMatch:
         return await self._references.reference_match(question, reference, statements, answer, call)
 
-    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextRelevance:
+    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
         sentences = {context_id(rank): sentences_of(context.text) for rank, context in enumerate(contexts)}
         counts = {name: len(found) for name, found in sentences.items() if found}
         if not counts:
-            return ContextRelevance(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
-        form = Form(self._core.prompts["context_relevance"], forms.sentence_fields(counts))
+            return ContextGrades(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
+        form = Form(self._core.prompts["context_relevance"], reply_schemas.sentence_fields(counts))
         numbered = {
             name: listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)]).split("\n")
             for name in counts
@@ -193,7 +193,7 @@ class LlmJudge:
 
         values = await self._core.cached(form, [question, *(context.text for context in contexts)], call, ask)
         relevant = {name: len(value_of(values, "contexts", name)["needed"]) for name in counts}
-        return ContextRelevance(
+        return ContextGrades(
             tuple(SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0)) for name in sentences)
         )
 
@@ -201,7 +201,7 @@ class LlmJudge:
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
         """One grade for one quality, in [0, 1]; see judge/direct.py."""
-        form = Form(self._core.prompts["direct_score"], (forms.grade_field(),))
+        form = Form(self._core.prompts["direct_score"], (reply_schemas.grade_field(),))
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
         values = await self._direct(form, blocks, call)
@@ -211,7 +211,7 @@ class LlmJudge:
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
     ) -> Preference:
         """Which of the two is better; see judge/direct.py."""
-        form = Form(self._core.prompts["direct_preference"], (forms.better_field(),))
+        form = Form(self._core.prompts["direct_preference"], (reply_schemas.better_field(),))
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
             numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])

@@ -12,7 +12,7 @@ from ragstone.judge.protocol import JudgeIdentity
 _FORMAT = f"ragstone-judgement-{READING}"
 
 
-class Keys:
+class CacheKeys:
     """Cache keys of one judge: its identity, then the form, the content and the repeat."""
 
     def __init__(self, identity: JudgeIdentity) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragstone.config import Price
+from ragstone.judge.llm.prices import known_cache_from, tariff
 from ragstone.judge.llm.prompts import NAMES, Prompt, load_prompt
 from ragstone.judge.llm.schemas import schema_of
-from ragstone.judge.prices import known_cache_from, tariff
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _FIRST_WITH_BREAKPOINTS = (5, 6)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.forms import ANSWER
 from ragstone.judge.llm.replies import Path
+from ragstone.judge.llm.reply_schemas import ANSWER
 
 Values = Mapping[Path, object]
 _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED: 2}

@@ -14,16 +14,16 @@ import httpx2
 import numpy as np
 import openai
 
-from ragstone.judge.llm import wire
-from ragstone.judge.llm.adapting import Adapter, BadRequest, Outcome
-from ragstone.judge.llm.dialect import AS_USUAL, Dialect, Own, with_schema
+from ragstone.judge.llm import transport
+from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.model_compat import AS_USUAL, Adapter, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
     Broken,
     ChatReply,
     ChatRequest,
     EmbedReply,
+    RateLimits,
     Rejected,
-    Room,
     Stop,
     Usage,
 )
@@ -40,7 +40,7 @@ _STOPS = {
 }
 
 
-def make_client(account: wire.Account) -> openai.AsyncOpenAI:
+def make_client(account: Account) -> openai.AsyncOpenAI:
     """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
     environment."""
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
@@ -48,11 +48,11 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
     http_client = openai.DefaultAioHttpClient(
         timeout=timeout,
         limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
-        verify=wire.tls_context(account.ca_bundle),
+        verify=transport.tls_context(account.ca_bundle),
         follow_redirects=False,
         auth=_federated(account),
         headers=ACCEPTED,
-        event_hooks={"response": [wire.bound]},
+        event_hooks={"response": [transport.bound]},
     )
     address = account.address
     # Servers on one's own machine have no key, and the SDK insists on one.
@@ -80,7 +80,7 @@ def make_client(account: wire.Account) -> openai.AsyncOpenAI:
     )
 
 
-def _federated(account: wire.Account) -> httpx2.Auth | None:
+def _federated(account: Account) -> httpx2.Auth | None:
     if account.federation is None:
         return None
     from ragstone.judge.llm import exchange
@@ -95,7 +95,7 @@ class OpenAIProvider:
 
     def __init__(
         self,
-        account: wire.Account,
+        account: Account,
         *,
         parameters: Mapping[str, object],
         compatible: bool,
@@ -132,7 +132,7 @@ class OpenAIProvider:
         response = await self._adapter.accepted(
             lambda own: self.body(request, own), lambda body: send(self._client, self._account, _CHAT, body)
         )
-        reply = self.read(wire.parsed(response.content), wire.room_of(response.headers))
+        reply = self.read(transport.parsed(response.content), transport.room_of(response.headers))
         if self._compatible:
             self._check_window(request, reply.usage.all_input_tokens)
             reply = replace(reply, usage=_with_cost(reply.usage, response.headers.get("x-litellm-response-cost")))
@@ -185,12 +185,12 @@ class OpenAIProvider:
         refused = {"prompt_cache_options", "prompt_cache_breakpoint"} & self._dialect.dropped
         return request.breakpoint and not self._compatible and not refused
 
-    def read(self, document: Mapping[str, Any], room: Room | None = None, *, batched: bool = False) -> ChatReply:
+    def read(self, document: Mapping[str, Any], room: RateLimits | None = None, *, batched: bool = False) -> ChatReply:
         """A chat completion as a ChatReply. Raises what an error in its place means, and Broken for anything else."""
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
-            if isinstance(place, dict) and (error := wire.body_error(self._account, place, room)) is not None:
+            if isinstance(place, dict) and (error := transport.body_error(self._account, place, room)) is not None:
                 raise error
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
@@ -213,8 +213,8 @@ class OpenAIProvider:
             self._usage(document.get("usage")),
             room,
             batched,
-            model=wire.name(document.get("model")),
-            fingerprint=wire.name(document.get("system_fingerprint")),
+            model=transport.name(document.get("model")),
+            fingerprint=transport.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
         )
 
@@ -224,10 +224,10 @@ class OpenAIProvider:
             return Usage()
         details = usage.get("prompt_tokens_details")
         details = details if isinstance(details, dict) else {}
-        prompt = wire.count(usage.get("prompt_tokens"))
-        cached = min(prompt, wire.count(details.get("cached_tokens")))
-        written = min(prompt - cached, wire.count(details.get("cache_write_tokens")))
-        counted = Usage(prompt - cached - written, cached, written, wire.count(usage.get("completion_tokens")))
+        prompt = transport.count(usage.get("prompt_tokens"))
+        cached = min(prompt, transport.count(details.get("cached_tokens")))
+        written = min(prompt - cached, transport.count(details.get("cache_write_tokens")))
+        counted = Usage(prompt - cached - written, cached, written, transport.count(usage.get("completion_tokens")))
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
     async def close(self) -> None:
@@ -237,7 +237,7 @@ class OpenAIProvider:
 class OpenAIEmbedder:
     """The embeddings endpoint; shares the `client` of the chat provider where it is the same service."""
 
-    def __init__(self, account: wire.Account, *, compatible: bool, client: openai.AsyncOpenAI | None = None) -> None:
+    def __init__(self, account: Account, *, compatible: bool, client: openai.AsyncOpenAI | None = None) -> None:
         self._account = account
         self._owns_client = client is None
         self._client = client or make_client(account)
@@ -254,7 +254,7 @@ class OpenAIEmbedder:
         response, error = await send(self._client, self._account, "/embeddings", body)
         if response is None:
             raise error.fault if isinstance(error, BadRequest) else (error or Broken("no reply"))
-        document = wire.parsed(response.content)
+        document = transport.parsed(response.content)
         data = document.get("data")
         if not isinstance(data, list) or len(data) != len(texts):
             raise Broken("the reply does not hold one embedding for each text")
@@ -265,8 +265,8 @@ class OpenAIEmbedder:
                 raise Broken("the reply's embeddings can't be told apart")
             vectors[index] = _vector(item.get("embedding"))
         usage = document.get("usage")
-        tokens = wire.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
-        return EmbedReply(vectors, tokens, wire.room_of(response.headers))
+        tokens = transport.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
+        return EmbedReply(vectors, tokens, transport.room_of(response.headers))
 
     async def close(self) -> None:
         """Close the client, unless it is the chat provider's."""
@@ -275,26 +275,26 @@ class OpenAIEmbedder:
 
 
 async def send(
-    client: openai.AsyncOpenAI, account: wire.Account, path: str, body: Mapping[str, object]
+    client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
 ) -> Outcome[httpx2.Response]:
     """One POST."""
-    content = wire.encoded(body)
+    content = transport.encoded(body)
     return await outcome(account, client.post(path, content=content, cast_to=httpx2.Response))
 
 
-async def outcome(account: wire.Account, call: Awaitable[_T]) -> Outcome[_T]:
+async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
     """What a call of the SDK gave, or the error to raise in place of the SDK's."""
     try:
         return await call, None
     except openai.APIStatusError as error:
-        found = wire.status_error(
-            account, error.status_code, error.response.headers, error.body, wire.room_of(error.response.headers)
+        found = transport.status_error(
+            account, error.status_code, error.response.headers, error.body, transport.room_of(error.response.headers)
         )
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
-            return None, BadRequest(found, wire.complaint(error.body))
+            return None, BadRequest(found, transport.complaint(error.body))
         return None, found
     except (openai.APIConnectionError, aiohttp.ClientError) as error:  # the latter where the reply is no HTTP
-        return None, wire.connection_error(account, error)
+        return None, transport.connection_error(account, error)
     except openai.OpenAIError as error:
         return None, Broken(account.scrubbed(error))
 

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm import wire
-from ragstone.judge.llm.batch import Progress
+from ragstone.judge.llm import transport
+from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.batch import BatchState
 from ragstone.judge.llm.openai import OpenAIProvider, outcome
 from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
 
@@ -18,14 +19,14 @@ _ENDED = ("completed", "expired", "cancelled")
 class OpenAIBatches:
     """Chat completions in batches, in the dialect that the live provider has found."""
 
-    def __init__(self, live: OpenAIProvider, account: wire.Account) -> None:
+    def __init__(self, live: OpenAIProvider, account: Account) -> None:
         self._live = live
         self._account = account
         self._client = live.client
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         lines = (
-            wire.encoded(
+            transport.encoded(
                 {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": self._live.body(request)}
             )
             for name, request in requests.items()
@@ -42,7 +43,7 @@ class OpenAIBatches:
         )
         return batch.id
 
-    async def progress(self, batch_id: str) -> Progress:
+    async def progress(self, batch_id: str) -> BatchState:
         batch = await self._done(self._client.batches.retrieve(batch_id))
         if batch.status == "failed":
             errors = batch.errors.data if batch.errors and batch.errors.data else []
@@ -50,7 +51,7 @@ class OpenAIBatches:
             raise JudgeError(
                 f"the batch {batch_id} was not accepted: {reason}",
                 where="judge.batch",
-                mend="Mend what it names, or leave out --batch.",
+                hint="Mend what it names, or leave out --batch.",
             )
         return "ended" if batch.status in _ENDED else "running"
 
@@ -67,7 +68,7 @@ class OpenAIBatches:
 
     def _read(self, line: bytes, found: dict[str, ChatReply | Exception]) -> None:
         try:
-            entry = wire.parsed(line)
+            entry = transport.parsed(line)
         except Broken:
             return
         name, response = entry.get("custom_id"), entry.get("response")
@@ -76,10 +77,10 @@ class OpenAIBatches:
         if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
             found[name] = Broken(f"the batch gave no reply: {self._account.scrubbed(entry.get('error'))}")
             return
-        status = wire.count(response.get("status_code"))
+        status = transport.count(response.get("status_code"))
         body: dict[str, Any] = response["body"]
         if status != 200:
-            found[name] = wire.status_error(self._account, status, {}, body, None)
+            found[name] = transport.status_error(self._account, status, {}, body, None)
             return
         try:
             found[name] = self._live.read(body, batched=True)

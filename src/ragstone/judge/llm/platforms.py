@@ -9,20 +9,20 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm.account import Platform
 from ragstone.judge.llm.provider import Broken
 
 if TYPE_CHECKING:
     import httpx2
 
+    from ragstone.judge.llm.account import Account
     from ragstone.judge.llm.aws_identity import AwsIdentity
-    from ragstone.judge.llm.wire import Account
 
 PLATFORMS = ("bedrock", "vertex")
 _REGIONS = {"bedrock": ("AWS_REGION", "AWS_DEFAULT_REGION"), "vertex": ("CLOUD_ML_REGION",)}
@@ -41,16 +41,6 @@ CREDENTIALS = {
 """What is named when the platform refuses the caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
-    """Where on the platform, and as whom. Empty `aws`, or no `google_file`: what the cloud's own SDK finds."""
-
-    region: str
-    project: str | None = None
-    aws: Mapping[str, SecretStr] = field(default_factory=dict)
-    google_file: str | None = None
-
-
 def has_credentials(service: str, environ: Mapping[str, str]) -> bool:
     """Whether the environment names credentials for `service`."""
     names = (_AWS[1], BEARER["bedrock"]) if service == "bedrock" else (_GOOGLE_FILE,)
@@ -62,20 +52,20 @@ def platform_of(service: str, environ: Mapping[str, str], *, has_token: bool) ->
     region = _first(_REGIONS[service], environ)
     if region is None:
         raise ConfigError(
-            f"judge '{service}' needs a region.", where="judge", mend=f"Set {_REGIONS[service][0]} in the environment."
+            f"judge '{service}' needs a region.", where="judge", hint=f"Set {_REGIONS[service][0]} in the environment."
         )
     project = _first(_PROJECTS, environ) if service == "vertex" else None
     if service == "vertex" and project is None:
-        raise ConfigError("judge 'vertex' needs a project.", where="judge", mend=f"Set {_PROJECTS[0]}.")
+        raise ConfigError("judge 'vertex' needs a project.", where="judge", hint=f"Set {_PROJECTS[0]}.")
     if not has_token and not _installed(_PACKAGES[service]):
         raise ConfigError(
             f"judge '{service}' needs the package {_PACKAGES[service].partition('.')[0]}, which is not installed.",
             where="judge.name",
-            mend=f'Install it with: pip install "ragstone[{service}]".',
+            hint=f'Install it with: pip install "ragstone[{service}]".',
         )
     found = {name: environ.get(name, "").strip() for name in _AWS} if service == "bedrock" and not has_token else {}
     if bool(found.get(_AWS[0])) != bool(found.get(_AWS[1])):
-        raise ConfigError(f"only one of {_AWS[0]} and {_AWS[1]} is set.", where="judge", mend="Set both, or neither.")
+        raise ConfigError(f"only one of {_AWS[0]} and {_AWS[1]} is set.", where="judge", hint="Set both, or neither.")
     aws = {name: SecretStr(value) for name, value in found.items() if value}
     return Platform(region, project, aws, environ.get(_GOOGLE_FILE, "").strip() or None)
 
@@ -140,7 +130,7 @@ def credentials_error(account: Account, error: Exception) -> Broken | JudgeError
     said = f"{account.service} could not be signed in to: {account.scrubbed(error) or type(error).__name__}"
     if type(error).__name__ in ("TransportError", "ConnectTimeoutError", "EndpointConnectionError"):
         return Broken(said)
-    return JudgeError(said, where="judge", mend=f"Set {CREDENTIALS[account.service]}.")
+    return JudgeError(said, where="judge", hint=f"Set {CREDENTIALS[account.service]}.")
 
 
 def _google_credentials(platform: Platform) -> Any:
@@ -166,7 +156,7 @@ def _google_credentials(platform: Platform) -> Any:
     raise ConfigError(
         f"Google's credentials can't be used ({reason}).",
         where=_GOOGLE_FILE,
-        mend="Name a file of workload identity federation, of a service account or of a user.",
+        hint="Name a file of workload identity federation, of a service account or of a user.",
     )
 
 

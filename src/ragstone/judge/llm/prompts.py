@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 
-from ragstone.judge.llm.neutral import Block, fenced
+from ragstone.judge.untrusted_text import Block, fenced
 
 NAMES = (
     "statements",

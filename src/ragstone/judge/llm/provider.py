@@ -53,7 +53,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RateLimits:
     """What the provider says is left of its rate limits, from x-ratelimit headers. None: it does not say."""
 
     requests: int | None = None
@@ -72,7 +72,7 @@ class ChatReply:
     text: str
     stop: Stop
     usage: Usage
-    room: Room | None = None
+    room: RateLimits | None = None
     batched: bool = False
     model: str | None = None
     fingerprint: str | None = None
@@ -85,7 +85,7 @@ class EmbedReply:
 
     vectors: Sequence[Sequence[float]]
     input_tokens: int
-    room: Room | None = None
+    room: RateLimits | None = None
 
 
 class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program error
@@ -99,7 +99,7 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
 class Busy(Fault):
     """429, 503 or 529: the provider pushes back. `retry_after_s` is what it asked for, None if it did not say."""
 
-    def __init__(self, reason: str, retry_after_s: float | None = None, room: Room | None = None) -> None:
+    def __init__(self, reason: str, retry_after_s: float | None = None, room: RateLimits | None = None) -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
         self.room = room
@@ -148,7 +148,7 @@ def refused_key(service: str, reason: str, variable: str) -> JudgeError:
     return JudgeError(
         f"{service} refused the API key: {reason}",
         where="judge",
-        mend=f"Check that {variable} holds a valid key for this endpoint, not revoked, with access to the model.",
+        hint=f"Check that {variable} holds a valid key for this endpoint, not revoked, with access to the model.",
     )
 
 
@@ -157,7 +157,7 @@ def no_quota(service: str, reason: str) -> JudgeError:
     return JudgeError(
         f"the {service} account is out of quota: {reason}",
         where="judge",
-        mend="Add credit or raise the account's limit, then run again with --resume; finished samples are kept.",
+        hint="Add credit or raise the account's limit, then run again with --resume; finished samples are kept.",
     )
 
 
@@ -167,5 +167,5 @@ def unknown_model(service: str, model: str, reason: str, *, setting: str = "judg
     return JudgeError(
         f"{service} does not know the model '{model}' at this address: {reason}",
         where=setting,
-        mend=f"Check the model's name and {address}, and that the key has access to the model.",
+        hint=f"Check the model's name and {address}, and that the key has access to the model.",
     )

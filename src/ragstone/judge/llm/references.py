@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.judgements import ContextUse, ReferenceMatch, Statement, Verdict
-from ragstone.judge.llm import forms, merging
-from ragstone.judge.llm.asking import Form
+from ragstone.judge.llm import merging, reply_schemas
+from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import Core, Values, context_blocks, context_names, part_names, usefulness, value_of
-from ragstone.judge.llm.neutral import Block, fenced, listed
 from ragstone.judge.llm.replies import Field, document_of
 from ragstone.judge.protocol import Call
+from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
 
 _KEPT = 4_096
@@ -50,7 +50,7 @@ class ReferenceJudging:
         core, names, prompt = self._core, context_names(contexts), self._core.prompts["context_use"]
 
         def form_of(given: Given, names: tuple[str, ...]) -> Form:
-            fields = (*forms.context_fields(names), *forms.attribution_fields(reference, given, names))
+            fields = (*reply_schemas.context_fields(names), *reply_schemas.attribution_fields(reference, given, names))
             return Form(prompt, fields, names)
 
         def form(given: Given) -> Form:
@@ -63,20 +63,20 @@ class ReferenceJudging:
                 data = _rendered(
                     [Block("question", question), Block("reference", reference)], context_blocks(part), known
                 )
-                reply = forms.keyed(await core.fill_by(form_of(known, part_names(part)), data, call))
+                reply = reply_schemas.keyed(await core.fill_by(form_of(known, part_names(part)), data, call))
                 replies.append(reply)
-                known = forms.listed_statements(reply) if known is None else known
+                known = reply_schemas.listed_statements(reply) if known is None else known
             return merging.contexts(replies)
 
         content = (question, reference, "", *(context.text for context in contexts))
         statements, values = await self._judged(_Task(question, reference, content, form, ask), call)
-        found = {item.id: list(value_of(values, *forms.REFERENCE, item.id)["found_in"]) for item in statements}
+        found = {item.id: list(value_of(values, *reply_schemas.REFERENCE, item.id)["found_in"]) for item in statements}
         return ContextUse(
             contexts=usefulness(values, names),
             against_reference=True,
             reference_statements=statements,
             attributions=tuple(
-                forms.support_of(name, Verdict.SUPPORTED if where else Verdict.UNSUPPORTED, where)
+                reply_schemas.support_of(name, Verdict.SUPPORTED if where else Verdict.UNSUPPORTED, where)
                 for name, where in found.items()
             ),
         )
@@ -88,24 +88,31 @@ class ReferenceJudging:
         own = listed([(item.id, item.text) for item in statements])
 
         def form(given: Given) -> Form:
-            return Form(prompt, (*forms.answer_verdict_fields(statements), *forms.mention_fields(reference, given)))
+            return Form(
+                prompt,
+                (*reply_schemas.answer_verdict_fields(statements), *reply_schemas.mention_fields(reference, given)),
+            )
 
         async def ask(given: Given) -> Values:
             core.check_room(form(given), [question, reference, answer, own])
             blocks = [Block("question", question), Block("reference", reference), Block("answer", answer)]
             data = _rendered([*blocks, Block("statements", own)], [], given)
-            return forms.keyed(await core.fill_by(form(given), data, call))
+            return reply_schemas.keyed(await core.fill_by(form(given), data, call))
 
         content = (question, reference, answer, *(f"{item.id}:{item.text}" for item in statements))
         found, values = await self._judged(_Task(question, reference, content, form, ask), call)
         return ReferenceMatch(
             reference_statements=found,
             answer_supports=tuple(
-                forms.support_of(item.id, value_of(values, "answer_verdicts", item.id)["verdict"], ["reference"])
+                reply_schemas.support_of(
+                    item.id, value_of(values, "answer_verdicts", item.id)["verdict"], ["reference"]
+                )
                 for item in statements
             ),
             reference_supports=tuple(
-                forms.support_of(item.id, value_of(values, *forms.REFERENCE, item.id)["verdict"], ["answer"])
+                reply_schemas.support_of(
+                    item.id, value_of(values, *reply_schemas.REFERENCE, item.id)["verdict"], ["answer"]
+                )
                 for item in found
             ),
         )
@@ -127,9 +134,9 @@ class ReferenceJudging:
         self._listing[key] = asyncio.get_running_loop().create_future()
         try:
             values = await task.ask(None)
-            statements = forms.listed_statements(values)
+            statements = reply_schemas.listed_statements(values)
             self._keep(key, statements)
-            plain = forms.without_texts(values)
+            plain = reply_schemas.without_texts(values)
             own = self._core.keys.key(task.form(statements).digest, _content(task, statements), repeat=call.repeat)
             self._core.store(own, document_of(plain))
             return statements, plain
@@ -172,7 +179,7 @@ def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given) 
     def data(pending: Sequence[Field]) -> str:
         if given is None:
             return fenced([*blocks, *contexts])
-        wanted = {field.path[1] for field in pending if field.path[0] == forms.REFERENCE[0]}
+        wanted = {field.path[1] for field in pending if field.path[0] == reply_schemas.REFERENCE[0]}
         lines = listed([(item.id, item.text) for item in given if item.id in wanted])
         return fenced([*blocks, Block("reference statements", lines), *contexts])
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ragstone.judge.llm.neutral import cleaned
+from ragstone.judge.untrusted_text import cleaned
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of `text`, in order; lists and headings line by line."""
     # The offline judge's splitter knows lists, tables and abbreviations; it is loaded by the judgement that needs it.
-    from ragstone.judge.offline.sentences import split_sentences
+    from ragstone.judge.sentences import split_sentences
 
     return split_sentences(cleaned(text), "en")

@@ -41,12 +41,12 @@ def read_folder(path: Path) -> ModelFolder:
     """
     if not path.is_dir():
         what = "a file" if path.exists() else "not there"
-        raise ConfigError(f"the model folder '{path}' is {what}.", where=WHERE, mend=f"Name a folder. {_LAYOUT}")
+        raise ConfigError(f"the model folder '{path}' is {what}.", where=WHERE, hint=f"Name a folder. {_LAYOUT}")
     model = next((path / name for name in _MODELS if (path / name).is_file()), None)
     tokenizer = path / "tokenizer.json"
     for file, name in ((model, "model.onnx"), (tokenizer, "tokenizer.json")):
         if file is None or not file.is_file():
-            raise ConfigError(f"the model folder '{path}' has no {name}.", where=WHERE, mend=_LAYOUT)
+            raise ConfigError(f"the model folder '{path}' has no {name}.", where=WHERE, hint=_LAYOUT)
     assert model is not None  # noqa: S101 - the loop has seen to it
     pooling = _pooling(path)
     text = _config(path / "sentence_bert_config.json")
@@ -79,7 +79,7 @@ def _pooling(path: Path) -> Pooling:
             raise ConfigError(
                 f"the model has a '{kind}' step, which is not supported.",
                 where=str(path / "modules.json"),
-                mend="Take a model of a transformer, pooling and normalisation only.",
+                hint="Take a model of a transformer, pooling and normalisation only.",
             )
     file = path / folder / "config.json"
     config = _config(file)
@@ -90,7 +90,7 @@ def _pooling(path: Path) -> Pooling:
         if modes == [known]:
             return known  # type: ignore[no-any-return]
     raise ConfigError(
-        f"the pooling {', '.join(modes)} is not supported.", where=str(file), mend="Supported: mean, cls or max, alone."
+        f"the pooling {', '.join(modes)} is not supported.", where=str(file), hint="Supported: mean, cls or max, alone."
     )
 
 
@@ -105,7 +105,7 @@ def _refuse_prompts(path: Path) -> None:
         raise ConfigError(
             "the model puts a prompt before each text, which is not supported.",
             where=str(file),
-            mend="Take a model without default_prompt_name.",
+            hint="Take a model without default_prompt_name.",
         )
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ragstone.errors import ConfigError
-from ragstone.judge.llm.neutral import cleaned
-from ragstone.judge.llm.similarity import cosines
 from ragstone.judge.local.folder import WHERE, ModelFolder, Pooling, read_folder
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.similarity import cosines
+from ragstone.judge.untrusted_text import cleaned
 
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}
@@ -83,7 +83,7 @@ def _extra(name: str) -> Any:
         raise ConfigError(
             f"a local embedding model needs the package '{name}', which is not installed.",
             where=WHERE,
-            mend="Install the extra: pip install 'ragstone[local]'.",
+            hint="Install the extra: pip install 'ragstone[local]'.",
         ) from None
 
 
@@ -115,7 +115,7 @@ def _dtype(found: Any, folder: ModelFolder) -> str:
         raise ConfigError(
             f"the model wants the input '{found.name}' ({found.type}), which no tokenizer gives.",
             where=str(folder.model),
-            mend=f"Take an ONNX export of a text encoder; known inputs: {', '.join(sorted(_INPUTS))}.",
+            hint=f"Take an ONNX export of a text encoder; known inputs: {', '.join(sorted(_INPUTS))}.",
         )
     return _TYPES[found.type]
 
@@ -130,7 +130,7 @@ def _output(outputs: Sequence[Any], folder: ModelFolder) -> tuple[str, bool]:
 
 
 def _unusable(file: Path, reason: str) -> ConfigError:
-    return ConfigError(f"can't be loaded: {reason}", where=str(file), mend="Check that the file is whole.")
+    return ConfigError(f"can't be loaded: {reason}", where=str(file), hint="Check that the file is whole.")
 
 
 def _line(error: Exception) -> str:

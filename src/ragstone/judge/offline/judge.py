@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     ContextUse,
     ContextUsefulness,
     ReferenceMatch,
@@ -240,7 +240,7 @@ class OfflineJudge:
         contexts: Sequence[Context],
         *,
         call: Call,  # noqa: ARG002
-    ) -> ContextRelevance:
+    ) -> ContextGrades:
         _bounded(question=question)
         texts = _texts(contexts)
         language = _language(tuple(texts))
@@ -252,7 +252,7 @@ class OfflineJudge:
             for rank, text in enumerate(texts)
         )
         chances = [one.probability for one in contexts_found if one.probability is not None]
-        return ContextRelevance(contexts_found, max(chances, default=None))
+        return ContextGrades(contexts_found, max(chances, default=None))
 
     def _read(self, text: str, code: str) -> Passage:
         return _read(text, code) if len(text) > _LONG_TEXT else self._read_kept(text, code)

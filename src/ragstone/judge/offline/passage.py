@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.sentences import split_sentences
 from ragstone.judge.offline.tokens import FUNCTION, has_unspaced, key_sequence, unspaced_sequence, words
+from ragstone.judge.sentences import split_sentences
 
 _REACH = 6
 _NEGATED_KEYS = 2

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence, read_sentence
-from ragstone.judge.offline.sentences import MAX_SENTENCE, split_sentences
+from ragstone.judge.sentences import MAX_SENTENCE, split_sentences
 
 MOST_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""

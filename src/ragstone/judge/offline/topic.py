@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragstone.judge.protocol import Call, JudgementFailed
 
 if TYPE_CHECKING:
-    from ragstone.judge.llm.similarity import Similarity
+    from ragstone.judge.similarity import Similarity
 
 UNRELATED = (
     "How long do bees live?",

@@ -141,5 +141,5 @@ def _wrong(message: str, file: str, line: int | None, kind: type[ConfigError] = 
     return kind(
         f"the report template can't be used: {one_line(message)}.",
         where=file if line is None else f"{file}:{line}",
-        mend=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
+        hint=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
     )

@@ -1,0 +1,73 @@
+"""The world that the command line hands to a use case: environment, terminal, signals, secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ragstone.config import Settings
+from ragstone.errors import Interrupted
+from ragstone.report.escape import terminal
+from ragstone.report.parts import ReportView
+from ragstone.report.progress import progress_for
+from ragstone.report.redact import Redactor
+from ragstone.report.terminal import render_text
+from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.run import RunContext
+
+Result = TypeVar("Result")
+
+
+@contextlib.contextmanager
+def run_context(settings: Settings) -> Iterator[RunContext]:
+    """Those of a person, or a CI job, at a terminal."""
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+        yield RunContext(
+            environ=os.environ,
+            progress=progress_for(sys.stderr),
+            say=lambda line: click.echo(terminal(line), err=True),
+            redact=Redactor(known_secrets(os.environ, settings)),
+            system_log=Path(private) / "system.log",
+        )
+
+
+def show_report(view: ReportView) -> None:
+    """The report on standard output: in colour and as wide as the terminal where there is one."""
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size((120, 24)).columns
+    click.echo(render_text(view, width=width, colour=colour), nl=False, color=True)
+
+
+def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work`; Ctrl-C and SIGTERM cancel it, let it save, and end as Interrupted."""
+    terminated = False
+
+    async def guarded() -> Result:
+        task = asyncio.current_task()
+
+        def on_term() -> None:
+            nonlocal terminated
+            terminated = True
+            if task is not None:
+                task.cancel()
+
+        with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in the loop
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
+        return await work
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        raise Interrupted(signal.SIGTERM if terminated else signal.SIGINT) from None
+    except KeyboardInterrupt:
+        raise Interrupted(signal.SIGINT) from None

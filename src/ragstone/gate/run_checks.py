@@ -1,0 +1,275 @@
+"""Checks of what happened in this run: coverage, must-pass samples, errors and latency of the system under test.
+
+Coverage, must-pass samples and the error rate are facts, compared as they stand. The latency's 95th percentile
+depends on which samples were drawn, so it is answered with an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ragstone.gate.formatting import clipped, counted, figure, most_common, share, some
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.metrics.score import Failed
+from ragstone.run.scores import MetricScores, RunScores
+from ragstone.stats.proportion import proportion_interval
+from ragstone.stats.quantile import quantile_interval
+
+_NO_SCORES = MetricScores(values={})
+
+
+def coverage_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
+    """One check a metric and slice: of the samples that it applies to, were enough scored?
+
+    A metric that the default rules name and that applies to no sample makes no check.
+    """
+    done: set[tuple[str, str | None]] = set()
+    for rule in rules:
+        key = (rule.metric, rule.slice)
+        if key in done:
+            continue
+        done.add(key)
+        scores = run.metrics.get(rule.metric, _NO_SCORES)
+        values = _within(scores.values, rule.samples)
+        failed = _within(scores.failed, rule.samples)
+        if not values and not failed:
+            if rule.written:
+                yield _nothing_scored(rule, scores, measured=rule.metric in run.metrics)
+        elif rule.slice is None or not values:
+            yield _coverage(rule, len(values), [scores.failed[i] for i in failed], policy.gate.min_coverage)
+
+
+def _within(by_id: Mapping[str, object], samples: Collection[str] | None) -> list[str]:
+    if samples is None:
+        return list(by_id)
+    fewer, more = (by_id, samples) if len(by_id) < len(samples) else (samples, by_id)
+    return [sample_id for sample_id in fewer if sample_id in more]
+
+
+def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> Check:
+    n = scored + len(failed)
+    covered = scored / n
+    enough = covered >= minimum and scored > 0
+    if not failed:
+        reason = f"all {counted(n, 'sample')} that it applies to have a score."
+    else:
+        reason = (
+            f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): "
+            f"coverage {share(covered)}, required {share(minimum)}."
+        )
+    return Check(
+        name=_name(rule, CheckKind.COVERAGE),
+        kind=CheckKind.COVERAGE,
+        status=Status.PASS if enough else Status.ERROR,
+        action=rule.action,
+        reason=f"{rule.title}: {reason}",
+        metric=rule.metric,
+        slice=rule.slice,
+        estimate=covered,
+        threshold=minimum,
+        current=covered,
+        n=n,
+    )
+
+
+def _causes(failed: list[Failed]) -> str:
+    parts = []
+    for by, words in (("system", "the system under test failed"), ("judge", "the judge failed")):
+        reasons = [one.reason for one in failed if one.by == by]
+        if reasons:
+            parts.append(f"{words} on {len(reasons)}: {clipped(most_common(reasons).rstrip('.'))}")
+    return "; ".join(parts)
+
+
+def _nothing_scored(rule: Rule, scores: MetricScores, *, measured: bool) -> Check:
+    if not measured:
+        reason = "the policy names it, and this run did not measure it."
+    else:
+        excused = [scores.not_applicable[i] for i in _within(scores.not_applicable, rule.samples)]
+        why = f", most often because {most_common(excused)}" if excused else ""
+        reason = f"the policy names it, and no sample has a score{why}."
+    return Check(
+        name=_name(rule, CheckKind.COVERAGE),
+        kind=CheckKind.COVERAGE,
+        status=Status.ERROR,
+        action=rule.action,
+        reason=f"{rule.title}: {reason}",
+        metric=rule.metric,
+        slice=rule.slice,
+    )
+
+
+def _name(rule: Rule, kind: CheckKind) -> str:
+    base = f"{rule.metric}.{kind.value}"
+    return base if rule.slice is None else f"{rule.slice}/{base}"
+
+
+def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
+    """One check for each must-pass sample that did not pass, and one that counts those that did."""
+    must = policy.must_pass
+    needed = {
+        rule.metric: must.min if must.min is not None else rule.min
+        for rule in rules
+        if rule.slice is None and (must.metrics is None or {rule.metric, rule.key} & set(must.metrics))
+    }
+    ruled = {name for rule in rules for name in (rule.metric, rule.key)}
+    needed.update({metric: must.min for metric in must.metrics or () if metric not in ruled})
+    floors = {metric: floor for metric, floor in needed.items() if floor is not None}
+    passed = 0
+    for sample_id in dict.fromkeys(must.samples):
+        status, why = _must_pass(run, sample_id, floors)
+        if status is Status.PASS:
+            passed += 1
+            continue
+        yield Check(
+            name=f"must_pass.{sample_id}",
+            kind=CheckKind.MUST_PASS,
+            status=status,
+            action=must.action,
+            reason=f"must-pass sample {sample_id}: {why}.",
+            n=1,
+        )
+    if passed:
+        yield Check(
+            name="must_pass",
+            kind=CheckKind.MUST_PASS,
+            status=Status.PASS,
+            action=must.action,
+            reason=f"{passed} of {counted(len(set(must.samples)), 'must-pass sample')} passed.",
+            n=passed,
+        )
+
+
+def _must_pass(run: RunScores, sample_id: str, floors: Mapping[str, float]) -> tuple[Status, str]:
+    if sample_id not in run.samples:
+        return Status.ERROR, "this run does not hold it"
+    if sample_id in run.system.failures:
+        return Status.FAIL, f"the system under test failed on it: {run.system.failures[sample_id]}"
+    below, unscored, reached = [], [], 0
+    for metric, floor in floors.items():
+        scores = run.metrics.get(metric, _NO_SCORES)
+        if sample_id in scores.failed:
+            unscored.append(f"{metric} could not be scored: {scores.failed[sample_id].reason}")
+        elif sample_id in scores.values:
+            value = scores.values[sample_id]
+            reached += value >= floor
+            if value < floor:
+                below.append(f"{metric} is {figure(value, floor)}, required {figure(floor)}")
+    if below:
+        return Status.FAIL, some(below)
+    if unscored:
+        return Status.ERROR, some(unscored)
+    return (Status.PASS, "") if reached else (Status.ERROR, "no metric with a floor has a score for it")
+
+
+def error_rate_check(run: RunScores, policy: Policy) -> Check | None:
+    """Did the system under test fail on more samples than the policy allows?"""
+    allowed = policy.system.max_error_rate
+    if allowed is None:
+        return None
+    n, failures = len(run.samples), len(run.system.failures)
+    if n == 0:
+        return None
+    exact = proportion_interval(failures, n, confidence=policy.gate.confidence)
+    rate = failures / n
+    verb = "more than" if rate > allowed else "within"
+    return Check(
+        name="system.error_rate",
+        kind=CheckKind.ERROR_RATE,
+        status=Status.FAIL if rate > allowed else Status.PASS,
+        action=policy.system.action,
+        reason=f"the system under test failed on {failures} of {counted(n, 'sample')} ({share(rate)}), "
+        f"{verb} the {share(allowed)} allowed.",
+        estimate=rate,
+        interval=Interval(exact.low, exact.high, exact.confidence, "exact binomial"),
+        threshold=allowed,
+        current=rate,
+        n=n,
+    )
+
+
+def latency_check(run: RunScores, policy: Policy, *, alpha: float) -> Check | None:
+    """Do 95 of 100 answers come in time? `alpha` is the chance of a false fail."""
+    limit = policy.system.latency_p95_s
+    if limit is None:
+        return None
+    latencies = np.array([run.system.latencies_s[i] for i in sorted(run.system.latencies_s)], dtype=np.float64)
+    if latencies.size == 0:
+        return Check(
+            name="system.latency_p95",
+            kind=CheckKind.LATENCY,
+            status=Status.ERROR,
+            action=policy.system.action,
+            reason="the policy limits the latency, and this run did not measure it.",
+            threshold=limit,
+        )
+    found = quantile_interval(latencies, 0.95, confidence=1.0 - 2.0 * alpha)
+    status = _against_limit(found.low, found.estimate, found.high, limit, policy)
+    words = {
+        Status.PASS: f"within the limit of {limit:g} s",
+        Status.FAIL: f"over the limit of {limit:g} s"
+        if found.estimate > limit
+        else f"not shown to be within the limit of {limit:g} s",
+        Status.INCONCLUSIVE: f"over the limit of {limit:g} s, by too few answers to rule out chance",
+    }[status]
+    low = max(found.low, 0.0)
+    return Check(
+        name="system.latency_p95",
+        kind=CheckKind.LATENCY,
+        status=status,
+        action=policy.system.action,
+        reason=f"95 of 100 answers took at most {found.estimate:.3g} s on {counted(found.n, 'sample')}: {words}.",
+        estimate=found.estimate,
+        interval=Interval(low, found.high, found.confidence, "order statistics") if math.isfinite(found.high) else None,
+        threshold=limit,
+        current=found.estimate,
+        n=found.n,
+    )
+
+
+def _against_limit(low: float, estimate: float, high: float, limit: float, policy: Policy) -> Status:
+    decision = policy.gate.decision
+    if decision == "point":
+        return Status.FAIL if estimate > limit else Status.PASS
+    if decision == "assured":
+        return Status.PASS if high <= limit else Status.FAIL
+    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast each is; so being in time is
+    # enough to pass, and only being late needs evidence.
+    if estimate <= limit:
+        return Status.PASS
+    return Status.FAIL if low > limit else Status.INCONCLUSIVE
+
+
+def unfinished_check(run: RunScores) -> Check | None:
+    """An error for a run that was stopped or killed: what it holds is not what was to be evaluated."""
+    manifest = run.manifest
+    if manifest is None or manifest.state == "finished":
+        return None
+    why = manifest.stop_reason or "it was interrupted"
+    return Check(
+        name="coverage",
+        kind=CheckKind.COVERAGE,
+        status=Status.ERROR,
+        action=Action.BLOCK,
+        reason=f"the run did not finish: it holds {len(run.samples)} of {counted(manifest.golden.samples, 'sample')} "
+        f"({why.rstrip('.')}). Go on with --resume.",
+        n=manifest.golden.samples,
+    )
+
+
+def unknown_tag_checks(unknown: Mapping[str, str]) -> Iterator[Check]:
+    """One error for each slice whose tag no sample carries."""
+    for tag, hint in unknown.items():
+        yield Check(
+            name=f"{tag}/coverage",
+            kind=CheckKind.COVERAGE,
+            status=Status.ERROR,
+            action=Action.BLOCK,
+            reason=f"the policy has rules for the tag '{tag}', and no sample carries it. {hint}",
+            slice=tag,
+        )

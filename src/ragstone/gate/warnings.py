@@ -1,0 +1,126 @@
+"""What a verdict says besides its checks: what it does not guard, and footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ragstone.gate.bounds import FLOOR_WEIGHT
+from ragstone.gate.comparability import Pairing
+from ragstone.gate.formatting import counted, most_common, some
+from ragstone.gate.policy import Policy
+from ragstone.gate.resolution import share_of_error
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.run.scores import MetricScores, RunScores
+
+_OTHER_HALF = {
+    "context_precision": "context_precision_no_reference",
+    "context_precision_no_reference": "context_precision",
+}
+_NO_SCORES = MetricScores({})
+
+_LOST_SHARE = 0.05
+"""A metric that stops to apply to more samples than this is worth a note."""
+
+
+def unguarded(pairing: Pairing | None, rules: Sequence[Rule], checks: Sequence[Check]) -> Iterator[str]:
+    """Warnings: rules of the policy that this run was not held to, and why."""
+    drops = {rule.metric for rule in rules if rule.max_drop is not None}
+    if not drops:
+        return
+    if pairing is None:
+        yield "There is no baseline, so no drop was checked."
+    elif not pairing.comparability.comparable:
+        yield f"No drop was checked: {' '.join(differences(pairing))}"
+    else:
+        skipped = pairing.comparability.skipped
+        yield from dict.fromkeys(skipped[metric] for metric in sorted(drops & skipped.keys()))
+        checked = {(check.metric, check.slice) for check in checks if check.kind is CheckKind.DROP}
+        for rule in rules:
+            compared = rule.max_drop is not None and rule.metric in pairing.metrics
+            if compared and (rule.metric, rule.slice) not in checked:
+                yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
+
+
+def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Iterator[str]:
+    """Warnings: what holds because nobody wrote a policy."""
+    if policy.names_metrics:
+        return
+    warns = offline and any(rule.min is not None and rule.floor_action is Action.WARN for rule in rules)
+    floors = ", and under the offline judge their floors only warn" if warns else ""
+    if policy.file is None:
+        yield f"There is no policy file: the default rules hold{floors}. `ragstone init` writes one."
+    elif warns:
+        yield f"{policy.file} names no metric: the default rules hold{floors}."
+
+
+def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> Iterator[str]:
+    """A warning that names the rules which so few samples can never show to be broken."""
+    tests = share_of_error(rules)
+    slices = len({rule.slice for rule in rules} - {None})
+    found = []
+    for check in checks:
+        part = 1.0 if check.slice is None else 1.0 / max(1, slices)
+        if check.action is not Action.BLOCK:
+            continue
+        if check.kind is CheckKind.DROP:
+            never = check.slice is not None and 0.5**check.n > alpha * part / tests
+        elif check.kind is CheckKind.FLOOR and check.threshold is not None:
+            never = (1.0 - check.threshold) ** check.n > alpha * part * FLOOR_WEIGHT / tests
+        else:
+            continue
+        if never and check.status is not Status.FAIL:
+            where = "" if check.slice is None else f" on '{check.slice}'"
+            found.append(f"the {check.kind} of {check.metric}{where} ({counted(check.n, 'sample')})")
+    if found:
+        yield f"Too few samples for these checks ever to fail: {some(found)}."
+
+
+def below_by_chance(checks: Sequence[Check]) -> Iterator[str]:
+    """Warnings: floors that pass with an estimate below them, which a reader would take for an error."""
+    for check in checks:
+        if is_below_by_chance(check):
+            yield check.reason
+
+
+def is_below_by_chance(check: Check) -> bool:
+    """Whether a floor passes with an estimate below it: by no more than chance explains."""
+    passes = check.kind is CheckKind.FLOOR and check.status is Status.PASS
+    return passes and check.estimate is not None and check.threshold is not None and check.estimate < check.threshold
+
+
+def differences(pairing: Pairing) -> list[str]:
+    """What the two runs differ in, each difference once."""
+    found = pairing.comparability
+    return list(dict.fromkeys((*found.notes, *found.skipped.values())))
+
+
+def footnotes(
+    current: RunScores,
+    baseline: RunScores | None,
+    pairing: Pairing | None,
+    rules: Sequence[Rule],
+) -> Iterator[str]:
+    """Notes: what a reader may want to know of metrics that do not apply."""
+    for rule in rules:
+        scores = current.metrics.get(rule.metric)
+        other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
+        if other.values:
+            continue  # every sample counts to one half of the family: that the other is empty is no news
+        if not rule.written and scores is not None and not scores.values and scores.not_applicable:
+            why = most_common(scores.not_applicable.values())
+            yield f"{rule.metric} applies to no sample, most often because {why}."
+    if baseline is not None and pairing is not None:
+        yield from _no_longer_applicable(current, baseline, pairing)
+
+
+def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[str]:
+    """Say so when a metric lost samples: an answer that claims nothing can't be unfaithful."""
+    for metric in pairing.metrics:
+        excused, before = current.metrics[metric].not_applicable, baseline.metrics[metric].values
+        lost = [excused[i] for i in pairing.samples if i in excused and i in before]
+        if len(lost) > _LOST_SHARE * len(pairing.samples):
+            yield (
+                f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} that the "
+                f"baseline has a score for, most often because {most_common(lost)}."
+            )

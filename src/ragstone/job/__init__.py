@@ -1,0 +1,1 @@
+"""One job on GitHub, from the event to the exit code."""

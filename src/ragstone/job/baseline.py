@@ -1,0 +1,236 @@
+"""The trusted baseline: the newest run of this workflow, on the baseline's branch, that may be one.
+
+Only runs that nobody outside of the repository can bring about are looked at. A fork shares its parent's list of runs
+and artifacts, and may call its branch as it likes; so a run is known by workflow, event, branch and head repository,
+its commit is on the branch, and an artifact is known by the run it belongs to, never by its name alone.
+
+A run that may not be a baseline carries the one that it used (run/lineage.py), so the newest artifact is mostly enough.
+Where the newest runs left none, the artifacts are listed by name, and the run of each is verified like any other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragstone.github.archive import ArchiveRefused
+from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
+from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
+from ragstone.job.replay import confirm
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.lineage import CARRIED, fingerprint_of
+from ragstone.run.manifest import Manifest
+
+MAX_NEAR = 10
+"""So many runs are asked for their artifacts one by one; then the artifacts are listed by name."""
+
+MAX_LISTED_PAGES = 20
+MAX_FAR = 50
+"""So many runs are verified that were found by their artifacts."""
+
+MAX_DOWNLOADS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedBaseline:
+    """A run directory from a run that may be believed. `files` holds its members by name.
+
+    `carried_by` is the run whose artifact it was found in, where that is not its own. `history` is that of the newest
+    run that left one, which may be a later one.
+    """
+
+    run_id: int
+    url: str
+    sha: str
+    branch: str
+    created_at: str
+    files: Mapping[str, bytes] = field(repr=False)
+    carried_by: int | None = None
+    history: bytes | None = field(default=None, repr=False)
+
+    def materialise(self, directory: Path) -> RunDirectory:
+        """As `open_members`."""
+        return open_members(self.files, directory)
+
+
+@dataclass(frozen=True, slots=True)
+class NoBaseline:
+    """There is nothing to compare with; `reason` is one sentence. Never a regression."""
+
+    reason: str
+    history: bytes | None = field(default=None, repr=False)
+
+
+def find_baseline(
+    api: GitHubApi, *, run_id: int, workflow: str | None, branch: str | None, artifact_name: str
+) -> TrustedBaseline | NoBaseline:
+    """Find the baseline of this job's workflow on `branch` (None: the default branch). Never raises GitHubApiError."""
+    try:
+        runs = TrustedRuns.of_job(api, run_id=run_id, workflow=workflow, branch=branch)
+        return _Search(runs, artifact_name).find()
+    except GitHubApiError as api_error:
+        if api_error.kind is ApiErrorKind.REFUSED:
+            return NoBaseline(
+                "GitHub does not let this job read earlier runs: give it `permissions: actions: read` "
+                f"(and `contents: read`). {api_error}"
+            )
+        return NoBaseline(f"GitHub could not be asked for earlier runs ({api_error}).")
+
+
+def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
+    """Write the members into `directory` (new, ours alone) and open it as a run, every score checked by replaying it.
+
+    Raises RunDirectoryError when it is not a run that this version can read and confirm.
+    """
+    directory.mkdir(mode=0o700, parents=True)
+    for name in (MANIFEST, SAMPLES, CACHE):
+        if name in files:
+            # Our own names under our own directory: the archive has no say in where anything goes.
+            descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(files[name])
+    return confirm(RunDirectory.open(directory))
+
+
+class _Enough(Exception):  # noqa: N818 - an outcome, not a program error
+    """As much was downloaded as one job should."""
+
+
+class _Search:
+    """One search for a baseline."""
+
+    def __init__(self, runs: TrustedRuns, artifact_name: str) -> None:
+        self._runs = runs
+        self._api = runs.api
+        self._name = artifact_name
+        self._looked_at: set[int] = set()
+        self._refusals: list[str] = []
+        self._downloads = 0
+        self._history: bytes | None = None
+
+    def find(self) -> TrustedBaseline | NoBaseline:
+        """The baseline, or why there is none. Raises GitHubApiError."""
+        listed = self._runs.newest()
+        try:
+            found = self._among(listed[:MAX_NEAR]) or self._by_artifacts({run.id: run for run in listed})
+        except _Enough:
+            found = None
+        return found if found is not None else NoBaseline(self._why_none(listed), self._history)
+
+    def _among(self, runs: list[WorkflowRun]) -> TrustedBaseline | None:
+        for run in runs:
+            artifact = newest_artifact(self._api, run.id, self._name)
+            if artifact is not None and (found := self._look_at(run, artifact)) is not None:
+                return found
+        return None
+
+    def _by_artifacts(self, known: Mapping[int, WorkflowRun]) -> TrustedBaseline | None:
+        """The same by way of the artifacts of that name: runs that left none (cancelled ones) cost nothing there."""
+        newest: dict[int, Artifact] = {}
+        ours = self._runs.repository_id
+        for artifact in artifacts_called(self._api, self._name, max_pages=MAX_LISTED_PAGES):
+            source = artifact.workflow_run
+            # Only to spare requests: what counts is what GitHub says of the run itself.
+            if source is None or source.id is None or not self._runs.names_branch(source.head_branch):
+                continue
+            if source.repository_id == source.head_repository_id == ours and source.id not in self._looked_at:
+                newest.setdefault(source.id, artifact)
+        for run_id, artifact in list(newest.items())[:MAX_FAR]:
+            run = known.get(run_id) or self._runs.get(run_id)
+            if run is not None and (found := self._look_at(run, artifact)) is not None:
+                return found
+        return None
+
+    def _look_at(self, run: WorkflowRun, artifact: Artifact) -> TrustedBaseline | None:
+        """The baseline that `run` leads to: itself, the one that it carries, or the one that it names."""
+        if run.id in self._looked_at:
+            return None
+        self._looked_at.add(run.id)
+        try:
+            files = self._read(run, artifact)
+            self._history = self._history or files.get(HISTORY)
+            manifest = _manifest_in(files, MANIFEST)
+            if manifest is None or SAMPLES not in files:
+                raise ArchiveRefused("it holds no run that this version can read")
+            if manifest.standing.eligible:
+                own = {name: files[name] for name in (MANIFEST, SAMPLES, CACHE) if name in files}
+                return self._found(run.id, run.html_url, run.head_sha, run.created_at, own)
+            carried = self._carried(run, manifest, files)
+        except ArchiveRefused as refused:
+            self._refusals.append(f"run {run.id} was left out: {refused.reason}")
+            return None
+        return carried or self._named(manifest)
+
+    def _read(self, run: WorkflowRun, artifact: Artifact) -> dict[str, bytes]:
+        if artifact.expired:
+            raise ArchiveRefused("the artifact has expired")
+        if not self._runs.branch_holds(run.head_sha):
+            raise ArchiveRefused(f"its commit is not on '{self._runs.branch}'")
+        if self._downloads == MAX_DOWNLOADS:
+            raise _Enough
+        self._downloads += 1
+        return read_artifact(self._api, artifact)
+
+    def _carried(self, run: WorkflowRun, manifest: Manifest, files: Mapping[str, bytes]) -> TrustedBaseline | None:
+        inner = _manifest_in(files, f"{CARRIED}/{MANIFEST}")
+        records = files.get(f"{CARRIED}/{SAMPLES}")
+        used = manifest.baseline.used if manifest.baseline is not None else None
+        if inner is None or records is None or used is None:
+            return None
+        commit = inner.system.commit
+        if fingerprint_of(inner, [records]) != used.fingerprint or not inner.standing.eligible:
+            self._refusals.append(f"run {run.id} carries another run than the baseline that it used")
+            return None
+        if commit is None or not self._runs.branch_holds(commit):
+            self._refusals.append(f"the baseline that run {run.id} carries is not on '{self._runs.branch}'")
+            return None
+        own = {MANIFEST: files[f"{CARRIED}/{MANIFEST}"], SAMPLES: records}
+        if CACHE in files:
+            own[CACHE] = files[CACHE]
+        original = used.run_id or run.id
+        url = f"{run.html_url.removesuffix(str(run.id))}{original}"
+        return self._found(original, url, commit, inner.created_at, own, carried_by=run.id)
+
+    def _named(self, manifest: Manifest) -> TrustedBaseline | None:
+        """The run that `manifest` names as its baseline, where its own artifact is still there."""
+        used = manifest.baseline.used if manifest.baseline is not None else None
+        if used is None or used.run_id is None or used.run_id in self._looked_at:
+            return None
+        run = self._runs.get(used.run_id)
+        return None if run is None else self._among([run])
+
+    def _found(
+        self,
+        run_id: int,
+        url: str,
+        sha: str,
+        created_at: str,
+        files: Mapping[str, bytes],
+        carried_by: int | None = None,
+    ) -> TrustedBaseline:
+        return TrustedBaseline(run_id, url, sha, self._runs.branch, created_at, files, carried_by, self._history)
+
+    def _why_none(self, listed: list[WorkflowRun]) -> str:
+        branch, seen = self._runs.branch, len(self._looked_at)
+        if not listed and not seen:
+            return f"First run: no finished run of this workflow on '{branch}' yet."
+        if not seen:
+            return f"No run of this workflow on '{branch}' has an artifact called '{self._name}'."
+        why = f" ({'; '.join(self._refusals[:3])})" if self._refusals else ""
+        which = "The last run" if seen == 1 else f"None of the last {seen} runs"
+        verb = "may not be" if seen == 1 else "may be"
+        return f"{which} on '{branch}' that left an artifact {verb} a baseline{why}."
+
+
+def _manifest_in(files: Mapping[str, bytes], name: str) -> Manifest | None:
+    if name not in files:
+        return None
+    try:
+        return Manifest.model_validate_json(files[name])
+    except ValidationError:
+        return None

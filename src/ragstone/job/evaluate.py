@@ -1,0 +1,252 @@
+"""The evaluating half of a job: from checked settings, through the baseline and the user's system, to a verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.files import read_regular
+from ragstone.gate.policy import Policy
+from ragstone.github.artifacts import MEMBER_LIMITS
+from ragstone.github.event import EventKind
+from ragstone.github.trusted_runs import TRUSTED_EVENTS
+from ragstone.job.baseline import TrustedBaseline, find_baseline, open_members
+from ragstone.job.job import Job
+from ragstone.job.no_key_fallback import at_best_inconclusive, judge_needs_key, without_key
+from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
+from ragstone.job.plan import BaselineSource
+from ragstone.job.policy_changes import changes_to_the_gate
+from ragstone.job.trusted_config import hold_to_base
+from ragstone.report.parts import ReportView
+from ragstone.report.progress import LineProgress
+from ragstone.report.templates import own_templates
+from ragstone.run.canaries import CANARIES
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.lineage import CARRIED
+from ragstone.system.build import build_system
+from ragstone.system.response import System
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, open_baseline, read_policy
+from ragstone.usecases.history import Book
+from ragstone.usecases.run import RunContext, read_golden_set
+
+_CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
+_LOG_TAIL = 64 * 1024
+
+
+async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
+    """The verdict. What can be checked without running anybody's code is checked first."""
+    _refuse_configured_baseline(job)
+    held = hold_to_base(
+        job.settings,
+        event=job.event,
+        api=job.api,
+        environ=job.environ,
+        workspace=job.places.workspace,
+        folder=job.temporary / "base",
+    )
+    settings = job.settings = held.settings
+    job.notes += held.notes
+    # All that the checkout says about the verdict is read here, once: what user code writes later says nothing.
+    job.policy = _policy(settings)
+    job.templates = own_templates(settings.root, settings.within)
+    golden = read_golden_set(settings)
+    context = RunContext(
+        environ=job.environ,
+        progress=LineProgress(job.out),
+        say=lambda line: write(line + "\n"),
+        redact=job.redact,
+        now=job.now,
+        trusts_checkout=False,
+    )
+    incomplete = False
+    if job.plan.without_secrets and judge_needs_key(settings, job.environ):
+        narrowed = without_key(settings, golden, job.policy)
+        job.notes += narrowed.notes
+        if narrowed.view is not None:
+            return None, narrowed.view
+        settings, incomplete = narrowed.settings, narrowed.partial
+    settings = _with_canaries(settings, job.event.kind)
+    baseline = _baseline(job, write)
+    job.notes[:0] = changes_to_the_gate(job, job.policy, golden, baseline)
+    role = _role(job)
+    book = _book(job, job.policy, role)
+    log = job.temporary / "system.log"
+    if job.container is not None:
+        settings = job.container.staged(settings)
+        settings, context = job.container.prepare(settings, context, log, write)
+    else:
+        context = replace(context, system_factory=partial(_logging_to, log))
+    try:
+        outcome = await gate(
+            settings,
+            context,
+            policy=job.policy,
+            baseline=baseline,
+            golden=golden,
+            links=job.links(),
+            templates=job.templates,
+            warnings=tuple(job.notes),
+            role=role,
+            folder=_policy_folder(job),
+            book=book,
+        )
+    finally:
+        _show_log(log, write)
+    if incomplete:
+        verdict = at_best_inconclusive(outcome.verdict, job.policy)
+        fail_on = settings.gate.fail_on
+        outcome = conclude(
+            outcome.run,
+            verdict,
+            baseline,
+            fail_on,
+            job.links(),
+            job.templates,
+            tuple(REPORT_FILES),
+            context,
+            role,
+            (book, job.policy),
+        )
+    return outcome, outcome.view
+
+
+def _refuse_configured_baseline(job: Job) -> None:
+    """What a pull request is compared with is not for its own config file to say. Raises ConfigError."""
+    chosen = job.inputs.baseline
+    if "gate.baseline" in job.settings.from_file and chosen != BaselineSource.ARTIFACT:
+        raise ConfigError(
+            f"on GitHub the workflow says what a run is compared with, not the config file (it says '{chosen}').",
+            where="gate.baseline",
+            hint="Take it out of the config file, and set the input 'baseline' where it is not the newest run of the "
+            "base branch; for runs on your machine give --baseline.",
+        )
+
+
+def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
+    """Runs of the branch itself look whether the judge moved; a pull request is compared with what they found."""
+    if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
+        return settings
+    return settings.model_copy(update={"judge": settings.judge.model_copy(update={"canaries": CANARIES})})
+
+
+def _policy(settings: Settings) -> Policy:
+    """The policy, with `fail-on` in it, so that a verdict made here ends as one made by the gate does."""
+    policy = read_policy(settings)
+    fail_on = settings.gate.fail_on
+    if fail_on in ("fail", "inconclusive"):
+        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
+    return policy
+
+
+def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
+    """The baseline to compare with, or None and a note that says why there is none."""
+    if job.plan.baseline is BaselineSource.PATH:
+        return _baseline_at(job)
+    if job.plan.baseline is not BaselineSource.ARTIFACT:
+        return None
+    if job.api is None:
+        job.notes.append("No baseline: there is no GitHub token to look for earlier runs with.")
+        return None
+    found = find_baseline(
+        job.api,
+        run_id=job.event.run_id,
+        workflow=job.event.workflow,
+        branch=job.plan.baseline_branch,
+        artifact_name=job.inputs.artifact_name,
+    )
+    job.history = found.history
+    if not isinstance(found, TrustedBaseline):
+        job.notes.append(found.reason)
+        return None
+    try:
+        run = found.materialise(job.temporary / "baseline")
+    except RagstoneError as error:
+        job.notes.append(f"The baseline of run {found.run_id} can't be used: {error.message}")
+        return None
+    job.baseline = found
+    carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
+    write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
+    return run
+
+
+def _policy_folder(job: Job) -> str | None:
+    """Where a reader of the comment finds the policy, from the root of the repository."""
+    file = job.policy.file if job.policy is not None else None
+    folder = job.settings.root if file is None else Path(file).parent
+    return job.places.within(str(folder.absolute()))
+
+
+def _role(job: Job) -> Role:
+    """What this run may be to later ones: a baseline of its branch, where nobody else can bring it about."""
+    event = job.event
+    branch = event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
+    run_id = job.baseline.run_id if job.baseline is not None else None
+    if event.name not in TRUSTED_EVENTS:
+        return Role(refusal=f"a {event.name} event makes no baseline", run_id=run_id)
+    if branch is None:
+        return Role(refusal="it ran on a tag, not on a branch", run_id=run_id)
+    carries = job.baseline is not None and job.baseline.branch == branch
+    return Role(carries=carries, run_id=run_id)
+
+
+def _baseline_at(job: Job) -> RunDirectory:
+    """The baseline in the folder that the workflow names, copied out of the reach of user code, its scores replayed."""
+    settings = job.settings
+    named = str(settings.gate.baseline)
+    source, target = settings.path(named), job.temporary / "baseline"
+    try:
+        open_members(_members(source, settings.within), target)
+        if os.path.lexists(source / CARRIED / MANIFEST):
+            open_members(_members(source / CARRIED, settings.within), target / CARRIED)
+        any_run = settings.gate.baseline_any and "gate.baseline_any" not in settings.from_file
+        return open_baseline(target, any_run=any_run)
+    except OSError as error:
+        raise BaselineError(
+            f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",
+            where=named,
+            hint="Name a directory, inside the workspace, that `ragstone run` or `ragstone gate` wrote.",
+        ) from None
+    except RunDirectoryError as error:
+        raise BaselineError(f"the baseline can't be used: {error.message}", where=named, hint=error.hint) from None
+
+
+def _members(run: Path, within: Path | None) -> dict[str, bytes]:
+    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
+
+
+def _book(job: Job, policy: Policy, role: Role) -> Book:
+    """The history of the baseline's branch, which only a run that may be a baseline of it goes on with."""
+    if job.settings.run.history is not None:
+        job.notes.append("`[run] history` is not read here: on GitHub the history comes with the baseline.")
+    history, damage = history_from(job.history)
+    if damage is not None:
+        job.notes.append(damage)
+    return Book(
+        history,
+        main=role.refusal is None,
+        pull_request=merged_pull_request(job.event.message),
+        github_run=job.event.run_id or None,
+        releases=tagged_commits(job.api, policy) if job.api is not None else {},
+    )
+
+
+def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
+    """The user's system, with what it prints kept for later: on our own error stream it could act as a command."""
+    return build_system(settings.system, root=settings.root, environ=environ, log=log, within=settings.within)
+
+
+def _show_log(log: Path, write: Callable[[str], None]) -> None:
+    try:
+        size = log.stat().st_size
+        with log.open("rb") as stream:
+            stream.seek(max(0, size - _LOG_TAIL))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return
+    if text.strip():
+        write(f"-- what the system under test printed{' (the end of it)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")

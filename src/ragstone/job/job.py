@@ -1,0 +1,61 @@
+"""All that one job on GitHub knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+from ragstone.config import Settings
+from ragstone.container.container import Container
+from ragstone.gate.policy import Policy
+from ragstone.github.client import GitHubApi
+from ragstone.github.event import Event
+from ragstone.job.annotations import Places
+from ragstone.job.baseline import TrustedBaseline
+from ragstone.job.inputs import ActionInputs
+from ragstone.job.plan import JobPlan
+from ragstone.report.parts import Links
+from ragstone.report.redact import Redactor
+from ragstone.report.templates import Templates
+
+
+@dataclass(slots=True)
+class Job:
+    """All that one job knows. Filled in as it goes, so that an error finds what was done until then."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    inputs: ActionInputs
+    out: TextIO
+    container: Container | None
+    event: Event
+    plan: JobPlan
+    redact: Redactor
+    places: Places
+    api: GitHubApi | None
+    temporary: Path
+    now: Callable[[], datetime]
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    baseline: TrustedBaseline | None = None
+    history: bytes | None = None
+    policy: Policy | None = None
+    templates: Templates | None = None
+
+    @property
+    def runs_users_code(self) -> bool:
+        """Whether anything of the checkout is run; an HTTP service and recorded answers are not."""
+        scheme = (self.settings.system.entrypoint or "").partition(":")[0].strip().lower()
+        return bool(self.inputs.setup or self.inputs.requirements) or scheme not in ("http", "https", "file")
+
+    def links(self) -> Links:
+        event = self.event
+        blob = f"{event.server_url}/{event.repository}/blob/{event.report_sha}"
+        return Links(
+            origin=lambda origin: self.places.link(origin, blob),
+            run=event.run_url,
+            baseline=self.baseline.url if self.baseline is not None else None,
+        )

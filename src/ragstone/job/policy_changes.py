@@ -1,0 +1,157 @@
+"""What a pull request changes about the gate that judges it, for the first lines of its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TypeVar
+
+from ragstone.config import JudgeSettings, Settings
+from ragstone.errors import ConfigError, RagstoneError
+from ragstone.gate.accepted import ACCEPTED_FILE
+from ragstone.gate.formatting import counted
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
+from ragstone.gate.policy_changes import policy_changes, sample_changes
+from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.github.base_files import base_commit, list_base_files, read_base_files
+from ragstone.github.client import GitHubApi, GitHubApiError
+from ragstone.github.event import EventKind
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.job.job import Job
+from ragstone.job.trusted_config import read_base_config
+from ragstone.run.directory import RunDirectory
+
+_Read = Callable[[Iterable[str], str], Mapping[str, Path]]
+_Value = TypeVar("_Value")
+_PATTERN = "*?["
+
+
+def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None) -> list[str]:
+    """Sentences on what a pull request changes about policy, golden set and judge, from the files of its base.
+
+    Where those can't be read, from what the run of `baseline` says, worded as that. Nothing for other events.
+    """
+    if job.event.kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
+        return []
+    subject = "This pull request" if job.event.kind is EventKind.PULL_REQUEST else "This merge"
+    try:
+        sha = base_commit(job.api, job.event) if job.api is not None else None
+        if job.api is None or sha is None:
+            return _from_baseline(policy, golden, baseline, "there is no GitHub token")
+        commit = Commit(job.api, sha, job.settings, job.places.workspace, job.temporary / "changes")
+        base = commit.settings()
+        found = [
+            *policy_changes(commit.policy(base), policy),
+            *sample_changes(commit.samples(base), _hashes(golden)),
+            *_judge_change(base, job.settings),
+        ]
+    except (GitHubApiError, RagstoneError) as error:
+        why = error.message if isinstance(error, RagstoneError) else str(error)
+        return _from_baseline(policy, golden, baseline, why)
+    return [f"{subject} {phrase}." for phrase in found]
+
+
+def changes_by_a_fork(
+    api: GitHubApi, sha: str, settings: Settings, policy: Policy, *, workspace: Path, folder: Path
+) -> list[str]:
+    """The same for a fork's commit `sha`, against the `policy` of this checkout, which is the one that decides."""
+    try:
+        list_base_files(api, sha)  # that GitHub knows the commit: else each of its files would seem to be taken away
+        commit = Commit(api, sha, settings, workspace, folder)
+        found = policy_changes(policy, commit.policy(commit.settings()))
+    except (GitHubApiError, RagstoneError) as error:
+        why = error.message if isinstance(error, RagstoneError) else str(error)
+        return [f"What this pull request changes about the gate could not be read ({why.rstrip('.')})."]
+    # The verdict goes by the files of this checkout, so none of it counts here.
+    return [f"This pull request {phrase} (not counted in this report)." for phrase in found]
+
+
+class Commit:
+    """The gate's files at a commit. `settings` are those of the checkout, for where the files are looked for."""
+
+    def __init__(self, api: GitHubApi, sha: str, settings: Settings, workspace: Path, folder: Path) -> None:
+        self._api = api
+        self._sha = sha
+        self._checkout = settings
+        self._workspace = workspace.resolve()
+        self._folder = folder
+        self._place = settings.root.resolve().relative_to(self._workspace)
+
+    def settings(self) -> Settings:
+        """What its config file alone says. Raises GitHubApiError and ConfigError."""
+        return read_base_config(self._checkout, self._workspace, self._read, self._folder / "config")
+
+    def policy(self, settings: Settings) -> Policy:
+        """Its policy, with what it accepts. Raises GitHubApiError and ConfigError."""
+        name = self._given("gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds) or POLICY_FILE
+        file = self._inside(name)
+        beside = file.with_name(ACCEPTED_FILE) if name != POLICY_FILE else self._place / ACCEPTED_FILE
+        found = self._read([file.as_posix(), beside.as_posix()], "policy")
+        if file.as_posix() in found:
+            return load_policy(found[file.as_posix()], known_metrics=None, calibration=False)
+        return default_policy(self._folder / "policy" / self._place)
+
+    def samples(self, settings: Settings) -> dict[str, str]:
+        """The samples of its golden set: id to content hash. Raises GitHubApiError and GoldenSetError."""
+        paths = self._given("golden.paths", settings.golden.paths, self._checkout.golden.paths)
+        names = [self._inside(path).as_posix() for path in paths]
+        if not names:
+            return {}
+        if any(sign in name for name in names for sign in _PATTERN):
+            # More than the patterns mean, perhaps: they are applied below as they always are.
+            names = [path for path in list_base_files(self._api, self._sha) if any(fnmatch(path, n) for n in names)]
+        if not self._read(names, "golden"):
+            return {}
+        golden = load_golden_set(
+            [self._inside(path).as_posix() for path in paths],
+            root=self._folder / "golden",
+            columns=settings.golden.columns or None,
+            limit=self._checkout.golden.limit,
+        )
+        return _hashes(golden)
+
+    def _read(self, paths: Iterable[str], name: str) -> Mapping[str, Path]:
+        return read_base_files(self._api, self._sha, paths, self._folder / name)
+
+    def _given(self, key: str, theirs: _Value, ours: _Value) -> _Value:
+        """The value of a setting: what was given by flag, input or environment holds for both commits."""
+        return theirs if key in self._checkout.from_file or not ours else ours
+
+    def _inside(self, path: str) -> Path:
+        """`path`, as settings have it, from the root of the repository."""
+        given = Path(os.path.normpath(self._workspace / self._place / path))
+        if not given.is_relative_to(self._workspace):
+            raise ConfigError(f"{path} lies outside of the repository.")
+        return given.relative_to(self._workspace)
+
+
+def _judge_change(base: Settings, head: Settings) -> list[str]:
+    default = JudgeSettings().name
+    if "judge.name" not in head.from_file and head.judge.name != default:
+        return []  # given by input or environment: no file has a say
+    if base.judge.name == head.judge.name:
+        return []
+    return [f"changes the judge from {base.judge.name} to {head.judge.name}"]
+
+
+def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> list[str]:
+    start = f"What is changed about the gate here could not be read from the base branch ({why.rstrip('.')})"
+    if baseline is None:
+        return [f"{start}."]
+    found = []
+    if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
+        found.append("the policy is not the one that the baseline's run was decided by")
+    before = baseline.scores().samples
+    gone = len(before.keys() - {sample.id for sample in golden})
+    if gone:
+        found.append(f"the golden set lacks {counted(gone, 'sample')} that the baseline's run holds")
+    if policy.accepted:
+        found.append(f"{ACCEPTED_FILE} holds {counted(len(policy.accepted), 'accepted drop')}")
+    return [f"{start}; {', and '.join(found)}." if found else f"{start}."]
+
+
+def _hashes(golden: GoldenSet) -> dict[str, str]:
+    return {sample.id: sample.content_hash() for sample in golden}

@@ -1,0 +1,120 @@
+"""What a run directory from elsewhere says, held against what follows from it.
+
+Scores follow from judgements, and content hashes from samples. What does not follow is refused or computed anew; what
+this version can't compute again is unverified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ragstone.errors import RunDirectoryError
+from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.registry import find_metric
+from ragstone.metrics.score import Score, Scored
+from ragstone.run.directory import SAMPLES, RunDirectory, write_manifest
+from ragstone.run.files import replace_text
+from ragstone.run.scores import RunScores
+from ragstone.run.scoring import score_response
+from ragstone.run.serialise import record_to_line
+
+_TOLERANCE = 1e-9
+
+
+def confirm(run: RunDirectory) -> RunDirectory:
+    """`run` once each recorded score has been found to follow from its judgements, by the metrics of this version.
+
+    Content hashes that are not those of the samples are put right: two samples are the same when their contents are,
+    whatever a file says. Metrics that can't be replayed (see `unverified`) are left alone. Raises RunDirectoryError.
+    """
+    metrics = [metric for name in run.manifest.metrics if (metric := find_metric(name)) and not _why(run, name)]
+    recorded = run.scores().samples
+    hashes: dict[str, str] = {}
+    wrong = False
+    for record in run.records():
+        sample_id = record.sample.id
+        hashes[sample_id] = record.sample.content_hash()
+        wrong = wrong or hashes[sample_id] != recorded[sample_id].content_hash
+        replayed, _ = score_response(metrics, record.sample, record.response, record.judgements)
+        for name, score in replayed.items():
+            if name not in record.scores or not _same(record.scores[name], score):
+                raise RunDirectoryError(
+                    f"sample '{sample_id}': {name} does not follow from the recorded judgements.",
+                    where=str(run.path / SAMPLES),
+                    hint="The file was changed after the run; run the evaluation again.",
+                )
+    return _put_right(run, hashes, samples=wrong)
+
+
+def _put_right(run: RunDirectory, hashes: Mapping[str, str], *, samples: bool) -> RunDirectory:
+    if samples:
+        replace_text(run.path / SAMPLES, "".join(f"{record_to_line(record)}\n" for record in run.records()))
+    golden = run.manifest.golden
+    if len(hashes) != golden.samples or golden.content_hash == (found := _golden_hash(hashes)):
+        return run
+    manifest = run.manifest.model_copy(update={"golden": golden.model_copy(update={"content_hash": found})})
+    write_manifest(run.path, manifest)
+    return RunDirectory(run.path, manifest)
+
+
+def _golden_hash(hashes: Mapping[str, str]) -> str:
+    """As `GoldenSet.content_hash`, without the samples."""
+    digest = hashlib.sha256()
+    for name in sorted(hashes):
+        digest.update(f"{name}\0{hashes[name]}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def unverified(run: RunDirectory) -> dict[str, str]:
+    """The metrics of `run` that can't be replayed here, each with the reason, a half sentence."""
+    return {name: why for name in run.manifest.metrics if (why := _why(run, name))}
+
+
+def _why(run: RunDirectory, name: str) -> str | None:
+    metric, version = find_metric(name), run.manifest.metrics[name]
+    if metric is None:
+        return "this version of Ragstone does not know it"
+    if version != metric.info.version:
+        return f"it is of version {version}, and {metric.info.version} here"
+    return None
+
+
+def _same(recorded: Score, replayed: Score) -> bool:
+    if isinstance(recorded, Scored) and isinstance(replayed, Scored):
+        return abs(recorded.value - replayed.value) <= _TOLERANCE
+    return type(recorded) is type(replayed)
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What of an untrusted run is vouched for: its `scores` without the metrics that could not be replayed.
+
+    `doubts` are plain sentences on the rest; while there is one, the run can't be said to pass.
+    """
+
+    scores: RunScores
+    doubts: tuple[str, ...]
+
+
+def vouch(run: RunDirectory, golden: GoldenSet) -> Vouched:
+    """Hold an untrusted `run`, already confirmed, against the `golden` set of a checkout that is trusted."""
+    scores = run.scores()
+    left_out = unverified(run)
+    doubts = [f"{name} is unverified and left out: {why}." for name, why in left_out.items()]
+    mine = {sample.id: sample.content_hash() for sample in golden}
+    theirs = {name: facts.content_hash for name, facts in scores.samples.items()}
+    counts = {
+        "changed": sum(mine[name] != theirs[name] for name in mine.keys() & theirs.keys()),
+        "new": len(theirs.keys() - mine.keys()),
+        "missing": len(mine.keys() - theirs.keys()),
+    }
+    if any(counts.values()):
+        listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        doubts.append(
+            f"The samples of this run are not those of the default branch's golden set ({listed} of {len(mine)}), so "
+            "its figures are of other questions."
+        )
+    kept = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
+    return Vouched(replace(scores, metrics=kept), tuple(doubts))

@@ -1,0 +1,248 @@
+"""One job on GitHub, from event to exit code: what the action and `ragstone gate --github` both do."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from ragstone.config import Settings
+from ragstone.container.container import Container
+from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.github.checkout_token import warn_of_token
+from ragstone.github.client import GitHubApi, RetryPolicy
+from ragstone.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
+from ragstone.github.event import Event, load_event
+from ragstone.job.annotations import Places, annotations_on, error_annotation
+from ragstone.job.evaluate import evaluate
+from ragstone.job.forks import fork_report
+from ragstone.job.inputs import ActionInputs, read_variables
+from ragstone.job.job import Job
+from ragstone.job.plan import BaselineSource, JobTask, make_plan
+from ragstone.job.publish import (
+    Published,
+    Report,
+    close_quietly,
+    output_values,
+    tell_comment,
+    tell_issue,
+    tell_outputs,
+    tell_summary,
+)
+from ragstone.report.parts import ReportView
+from ragstone.report.redact import Redactor
+from ragstone.report.render import render
+from ragstone.run.directory import RunDirectory
+from ragstone.usecases.gate import REPORT_FILES, GateOutcome
+from ragstone.usecases.known_secrets import MIN_LENGTH, known_secrets
+
+
+def workspace_of(environ: Mapping[str, str]) -> Path:
+    """The checkout: the folder that every file which it names must lie in."""
+    return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+
+
+async def run_on_github(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    out: TextIO,
+    inputs: ActionInputs | None = None,
+    container: Container | None = None,
+    patience: RetryPolicy | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> int:
+    """Do what the event asks for, tell GitHub, and return the exit code.
+
+    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and ``settings.gate.baseline`` may be
+    ``artifact`` or ``none`` as well as a path. Whatever GitHub refuses ends as a notice: neither the verdict nor the
+    exit code depends on it. Errors of Ragstone's tree are told (annotation, summary, comment, outputs) and become
+    their exit code; others are the caller's.
+    """
+    inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
+    event = load_event(environ)
+    plan = make_plan(event, inputs)
+    workspace = workspace_of(environ)
+    settings = settings.model_copy(update={"within": workspace})
+    token = inputs.github_token
+    temporary = Path(tempfile.mkdtemp(prefix="ragstone-"))
+    job = Job(
+        settings=settings,
+        environ=environ,
+        inputs=inputs,
+        out=out,
+        container=container,
+        event=event,
+        plan=plan,
+        redact=Redactor((*known_secrets(environ, settings), token.get_secret_value())),
+        places=Places(settings.root, workspace),
+        api=_connect(event, inputs, patience),
+        temporary=temporary,
+        now=now,
+    )
+    for secret in settings.judge.secrets():
+        if len(secret) >= MIN_LENGTH:
+            mask(secret, out)
+    try:
+        return await (_report(job) if plan.task is JobTask.REPORT else _gate(job))
+    finally:
+        close_quietly(job.api)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
+    """A baseline that was set by flag goes before the default; a path stays in the settings."""
+    configured = settings.gate.baseline
+    chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
+    path = None if chosen in tuple(BaselineSource) else chosen
+    gate_settings = settings.gate.model_copy(update={"baseline": path})
+    from_file = settings.from_file - ({"gate.baseline"} if inputs.baseline == "none" else frozenset())
+    return replace(inputs, baseline=chosen), settings.model_copy(update={"gate": gate_settings, "from_file": from_file})
+
+
+def _connect(event: Event, inputs: ActionInputs, patience: RetryPolicy | None) -> GitHubApi | None:
+    if not inputs.github_token.get_secret_value():
+        return None
+    return GitHubApi(
+        inputs.github_token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy()
+    )
+
+
+# -- evaluating --------------------------------------------------------------------------------------------------------
+
+
+async def _gate(job: Job) -> int:
+    started = job.now()
+    if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
+        job.warnings.append(warning)
+    outcome: GateOutcome | None = None
+    view: ReportView | None = None
+    failure: RagstoneError | None = None
+    try:
+        with commands_stopped(job.out) as write:
+            job.redact.on_add = write.mask
+            try:
+                outcome, view = await evaluate(job, lambda text: write(job.redact(text)))
+            except RagstoneError as error:
+                failure = error
+                write(f"error: {job.redact(str(error))}\n")
+            else:
+                write(job.redact(render(view, "text")))
+    finally:
+        job.redact.on_add = None
+        if job.container is not None:
+            job.container.seal()
+    directory, files = "", dict[str, str]()
+    run = outcome.run if outcome is not None else _stopped_run(job, started)
+    if run is not None:
+        try:
+            directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
+        except ConfigError as error:
+            job.notes.append(str(error))
+    templates = job.templates if failure is None else None
+    report = Report(job.redact.view(view) if view is not None else None, failure, templates)
+    _tell(job, report, directory, files)
+    if failure is not None:
+        return failure.exit_code
+    return outcome.exit_code if outcome is not None else (view.exit_code if view is not None else EXIT_PASS)
+
+
+def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
+    """Where the run directory ends up, relative to the workspace, and its reports by format."""
+    target = job.settings.path(job.settings.run.out)
+    if job.container is not None:
+        job.container.publish(run.path, job.settings)
+    shown = job.places.within(str(target.absolute())) or str(target)
+    present = {path.name for path in reports}
+    return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}
+
+
+def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
+    """The run that was begun since `started` and could not be finished. It is no baseline, but can be looked at."""
+    place = job.container.staging if job.container is not None else job.settings.path(job.settings.run.out)
+    try:
+        run = RunDirectory.open(place)
+        begun = datetime.fromisoformat(run.manifest.created_at)
+    except (RunDirectoryError, ValueError):
+        return None
+    return run if run.manifest.state == "stopped" and begun >= started.replace(microsecond=0) else None
+
+
+# -- telling -----------------------------------------------------------------------------------------------------------
+
+
+def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
+    published = Published(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
+    tell_summary(report, job.environ, job.redact, published)
+    if job.api is not None:
+        number = job.plan.pull_request
+        if number is not None:
+            tell_comment(job.api, report, number, job.plan.comment, job.inputs.comment_id, job.redact, published)
+        tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, job.redact, published)
+    elif job.plan.pull_request is not None:
+        published.notices.append("No comment: there is no GitHub token.")
+    baseline_id = job.baseline.run_id if job.baseline is not None else None
+    values = output_values(
+        report, baseline_run_id=baseline_id, run_directory=directory, files=files, comment_url=published.comment_url
+    )
+    tell_outputs(values, job.environ, published)
+    print_annotations(_annotations(job, report, published), job.out)
+
+
+def _annotations(job: Job, report: Report, published: Published) -> list[Annotation]:
+    found: list[Annotation] = []
+    if report.error is not None:
+        found.append(error_annotation(report.error, job.places))
+    elif report.view is not None and job.policy is not None and job.inputs.annotations:
+        found += annotations_on(report.view, job.policy, job.places)
+    found += [Annotation(Level.WARNING, warning, "Ragstone") for warning in job.warnings]
+    found += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*published.notices, *job.notes)]
+    redact = job.redact
+    return [replace(one, message=redact(one.message), title=redact(one.title) if one.title else None) for one in found]
+
+
+# -- reporting for a fork ----------------------------------------------------------------------------------------------
+
+
+async def _report(job: Job) -> int:
+    """Post what a pull request's own run found. The exit code is 0: that run has failed, or not, by itself."""
+    if job.api is None:
+        raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
+    published = Published()
+    with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
+        found = fork_report(
+            job.api,
+            job.event,
+            job.settings,
+            artifact_name=job.inputs.artifact_name,
+            baseline_branch=job.plan.baseline_branch,
+            with_baseline=job.plan.baseline is BaselineSource.ARTIFACT,
+            places=job.places,
+            temporary=job.temporary,
+            redact=job.redact,
+            today=job.now().date(),
+        )
+        if found.report.view is not None:
+            write(job.redact(render(found.report.view, "text")))
+    published.notices += found.notices
+    if found.number is not None and found.report.view is not None:
+        tell_summary(found.report, job.environ, job.redact, published)
+        tell_comment(
+            job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, job.redact, published
+        )
+    values = output_values(
+        found.report,
+        baseline_run_id=found.baseline_run_id,
+        run_directory="",
+        files={},
+        comment_url=published.comment_url,
+    )
+    tell_outputs(values, job.environ, published)
+    print_annotations(
+        [Annotation(Level.NOTICE, job.redact(notice), "Ragstone") for notice in published.notices], job.out
+    )
+    return EXIT_PASS

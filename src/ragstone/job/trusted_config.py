@@ -1,0 +1,272 @@
+"""Where the judge's key may go, and what that may cost, is for the workflow and the base branch to say.
+
+A config file in the checkout is as much the author's as the code is. Given a key, `base_url`, `ca_bundle`, `prices` and
+the rest of what could lead the key astray or lift its budget count only from inputs, from the environment, or as the
+base's config has them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_settings
+from ragstone.errors import ConfigError, GitHubError
+from ragstone.files import read_regular
+from ragstone.github.base_files import base_commit, read_base_files
+from ragstone.github.client import GitHubApi, GitHubApiError
+from ragstone.github.event import Event
+from ragstone.job.inputs import INPUTS
+from ragstone.judge.llm.federation import has_job_identity
+from ragstone.judge.llm.platforms import PLATFORMS
+from ragstone.judge.llm.transport import MAX_CA_BYTES
+from ragstone.system.environment import passed_names
+from ragstone.usecases.known_secrets import SECRET_NAME
+
+GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
+"""Settings that decide who gets the judge's key, and what a call is taken to cost."""
+
+KEY_VARIABLES = (
+    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+    "GOOGLE_APPLICATION_CREDENTIALS",
+)
+
+_FREE_PARAMETERS = frozenset(
+    {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
+    | {"frequency_penalty", "presence_penalty"}
+)
+"""Parameters of a model that neither lead anywhere else nor change the price of a token."""
+
+_BUDGET = "judge.max_cost_usd"
+_ENV = "system.env"
+_WHY = {
+    "judge.base_url": "the judge's key would go wherever it says",
+    "judge.embeddings_base_url": "the embeddings' key would go wherever it says",
+    "judge.ca_bundle": "whoever holds its keys could read the judge's",
+    "judge.prices": "the limit on what judging costs would be reckoned by them",
+    "judge.parameters": "the price of a call may depend on them",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """`settings` to go on with, and `notes` on what of the checkout's config does not count."""
+
+    settings: Settings
+    notes: tuple[str, ...] = ()
+
+
+def hold_to_base(
+    settings: Settings,
+    *,
+    event: Event,
+    api: GitHubApi | None,
+    environ: Mapping[str, str],
+    workspace: Path,
+    folder: Path,
+) -> Held:
+    """`settings` once nothing in them can lead the judge's key astray; `folder` (not there yet) is for base files.
+
+    Raises ConfigError for what the checkout's config says and the base's does not, and GitHubError where the base is
+    needed and can't be read.
+    """
+    keys = _keys(settings, environ)
+    inside = _bundle_in(workspace, settings)
+    entrusted = bool(keys) or _has_identity(settings, environ)
+    bundle = inside if entrusted else None
+    wanted = [key for key in GUARDED if entrusted and key in settings.from_file and _matters(key, settings)]
+    if settings.judge.ca_bundle is not None and inside is None and "judge.ca_bundle" in settings.from_file:
+        wanted = [*dict.fromkeys((*wanted, "judge.ca_bundle"))]
+    secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
+    budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
+    if not (wanted or bundle or secrets or budget_open):
+        return Held(settings)
+    needed = bool(wanted or bundle or secrets)
+    try:
+        base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
+    except _Unreadable as unreadable:
+        if not needed:
+            return Held(settings, (f"{_NO_BUDGET} ({unreadable}).",))
+        named = ", ".join(f"'{key}'" for key in (*wanted, *([_ENV] if secrets else ()))) or "'judge.ca_bundle'"
+        raise GitHubError(
+            f"{named} can't be held against the base branch: {unreadable}.",
+            where=_place(settings),
+            hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
+        ) from None
+    if base.is_checkout:
+        return Held(settings)
+    for key in wanted:
+        if _value(settings, key) != _value(base.settings, key):
+            raise _refused(key, settings, base)
+    _check_secrets(secrets, settings, base, environ)
+    if bundle is not None:
+        settings = _with_bundle(settings, bundle, base)
+    return _within_budget(settings, base) if budget_open else Held(settings)
+
+
+_NO_BUDGET = "Whether the base branch limits what judging may cost could not be read"
+
+
+class _Unreadable(Exception):  # noqa: N818 - an outcome to report
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The base's config, and how to read its files. `is_checkout`: what is checked out is the base itself."""
+
+    settings: Settings
+    sha: str
+    read: Callable[[Iterable[str], str], Mapping[str, Path]]
+    workspace: Path
+    is_checkout: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings, *, event: Event, api: GitHubApi | None, workspace: Path, folder: Path) -> _Base:
+        if api is None:
+            raise _Unreadable("there is no GitHub token")
+        try:
+            sha = base_commit(api, event)
+            if sha is None:
+                return cls(settings, event.sha, lambda _paths, _name: {}, workspace, is_checkout=True)
+
+            def read(paths: Iterable[str], name: str) -> Mapping[str, Path]:
+                return read_base_files(api, sha, paths, folder / name)
+
+            found = read_base_config(settings, workspace, read, folder / "config")
+        except GitHubApiError as api_error:
+            raise _Unreadable(str(api_error)) from None
+        return cls(found, sha, read, workspace)
+
+
+def read_base_config(
+    settings: Settings, workspace: Path, read: Callable[[Iterable[str], str], Mapping[str, Path]], folder: Path
+) -> Settings:
+    """What the base's config file alone says, wherever it stands there; `read` writes files of the base into `folder`.
+
+    The file is the one that the workflow names, else the one that lies where the checkout's would. Raises ConfigError
+    where the base's own config can't be read, and GitHubApiError.
+    """
+    place = settings.root.resolve().relative_to(workspace.resolve())
+    names = (settings.config.name,) if settings.config is not None else (CONFIG_FILE, PYPROJECT)
+    read([(place / name).as_posix() for name in names], folder.name)
+    root = folder / place
+    config = root / names[0] if settings.config is not None and (root / names[0]).is_file() else None
+    try:
+        return load_settings(directory=root, environ={}, config=config)
+    except ConfigError as error:
+        raise ConfigError(f"the base branch's config can't be read: {error.message}", hint=error.hint) from None
+
+
+def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
+    """The keys and the like that a judge may be given."""
+    found = (*settings.judge.secrets(), *(environ.get(name, "") for name in KEY_VARIABLES))
+    return frozenset(key.strip() for key in found if key.strip())
+
+
+def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether the judge may be given this job's identity, or that of the machine it runs on."""
+    return settings.judge.name.strip().partition(":")[0] in PLATFORMS or any(
+        has_job_identity(service, environ) for service in ("openai", "anthropic")
+    )
+
+
+def _matters(key: str, settings: Settings) -> bool:
+    if key == "judge.parameters":
+        return not settings.judge.parameters.keys() <= _FREE_PARAMETERS
+    return True
+
+
+def _value(settings: Settings, key: str) -> object:
+    found: object = getattr(settings.judge, key.partition(".")[2])
+    if key == "judge.ca_bundle" and isinstance(found, str):
+        return Path(found).relative_to(settings.root) if Path(found).is_relative_to(settings.root) else Path(found)
+    if key == "judge.parameters":
+        return {name: value for name, value in settings.judge.parameters.items() if name not in _FREE_PARAMETERS}
+    return found
+
+
+def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
+    return ConfigError(
+        f"'{key}' is not as the base branch has it (commit {base.sha[:12]}), and {_WHY[key]}: "
+        "with a key given, it does not count from a checkout that nobody has reviewed.",
+        where=_place(settings),
+        hint=f"{_by_workflow(key)}merge the change of the config by itself first.",
+    )
+
+
+def _by_workflow(key: str) -> str:
+    for spec in INPUTS:
+        if spec.key == key:
+            return f"Set the input '{spec.name}' in the workflow, or "
+    for option in OPTIONS:
+        if option.key == key:
+            return f"Set {option.env} under `env:` in the workflow, or "
+    return "Leave it as it is, or "
+
+
+def _place(settings: Settings) -> str:
+    return str(settings.config) if settings.config is not None else CONFIG_FILE
+
+
+# -- what the system under test may see --------------------------------------------------------------------------------
+
+
+def _secrets_passed(settings: Settings, environ: Mapping[str, str], keys: frozenset[str]) -> frozenset[str]:
+    """The variables that `system.env` lets through and that hold a judge's key, or by their name a secret."""
+    passed = passed_names(settings.system.env, environ)
+    return frozenset(name for name in passed if environ[name].strip() in keys or SECRET_NAME.search(name))
+
+
+def _check_secrets(secrets: frozenset[str], settings: Settings, base: _Base, environ: Mapping[str, str]) -> None:
+    for name in sorted(secrets - passed_names(base.settings.system.env, environ)):
+        raise ConfigError(
+            f"'{_ENV}' hands the secret {name} to the system under test, and the base branch (commit {base.sha[:12]}) "
+            "does not.",
+            where=_place(settings),
+            hint=f"{_by_workflow(_ENV)}merge the change of the config by itself first.",
+        )
+
+
+# -- certificates ------------------------------------------------------------------------------------------------------
+
+
+def _bundle_in(workspace: Path, settings: Settings) -> str | None:
+    """The CA bundle's path within the checkout, None where there is none, or where it lies outside."""
+    if settings.judge.ca_bundle is None:
+        return None
+    path = Path(settings.judge.ca_bundle).absolute()
+    for root in (workspace.absolute(), Path(os.path.realpath(workspace))):
+        for one in (path, Path(os.path.realpath(path))):
+            if one.is_relative_to(root):
+                return one.relative_to(root).as_posix()
+    return None
+
+
+def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
+    """The base's own copy of the certificates: the checkout's may have been changed, now or while user code runs."""
+    found = base.read([bundle], "ca").get(bundle)
+    if found is None or found.read_bytes() != read_regular(
+        base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
+    ):
+        raise _refused("judge.ca_bundle", settings, base)
+    return settings.model_copy(update={"judge": settings.judge.model_copy(update={"ca_bundle": str(found)})})
+
+
+# -- the budget --------------------------------------------------------------------------------------------------------
+
+
+def _within_budget(settings: Settings, base: _Base) -> Held:
+    """A pull request may lower the base's limit, not lift it."""
+    mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
+    if theirs is None or (mine is not None and mine <= theirs):
+        return Held(settings)
+    says = "leaves it out" if mine is None else f"says {mine:g}"
+    note = (
+        f"'{_BUDGET}' is {theirs:g}, as the base branch has it: {_place(settings)} of this checkout {says}, which does "
+        "not count."
+    )
+    judge = settings.judge.model_copy(update={"max_cost_usd": theirs})
+    return Held(settings.model_copy(update={"judge": judge}), (note,))

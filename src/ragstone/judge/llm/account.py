@@ -1,0 +1,130 @@
+"""Whom a judge calls, where, and with which credential; the credential never shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from pydantic import SecretStr
+
+from ragstone.errors import ConfigError
+from ragstone.judge.untrusted_text import cleaned
+
+if TYPE_CHECKING:
+    from ragstone.judge.llm.federation import Federation
+
+_KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
+_SECRET_LENGTH = 8
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
+_KEY_VARIABLES = {
+    "judge.base_url": "RAGSTONE_JUDGE_API_KEY",
+    "judge.embeddings_base_url": "RAGSTONE_EMBEDDINGS_API_KEY",
+}
+_SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Where on the platform, and as whom. Empty `aws`, or no `google_file`: what the cloud's own SDK finds."""
+
+    region: str
+    project: str | None = None
+    aws: Mapping[str, SecretStr] = field(default_factory=dict)
+    google_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a judge listens. `query` goes with every request; `endpoint` is what may be shown."""
+
+    base_url: str
+    query: Mapping[str, str]
+    endpoint: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who calls whom: for clients and for messages. The key never shows in a repr.
+
+    With `federation`, there is no key: the job's own identity is exchanged for tokens. With `platform`, Anthropic's
+    models are asked at Bedrock or Vertex.
+    """
+
+    service: str
+    model: str
+    address: Address
+    key: SecretStr | None
+    key_variable: str
+    timeout_s: float
+    connections: int
+    ca_bundle: Path | None
+    federation: Federation | None = None
+    platform: Platform | None = None
+    headers: Mapping[str, SecretStr] = field(default_factory=dict)
+    setting: str = "judge.name"
+    """What names the model."""
+
+    def scrubbed(self, text: object) -> str:
+        """One line of at most 300 characters of a provider's words, without the key or anything like one."""
+        line = self.without_secrets(" ".join(cleaned(str(text)[:4000]).split()))
+        line = _KEYLIKE.sub("***", line)
+        return line if len(line) <= 300 else line[:297] + "..."
+
+    def without_secrets(self, text: str) -> str:
+        """`text` without key, headers and tokens: a server may repeat what it was called with."""
+        for secret in self._secrets():
+            text = text.replace(secret, "***")
+        for value in self.platform.aws.values() if self.platform is not None else ():
+            text = text.replace(value.get_secret_value(), "***")
+        return self.federation.tokens.scrubbed(text) if self.federation is not None else text
+
+    def _secrets(self) -> list[str]:
+        """The longest first, so that none is torn by another that it contains."""
+        values = [value.get_secret_value() for value in self.headers.values()]
+        values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
+        values = [value for value in values if len(value) >= _SECRET_LENGTH]
+        return sorted([*values, *([self.key.get_secret_value()] if self.key else [])], key=len, reverse=True)
+
+
+def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
+    """The headers in lines of `Name: value`. Raises ConfigError, which never shows a value."""
+    headers: dict[str, SecretStr] = {}
+    for number, line in enumerate(lines.get_secret_value().splitlines() if lines else (), start=1):
+        if not line.strip():
+            continue
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not value or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(
+                f"line {number} is no header.",
+                where="RAGSTONE_JUDGE_HEADERS",
+                hint="Write one header a line, as 'Name: value', in ASCII.",
+            )
+        headers[name] = SecretStr(value)
+    return headers
+
+
+def parse_address(url: str, setting: str = "judge.base_url") -> Address:
+    """The address in `url`. Raises ConfigError if it is none, or if a secret is written in it."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"'{setting}' is no http or https address.",
+            where=setting,
+            hint="Write for example http://localhost:11434/v1.",
+        )
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.username or parts.password or any(name.lower() in _SECRET_QUERY for name in query):
+        raise ConfigError(
+            f"'{setting}' holds a credential.",
+            where=setting,
+            hint=f"Take it out, and set the environment variable {_KEY_VARIABLES[setting]}.",
+        )
+    base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    shown = base + (f"?api-version={query['api-version']}" if "api-version" in query else "")
+    return Address(base_url=base, query=query, endpoint=shown, host=parts.hostname)

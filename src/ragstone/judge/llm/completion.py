@@ -1,0 +1,211 @@
+"""Having a form filled in completely: asked, checked, asked again once for what is missing, then given up."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ragstone.judge.llm.budget import Budget
+from ragstone.judge.llm.layout import Layout
+from ragstone.judge.llm.prices import Tariff
+from ragstone.judge.llm.prompts import Prompt, asked_line
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
+from ragstone.judge.llm.replies import Field, Path, read_reply
+from ragstone.judge.llm.scheduler import Scheduler
+from ragstone.judge.llm.schemas import schema_of
+from ragstone.judge.llm.windows import MOST_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
+
+BASE_OUTPUT_TOKENS = 512
+_MORE_ROOM = 4
+_WHY = {
+    Stop.TRUNCATED: "the judge's reply was cut off at its length limit",
+    Stop.REFUSED: "the judge refused to judge this text",
+    Stop.FILTERED: "the provider's content filter stopped the reply",
+}
+_MAX_SIGHTINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is asked: the prompt, the fields, and the ids that values may name (`allowed`)."""
+
+    prompt: Prompt
+    fields: tuple[Field, ...]
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, object]:
+        return schema_of(self.prompt.name)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over the prompt, the schema and the ids: two forms with the same digest ask the same."""
+        return _digest(self.prompt, tuple(field.path for field in self.fields), self.allowed)
+
+    @property
+    def request(self) -> str:
+        """The line that says which items are asked for: the schema is the same for all."""
+        groups: dict[str, list[str]] = {}
+        for field in self.fields:
+            groups.setdefault(field.path[0], []).extend(field.path[1:])
+        lists = [name for name in groups if self.schema["properties"][name]["type"] == "array"]  # type: ignore[index]
+        if not lists:
+            return ""
+        asked = [f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}" for name in lists]
+        empty = [name for name in self.schema["properties"] if name not in groups]  # type: ignore[attr-defined]
+        return asked_line("; ".join([*asked, *(f"{name}: none" for name in empty)]))
+
+    @property
+    def output_tokens(self) -> int:
+        """What the filled-in form takes at most, as a rule, without the thinking before it."""
+        return BASE_OUTPUT_TOKENS + sum(field.tokens for field in self.fields)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -> str:
+    # Hashing costs more than all the rest of a cache hit, and samples with as many statements and contexts share it.
+    text = json.dumps([prompt.digest, schema_of(prompt.name), paths, allowed])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Completer:
+    """Sends forms to the provider, within the scheduler's and the budget's limits, and books what they cost.
+
+    `window` is the model's, in tokens: of a small one less is left for thinking. `batched`: calls are expected to be
+    billed at the batch rate.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        scheduler: Scheduler,
+        budget: Budget,
+        tariff: Tariff | None,
+        layout: Layout,
+        window: int,
+        batched: bool = False,
+    ) -> None:
+        self._provider = provider
+        self._scheduler = scheduler
+        self._budget = budget
+        self._tariff = tariff
+        self._batched = batched
+        self._layout = layout
+        self._warming: dict[str, asyncio.Event] = {}
+        self.thinking_tokens = thinking_tokens(window)
+        self._output_tokens = 0
+        self._replies = 0
+        self._room = 1
+        self.sightings = Sightings()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        notes = tuple(self._provider.notes)
+        return (*notes, "the model needs more room for its replies than the form does") if self._room > 1 else notes
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self._scheduler
+
+    async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
+        """All fields of `form`, checked. `data` renders the data that given fields are judged by.
+
+        Raises JudgementFailed, with the reason, if some field is still missing after the second reply.
+        """
+        values: dict[Path, object] = {}
+        pending = form.fields
+        hint = ""
+        room = self._room
+        stop = Stop.COMPLETE
+        for _ in range(2):
+            asked = replace(form, fields=pending)
+            request = ChatRequest(
+                name=form.prompt.name,
+                static=form.prompt.static,
+                data=data(pending) + asked.request + hint,
+                schema=asked.schema,
+                cached=form.prompt.name in self._layout.cached,
+                breakpoint=self._layout.breakpoints,
+                max_output_tokens=min(MOST_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
+            )
+            reply = await self._warmed(request, call)
+            stop = reply.stop
+            values |= read_reply(reply.text, stop, pending)
+            pending = tuple(field for field in form.fields if field.path not in values)
+            if not pending:
+                # A model that reasons before it writes would be cut off the first time, call after call.
+                self._room = room
+                return values
+            room = _MORE_ROOM if stop is Stop.TRUNCATED else room
+            hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
+        why = _WHY.get(stop, "the judge gave no valid reply")
+        raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
+
+    async def _warmed(self, request: ChatRequest, call: Call) -> ChatReply:
+        """The reply to `request`; the first one of a task goes alone, so that the rest finds its prefix cached."""
+        if not request.cached or self._batched:
+            return await self._chat(request, call)
+        warm = self._warming.get(request.name)
+        if warm is not None:
+            await warm.wait()
+            return await self._chat(request, call)
+        warm = self._warming[request.name] = asyncio.Event()
+        try:
+            return await self._chat(request, call)
+        finally:
+            warm.set()
+
+    async def _chat(self, request: ChatRequest, call: Call) -> ChatReply:
+        expected = tokens_at_most(request.static) + tokens_at_most(request.data)
+        output = max(512, 3 * self._output_tokens // max(1, self._replies))
+        tariff = self._tariff
+        likely = Usage(input_tokens=expected, output_tokens=output)
+        reserved = await self._budget.reserve(tariff.cost_usd(likely, batched=self._batched) if tariff else 0.0)
+        spent = 0.0
+        try:
+            reply = await self._scheduler.run(lambda: self._provider.chat(request), tokens=expected)
+            usage = reply.usage
+            cost = usage.cost_usd if tariff is None else tariff.cost_usd(usage, batched=reply.batched)
+            spent = cost or 0.0
+        except Rejected as fault:
+            reason = fault.reason
+        else:
+            self._scheduler.heard(reply.room)
+            self._scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
+            self._output_tokens += usage.output_tokens
+            self._replies += 1
+            self._see(reply)
+            call.ledger.add(
+                Ledger(
+                    calls=1,
+                    input_tokens=usage.all_input_tokens,
+                    cached_input_tokens=usage.cached_input_tokens,
+                    output_tokens=usage.output_tokens,
+                    cost_usd=cost,
+                )
+            )
+            return reply
+        finally:
+            self._budget.settle(reserved, spent)
+        raise JudgementFailed(reason)
+
+    def _see(self, reply: ChatReply) -> None:
+        """Keep what the reply says of who wrote it."""
+        seen = self.sightings
+        for names, name in ((seen.models, reply.model), (seen.fingerprints, reply.fingerprint), (seen.ways, reply.way)):
+            if name and len(names) < _MAX_SIGHTINGS:
+                names.add(name)
+
+    async def close(self) -> None:
+        await self._provider.close()
+
+
+def _names(fields: Sequence[Field]) -> str:
+    names = [field.path[-1] for field in fields]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,151 @@
+"""Similarity by a provider's embeddings, batched across samples."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragstone.errors import JudgeError
+from ragstone.judge.llm.budget import Budget
+from ragstone.judge.llm.prices import Tariff
+from ragstone.judge.llm.provider import Broken, Embedder, EmbedReply, Rejected, Usage
+from ragstone.judge.llm.scheduler import Scheduler
+from ragstone.judge.llm.windows import tokens_at_most
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.similarity import cosines
+from ragstone.judge.untrusted_text import cleaned
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_BATCH_TEXTS = 256
+_BATCH_TOKENS = 100_000
+_WAIT_S = 0.02
+
+
+@dataclass(slots=True)
+class _Waiting:
+    texts: tuple[str, ...]
+    call: Call
+    done: asyncio.Future[np.ndarray]
+
+
+class EmbeddingSimilarity:
+    """Cosine of embeddings. Texts of all samples that arrive within 20 ms share a request, up to 256 of them.
+
+    A request's tokens and cost are divided among the samples by the length of their texts; the request itself is
+    counted as a call of the sample that came first.
+    """
+
+    def __init__(self, embedder: Embedder, *, scheduler: Scheduler, budget: Budget, tariff: Tariff | None) -> None:
+        self._embedder = embedder
+        self._scheduler = scheduler
+        self._budget = budget
+        self._tariff = tariff
+        self._waiting: list[_Waiting] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def label(self) -> str:
+        return self._embedder.label
+
+    async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        loop = asyncio.get_running_loop()
+        texts = tuple(cleaned(text).strip() or "?" for text in (question, *others))
+        waiting = _Waiting(texts, call, loop.create_future())
+        self._waiting.append(waiting)
+        if self._full():
+            self._flush()
+        elif self._timer is None:
+            self._timer = loop.call_later(_WAIT_S, self._flush)
+        return cosines(await waiting.done)
+
+    def _full(self) -> bool:
+        texts = sum(len(waiting.texts) for waiting in self._waiting)
+        tokens = sum(tokens_at_most(text) for waiting in self._waiting for text in waiting.texts)
+        return texts >= _BATCH_TEXTS - 16 or tokens >= _BATCH_TOKENS
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch, self._waiting = self._waiting, []
+        if batch:
+            task = asyncio.get_running_loop().create_task(self._embed(batch))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _embed(self, batch: list[_Waiting]) -> None:
+        import numpy as np
+
+        texts = [text for waiting in batch for text in waiting.texts]
+        try:
+            reply = await self._request(texts, batch)
+            vectors = np.asarray(reply.vectors, dtype=np.float64)
+        except (ValueError, Rejected) as error:
+            reason = error.reason if isinstance(error, Rejected) else "the embeddings have different lengths"
+            _fail(batch, JudgementFailed(reason))
+            return
+        except asyncio.CancelledError:
+            for waiting in batch:
+                waiting.done.cancel()
+            raise
+        except Exception as error:
+            _fail(batch, error)
+            return
+        at = 0
+        for waiting in batch:
+            if not waiting.done.done():
+                waiting.done.set_result(vectors[at : at + len(waiting.texts)])
+            at += len(waiting.texts)
+
+    async def _request(self, texts: Sequence[str], batch: Sequence[_Waiting]) -> EmbedReply:
+        expected = sum(tokens_at_most(text) for text in texts)
+        price = self._tariff.input / 1_000_000 if self._tariff else 0.0
+        reserved = await self._budget.reserve(expected * price)
+        spent = 0.0
+        try:
+            reply = await self._scheduler.run(lambda: self._embedder.embed(texts), tokens=expected)
+            if len(reply.vectors) != len(texts):
+                raise Broken("the reply does not hold one embedding for each text")
+            spent = reply.input_tokens * price
+        finally:
+            self._budget.settle(reserved, spent)
+        self._scheduler.heard(reply.room)
+        self._scheduler.correct(expected, reply.input_tokens)
+        self._book(reply, batch)
+        return reply
+
+    def _book(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:
+        sizes = [sum(len(text) for text in waiting.texts) for waiting in batch]
+        whole = max(1, sum(sizes))
+        left = reply.input_tokens
+        for at, (waiting, size) in enumerate(zip(batch, sizes, strict=True)):
+            tokens = left if at == len(batch) - 1 else min(left, round(reply.input_tokens * size / whole))
+            left -= tokens
+            cost = None if self._tariff is None else self._tariff.cost_usd(Usage(input_tokens=tokens))
+            waiting.call.ledger.add(Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost))
+
+    async def close(self) -> None:
+        """Drop what is still waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
+    """Hand `error` to all that wait, a copy each: one error in many tasks would gather all their tracebacks."""
+    for waiting in batch:
+        if waiting.done.done():
+            continue
+        if isinstance(error, JudgementFailed):
+            waiting.done.set_exception(JudgementFailed(error.reason))
+        elif isinstance(error, JudgeError):
+            waiting.done.set_exception(JudgeError(error.message, where=error.where, hint=error.hint))
+        else:
+            waiting.done.set_exception(error)

@@ -1,0 +1,201 @@
+"""What judging a golden set will cost, before any call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ragstone.config import JudgeSettings
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.judgements import JudgementKind
+from ragstone.judge.names import local_path, split_name
+
+_ANSWER = 400
+_CONTEXTS = 5
+_CONTEXT = 800
+_STATEMENT = 80
+_PER_TOKEN = 4
+_MARKS_TOKENS = 60
+_REVERSE_QUESTIONS = 3
+
+
+class Needing(Protocol):
+    """A metric, as far as its cost goes."""
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """Chat and embeddings calls, tokens and US dollars (None: the price is not known, which is not 0).
+
+    An upper estimate for a run without any cached judgement; `assumptions` says what was assumed.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    assumptions: str = ""
+    cached_input_tokens: int = 0
+    """Of the input, what is expected to be read from the provider's prompt cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Lengths in characters of what a sample's judgements will read."""
+
+    question: int
+    answer: int
+    reference: int
+    contexts: int
+
+    @property
+    def answer_statements(self) -> int:
+        return max(1, self.answer // _STATEMENT)
+
+    @property
+    def reference_statements(self) -> int:
+        return max(1, self.reference // _STATEMENT)
+
+
+def estimate_cost(
+    judge_settings: JudgeSettings,
+    golden_set: GoldenSet,
+    metrics: Sequence[Needing],
+    environ: Mapping[str, str] | None = None,  # noqa: ARG001 - prices depend on the settings alone
+    *,
+    repeats: int = 1,
+) -> CostEstimate:
+    """The cost of judging all of `golden_set` once, or `repeats` times, by `metrics`.
+
+    Answers and contexts are not known yet: an answer is taken to be as long as the reference (without one, 400
+    characters), contexts as the sample's reference contexts (without any, 5 of 800 characters). Raises ConfigError for
+    a judge that is not known.
+    """
+    provider, model = split_name(judge_settings.name)
+    if provider == "scripted":
+        return CostEstimate(0, 0, 0, 0.0)
+    if provider == "offline":
+        return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
+    from ragstone.judge.llm.layout import layout_of, prefix_tokens
+    from ragstone.judge.llm.prices import tariff
+    from ragstone.judge.llm.provider import Usage
+
+    layout = layout_of(provider, model, judge_settings.prices)
+    calls = read = written = embedded = embedding_samples = cached = warmed = 0
+    warm: set[str] = set()
+    for sample in golden_set:
+        needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
+        texts = _texts(sample)
+        for kind in _asked(needs, sample):
+            calls += 1
+            name = (
+                "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
+            )
+            sent, received = _tokens(kind, texts)
+            prefix = prefix_tokens(layout.prompts[name])
+            read += prefix + sent
+            written += received
+            if name in layout.cached and not judge_settings.batch:
+                warmed += 0 if name in warm else prefix
+                cached += prefix if name in warm else 0
+                warm.add(name)
+        if JudgementKind.REVERSE_QUESTIONS in needs:
+            embedding_samples += 1
+            embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
+    price = tariff(provider, model, judge_settings.prices)
+    usd: float | None = None
+    if price is not None:
+        usage = Usage(read - cached - warmed, cached, warmed, written)
+        usd = repeats * price.cost_usd(usage, batched=judge_settings.batch)
+    embedding_model = _embedding_model(provider, judge_settings)
+    if embedding_model is not None and embedding_samples:
+        embedding_price = tariff(*embedding_model, judge_settings.prices)
+        usd = None if usd is None or embedding_price is None else usd + repeats * embedded * embedding_price.input / 1e6
+        read += embedded
+        calls += -(-embedding_samples // 60)
+    return CostEstimate(
+        calls=repeats * calls,
+        input_tokens=repeats * read,
+        output_tokens=repeats * written,
+        usd=usd,
+        assumptions="answers as long as the references, contexts as the reference contexts "
+        f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
+        cached_input_tokens=repeats * cached,
+    )
+
+
+def _texts(sample: Sample) -> _Texts:
+    reference = len(sample.reference or "")
+    return _Texts(
+        question=len(sample.question),
+        answer=reference or _ANSWER,
+        reference=reference,
+        contexts=sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT,
+    )
+
+
+def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
+    """The judgements that will be asked for: support and reference match bring the statements with them."""
+    asked = set(needs)
+    if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH}:
+        asked.add(JudgementKind.STATEMENTS)
+    if not sample.reference:
+        asked.discard(JudgementKind.REFERENCE_MATCH)
+    return sorted(asked)
+
+
+def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
+    """Tokens sent, besides the prompt and its schema, and received for one call of `kind`."""
+    sent, received = {
+        JudgementKind.STATEMENTS: (texts.question + texts.answer, texts.answer // 3 + 30),
+        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 42),
+        JudgementKind.CONTEXT_USE: (
+            texts.question + texts.reference + texts.contexts,
+            texts.reference // 3 + texts.reference_statements * 12 + _CONTEXTS * 10,
+        ),
+        JudgementKind.REVERSE_QUESTIONS: (texts.answer, _REVERSE_QUESTIONS * 25),
+        JudgementKind.REFERENCE_MATCH: (
+            texts.question + texts.reference + texts.answer * 3,
+            texts.reference // 3 + (texts.answer_statements + texts.reference_statements) * 14,
+        ),
+        JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
+    }[kind]
+    return sent // _PER_TOKEN + _MARKS_TOKENS, received
+
+
+def _offline_cost(
+    settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Needing], *, repeats: int
+) -> CostEstimate:
+    """The offline judge pays for the embeddings of question and answer, where it asks an endpoint for them."""
+    if settings.embeddings is None or local_path(settings.embeddings) is not None:
+        return CostEstimate(0, 0, 0, 0.0)
+    from ragstone.judge.llm.prices import tariff
+
+    asked = [
+        _texts(sample)
+        for sample in golden_set
+        if any(JudgementKind.REVERSE_QUESTIONS in metric.needs(sample) for metric in metrics)
+    ]
+    tokens = repeats * sum(texts.question + texts.answer for texts in asked) // _PER_TOKEN
+    service, _, model = settings.embeddings.partition(":")
+    price = tariff(service, model, settings.prices)
+    # Each sample may go alone: the offline judge has few of them in hand at once.
+    return CostEstimate(repeats * len(asked), tokens, 0, None if price is None else tokens * price.input / 1e6)
+
+
+def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] | None:
+    """Provider and model of the embeddings to pay for; None if the judge compares words or asks a local model."""
+    if local_path(settings.embeddings) is not None:
+        return None
+    if settings.embeddings_base_url and settings.embeddings:
+        return "openai-compatible", settings.embeddings.removeprefix("openai-compatible:").removeprefix("openai:")
+    if provider == "openai":
+        return "openai", settings.embeddings or "text-embedding-3-small"
+    if settings.embeddings is None:
+        return None
+    if provider in ("anthropic", "bedrock", "vertex"):
+        return "openai", settings.embeddings.partition(":")[2]
+    return provider, settings.embeddings

@@ -1,0 +1,242 @@
+"""What a model accepts: found out by asking, remembered, and reported. Shared by both providers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
+
+from ragstone.errors import JudgeError
+from ragstone.judge.llm.provider import Broken, Fault, Rejected
+
+_T = TypeVar("_T")
+_MAX_ADAPTATIONS = 8
+_HOPELESS = 20
+
+Body = dict[str, object]
+Outcome = tuple[_T | None, Exception | None]
+"""A reply, or the error to raise. The error is made where the SDK's error is caught and raised elsewhere, so that no
+SDK error, which holds the request and with it the key, becomes part of its chain."""
+
+Mode = Literal["json_schema", "tool", "json_object", "prompt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What holds for one request alone, in place of what the dialect says; None: as the dialect says."""
+
+    mode: Mode | None = None
+    output_cap: int | None = None
+
+
+AS_USUAL = Own()
+
+
+@dataclass(slots=True)
+class Dialect:
+    """How this model wants to be asked.
+
+    `mode` is how replies are held to the schema: by the provider's JSON-schema mode, a forced tool call, its JSON mode,
+    or the prompt alone; `modes` are those that the provider has, best first. `dropped` are parameters that the model
+    refused. `version` changes with every change.
+    """
+
+    modes: Sequence[Mode]
+    limit_names: tuple[str, ...] = ("max_tokens",)
+    output_cap: int | None = None
+    version: int = 0
+    dropped: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    mode: Mode = "json_schema"
+
+    @property
+    def limit_name(self) -> str:
+        """The name of the parameter that limits output tokens."""
+        return self.limit_names[0]
+
+    def limit(self, wanted: int, own: Own = AS_USUAL) -> int:
+        """`wanted` output tokens, or as many as the model allows, for this request too."""
+        return min(wanted, *(cap for cap in (self.output_cap, own.output_cap, wanted) if cap is not None))
+
+    def except_for(self, complaint: str, sent: Mapping[str, object], own: Own) -> Own | None:
+        """What to change for this request alone: a form that is too large, or a reply that the window has no room for.
+
+        None if `complaint` (lower case) is not about that. Other requests may well be taken as they are.
+        """
+        mode = own.mode or self.mode
+        if any(word in complaint for word in _FORM) and any(word in complaint for word in _TOO_LARGE):
+            after = self.modes.index(mode) + 1
+            if after < len(self.modes):
+                chosen = self.modes[after]
+                self.note(f"some forms are too large for {_MODE_NAMES[mode]}; for them {_MODE_NAMES[chosen]} is used")
+                return replace(own, mode=chosen)
+        window = next((int(match.group(1)) for match in _WINDOW.finditer(complaint) if match.group(1)), None)
+        read = next((int(match.group(1)) for match in _READ.finditer(complaint)), None)
+        wanted = sent.get(self.limit_name)
+        if window is None or read is None or not isinstance(wanted, int):
+            return None
+        left = window - read - _SPARE
+        if not _LEAST_REPLY <= left < wanted:
+            return None
+        self.note(f"the model's window is {window:,} tokens; set judge.context_window = {window}")
+        return replace(own, output_cap=left)
+
+    def adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
+        """Change what `complaint` (lower case) says the model does not take; False if nothing can be changed."""
+        if _WINDOW.search(complaint):
+            return False
+        if self.limit_name in complaint and self._adapt_limit(complaint, sent):
+            return True
+        for name in _OPTIONAL:
+            if (name in sent or name in _DEEP) and name in complaint and name not in self.dropped:
+                self.dropped.add(name)
+                return self._changed(f"the model does not take '{name}'; its own default is used")
+        if any(word in complaint for word in _FORM_WORDS[self.mode]):
+            return self._next_mode()
+        return False
+
+    def _adapt_limit(self, complaint: str, sent: Mapping[str, object]) -> bool:
+        wanted = sent.get(self.limit_name)
+        smaller = [
+            int(number) for number in _NUMBER.findall(complaint) if isinstance(wanted, int) and int(number) < wanted
+        ]
+        if smaller and any(word in complaint for word in ("too large", "at most", "maximum", "less than", "exceed")):
+            self.output_cap = max(smaller)
+            return self._changed(f"the model writes at most {self.output_cap} tokens")
+        if len(self.limit_names) > 1:
+            self.limit_names = self.limit_names[1:]
+            return self._changed(f"the model takes '{self.limit_name}' as the limit of its output")
+        return False
+
+    def drop_parameter(self, name: str, complaint: str) -> bool:
+        """Leave out a parameter that the user set, if that is what the model refuses."""
+        named = re.search(rf"(?<![\w-]){re.escape(name.lower())}(?![\w-])", complaint)
+        if name in self.dropped or not named or not any(word in complaint for word in _REFUSALS):
+            return False
+        self.dropped.add(name)
+        return self._changed(f"the model does not take the parameter '{name}' from judge.parameters; it is left out")
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _next_mode(self) -> bool:
+        at = self.modes.index(self.mode)
+        if at + 1 >= len(self.modes):
+            return False
+        refused, self.mode = self.mode, self.modes[at + 1]
+        return self._changed(f"the model has no {_MODE_NAMES[refused]}; {_MODE_NAMES[self.mode]} is used")
+
+    def _changed(self, note: str) -> bool:
+        self.version += 1
+        self.note(note)
+        return True
+
+
+def with_schema(data: str, schema: Mapping[str, object]) -> str:
+    """`data`, and after it the form in words, for models that are not held to the schema otherwise."""
+    return (
+        f"{data}\n\nReply with one JSON object and nothing else. It must follow this JSON schema:\n"
+        f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"
+    )
+
+
+class BadRequest(Exception):  # noqa: N818 - an outcome, carried from where a 400 is caught to where it is understood
+    """A 400 or 422: perhaps only the way of asking was wrong. `complaint` is what it says, in lower case."""
+
+    def __init__(self, fault: Rejected, complaint: str) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+        self.complaint = complaint
+
+
+class Adapter:
+    """Changes the dialect as the model complains, and gives up on a judge that rejects everything."""
+
+    def __init__(self, dialect: Dialect, parameters: Mapping[str, object]) -> None:
+        self.dialect = dialect
+        self._parameters = parameters
+        self._rejected = 0
+        self.succeeded = False
+
+    def given(self) -> Body:
+        """The parameters that the user set and the model takes."""
+        return {name: value for name, value in self._parameters.items() if name not in self.dialect.dropped}
+
+    async def accepted(
+        self,
+        body: Callable[[Own], Body],
+        send: Callable[[Mapping[str, object]], Awaitable[tuple[_T | None, Exception | None]]],
+    ) -> _T:
+        """The first reply to `body(own)`, made anew after each change of the dialect, or of what is this request's own.
+
+        Raises the fault of this attempt, or JudgeError when the judge rejects all that it is sent.
+        """
+        own = AS_USUAL
+        for _ in range(_MAX_ADAPTATIONS):
+            version = self.dialect.version
+            sent = body(own)
+            reply, error = await send(sent)
+            if reply is not None:
+                self.succeeded = True
+                return reply
+            if not isinstance(error, BadRequest):
+                raise error or Broken("no reply")
+            changed = self.dialect.except_for(error.complaint, sent, own)
+            if changed is not None:
+                own = changed
+                continue
+            # Another call may have changed the dialect meanwhile: then this one was asked in the old way.
+            if self.dialect.version == version and not self._adapt(error.complaint, sent):
+                raise self._rejection(error.fault)
+        raise Rejected("the judge rejects every way of asking that is known")
+
+    def _adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
+        if self.dialect.adapt(complaint, sent):
+            return True
+        # What nests says how and where the user's data are handled: it is kept, or the request fails.
+        plain = (name for name, value in self._parameters.items() if not isinstance(value, dict | list))
+        return any(self.dialect.drop_parameter(name, complaint) for name in plain)
+
+    def _rejection(self, fault: Rejected) -> Fault | JudgeError:
+        self._rejected += 1
+        if self.succeeded or self._rejected < _HOPELESS:
+            return fault
+        return JudgeError(
+            f"the judge rejected all of its first {self._rejected} requests: {fault.reason}",
+            where="judge",
+            hint="Check judge.name, judge.base_url and judge.parameters against the provider's documentation.",
+        )
+
+
+_FORM = ("schema", "grammar", "enum")
+_TOO_LARGE = ("too large", "too complex", "too many", "at most", "exceed", "too deep")
+_WINDOW = re.compile(r"maximum context length (?:is |\()(\d+)|got -\d+()")
+_READ = re.compile(r"(\d+) (?:in the messages|input tokens|prompt tokens)")
+_SPARE = 8
+_LEAST_REPLY = 256
+_REFUSALS = (
+    *("unsupported", "not support", "unknown", "unrecogni", "unexpected", "not permitted", "not allowed"),
+    *("extra", "invalid", "does not exist", "no such", "cannot be used", "forbidden"),
+)
+_NUMBER = re.compile(r"\b\d{3,7}\b")
+_OPTIONAL = (
+    *("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key", "cache_control"),
+    *("temperature", "reasoning_effort", "top_p", "thinking"),
+)
+# Those that stand deeper in a request than its first level.
+_DEEP = ("cache_control", "prompt_cache_breakpoint")
+_FORM_WORDS: Mapping[Mode, tuple[str, ...]] = {
+    "json_schema": ("response_format", "json_schema", "json schema", "structured", "output_config", "output_format"),
+    "tool": ("tool", "function", "thinking"),
+    "json_object": ("response_format", "json_object", "json mode"),
+    "prompt": (),
+}
+_MODE_NAMES: Mapping[Mode, str] = {
+    "json_schema": "JSON-schema mode",
+    "tool": "a forced tool call",
+    "json_object": "JSON mode, with the schema in the prompt",
+    "prompt": "the schema in the prompt alone",
+}

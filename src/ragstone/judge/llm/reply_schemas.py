@@ -1,0 +1,253 @@
+"""The forms that the judge has the model fill in: which fields, with which checks, and what they mean."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ragstone.judge.direct import Preference
+from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.llm.replies import Field, Path
+from ragstone.judge.llm.schemas import KINDS, USES, VERDICTS
+from ragstone.judge.llm.windows import retold_tokens
+from ragstone.judge.untrusted_text import neutral
+
+_T = TypeVar("_T")
+
+_MAX_STATEMENTS = 400
+_MAX_TEXT = 4_000
+
+ANSWER: Path = ("answer",)
+REFERENCE: Path = ("reference_statements",)
+
+
+def answer_field(answer: str) -> Field:
+    """Kind and statements of an answer; "abstains" goes with no statements, "answers" with at least one."""
+
+    def check(value: object) -> object:
+        kind = _enum(_object(value)["kind"], KINDS)
+        statements = _texts(_object(value)["statements"], room_for=answer)
+        if (kind == "abstains") is bool(statements):
+            raise ValueError("kind and statements disagree")
+        return {"kind": kind, "statements": statements}
+
+    return Field(ANSWER, check, tokens=retold_tokens(answer))
+
+
+def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
+    """A verdict for each statement, with its evidence among `contexts` (id to text), and a quote from that or none.
+
+    A verdict other than "unsupported" needs evidence.
+    """
+    names = tuple(contexts)
+
+    @functools.cache
+    def shown(name: str) -> str:
+        return _flat(neutral(contexts[name]))
+
+    def check(value: object) -> object:
+        verdict = _enum(_object(value)["verdict"], VERDICTS)
+        evidence = _ids(_object(value)["evidence"], names)
+        if verdict != Verdict.UNSUPPORTED and not evidence:
+            raise ValueError("a verdict without evidence")
+        found = {"evidence": evidence, "verdict": verdict}
+        quote = _object(value).get("quote", "")
+        if quote == "" or verdict == Verdict.UNSUPPORTED:
+            return found
+        quote = _text(quote)
+        if not any(_flat(quote) in shown(name) for name in evidence):
+            raise ValueError("a quote that is not there")
+        return {**found, "quote": quote}
+
+    tokens = 112 + 4 * len(contexts)
+    return tuple(Field(("verdicts", statement.id), check, tokens) for statement in statements)
+
+
+def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
+    """Useful or not, for each context."""
+
+    def check(value: object) -> object:
+        return {"use": _enum(_object(value)["use"], USES)}
+
+    return tuple(Field(("contexts", name), check) for name in contexts)
+
+
+def attribution_fields(
+    reference: str, statements: Sequence[Statement] | None, contexts: Sequence[str]
+) -> tuple[Field, ...]:
+    """Where each statement of the reference is found: in a list if the statements are not known yet, else by id."""
+
+    def check(value: object) -> dict[str, object]:
+        return {"found_in": _ids(_object(value)["found_in"], contexts)}
+
+    return _reference_fields(reference, statements, check)
+
+
+def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tuple[Field, ...]:
+    """The answer's verdict on each statement of the reference: a list, or by id, as `attribution_fields`."""
+
+    def check(value: object) -> dict[str, object]:
+        return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
+
+    return _reference_fields(reference, statements, check)
+
+
+def answer_verdict_fields(statements: Sequence[Statement]) -> tuple[Field, ...]:
+    """The reference's verdict on each statement of the answer."""
+
+    def check(value: object) -> object:
+        return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
+
+    return tuple(Field(("answer_verdicts", statement.id), check) for statement in statements)
+
+
+def question_fields(n: int) -> tuple[Field, ...]:
+    """`n` questions, none empty."""
+
+    def check(value: object) -> object:
+        return {"text": _text(_object(value)["text"])}
+
+    return tuple(Field(("questions", f"q{number}"), check) for number in range(1, n + 1))
+
+
+def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
+    """For each context, the numbers of its needed sentences, from 1 to its count."""
+    return tuple(
+        Field(("contexts", name), _needed_check(count), tokens=64 + 4 * count) for name, count in counts.items()
+    )
+
+
+def grade_field() -> Field:
+    def check(value: object) -> object:
+        grade = _object(value)["value"]
+        if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= 10:
+            raise ValueError("not a grade from 0 to 10")
+        return {"value": grade}
+
+    return Field(("grade",), check)
+
+
+def better_field() -> Field:
+    """Which of two is better."""
+    words = tuple(str(preference) for preference in Preference)
+
+    def check(value: object) -> object:
+        return {"which": _enum(_object(value)["which"], words)}
+
+    return Field(("better",), check)
+
+
+def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
+    """`values` with a list of the reference's statements turned into one value an id (r1, r2, …), texts included."""
+    found = {path: value for path, value in values.items() if path != REFERENCE}
+    for at, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
+        found[*REFERENCE, f"r{at}"] = item
+    return found
+
+
+def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
+    """The reference's statements in keyed values that still hold their texts."""
+    return tuple(
+        Statement(path[1], str(_object(value)["text"])) for path, value in values.items() if path[:1] == REFERENCE
+    )
+
+
+def without_texts(values: Mapping[Path, object]) -> dict[Path, object]:
+    """Keyed values as a reply to given statements would have them: ids in place of texts."""
+    return {
+        path: {name: part for name, part in _object(value).items() if name != "text"}
+        if path[:1] == REFERENCE
+        else value
+        for path, value in values.items()
+    }
+
+
+def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = (), quote: str | None = None) -> Support:
+    """A Support; evidence is kept for supported statements only, as its field's name promises."""
+    found = Verdict(str(verdict))
+    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else (), quote=quote)
+
+
+def _reference_fields(
+    reference: str, statements: Sequence[Statement] | None, check: Callable[[object], dict[str, object]]
+) -> tuple[Field, ...]:
+    if statements is not None:
+        return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
+
+    def check_list(value: object) -> object:
+        items = [{"text": _text(_object(item)["text"]), **check(item)} for item in _list(value)]
+        unique = _unique(items, key=lambda item: str(item["text"]).casefold())
+        _bounded(len(unique), reference)
+        if not unique:
+            raise ValueError("a reference without statements")
+        return unique
+
+    return (Field(REFERENCE, check_list, tokens=retold_tokens(reference)),)
+
+
+def _flat(text: str) -> str:
+    """`text` for comparing quotes: white space and case aside."""
+    return " ".join(text.split()).casefold()
+
+
+def _needed_check(count: int) -> Callable[[object], object]:
+    def check(value: object) -> object:
+        numbers: list[int] = []
+        for number in _list(_object(value)["needed"]):
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
+                raise ValueError("no such sentence")
+            numbers.append(number)
+        return {"needed": sorted(set(numbers))}
+
+    return check
+
+
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _enum(value: object, allowed: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError("not one of the allowed words")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_TEXT:
+        raise ValueError("not a short text")
+    return value.strip().encode("utf-8", "replace").decode("utf-8")
+
+
+def _texts(value: object, *, room_for: str) -> list[str]:
+    texts = [_text(item) for item in _list(value)]
+    unique = _unique(texts, key=str.casefold)
+    _bounded(len(unique), room_for)
+    return unique
+
+
+def _unique(items: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
+    """The first of each, in order: a claim that is listed twice would count twice."""
+    first: dict[str, _T] = {}
+    for item in items:
+        first.setdefault(key(item), item)
+    return list(first.values())
+
+
+def _bounded(count: int, source: str) -> None:
+    """No text of n words makes more than n claims; more is a model running wild."""
+    if count > min(_MAX_STATEMENTS, max(8, len(source) // 2)):
+        raise ValueError("more statements than the text can hold")
+
+
+def _ids(value: object, allowed: Sequence[str]) -> list[str]:
+    found = {_enum(item, allowed) for item in _list(value)}
+    return [name for name in allowed if name in found]

@@ -1,0 +1,288 @@
+"""One scheduler for all calls to a judge: how many at once, how fast, how often again, and when to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ragstone.errors import JudgeError
+from ragstone.judge.llm.provider import Broken, Busy, Fault, RateLimits, Rejected
+from ragstone.judge.protocol import JudgementFailed
+
+_T = TypeVar("_T")
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 30.0
+_LONGEST_WAIT_S = 300.0
+_CUT_EVERY_S = 1.0
+_GROWTH = 0.1
+_STREAK = 3
+_BREAKER_SPAN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time, sleep and chance, passed in so that tests can play them."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    uniform: Callable[[float, float], float] = random.uniform
+
+
+@dataclass(slots=True)
+class SchedulerStats:
+    """What happened on the wire: `attempts` were sent, `busy` of them pushed back, `broken` failed."""
+
+    attempts: int = 0
+    busy: int = 0
+    broken: int = 0
+
+
+class Rate:
+    """A token bucket: `per_minute` units, at most a tenth of them at once; None for no limit."""
+
+    def __init__(self, per_minute: int | None, clock: Clock) -> None:
+        self._per_s = (per_minute or 0) / 60.0
+        self._most = max(1.0, (per_minute or 0) / 10.0)
+        self._level = self._most
+        self._clock = clock
+        self._at = clock.now()
+
+    def wait_s(self, units: float) -> float:
+        """Seconds until `units` may be taken; a request larger than the bucket waits until the bucket is full."""
+        if not self._per_s:
+            return 0.0
+        self._refill()
+        return max(0.0, (min(units, self._most) - self._level) / self._per_s)
+
+    def take(self, units: float) -> None:
+        if self._per_s:
+            self._refill()
+            self._level -= units
+
+    def _refill(self) -> None:
+        now = self._clock.now()
+        self._level = min(self._most, self._level + (now - self._at) * self._per_s)
+        self._at = now
+
+
+class Scheduler:
+    """Runs attempts until one succeeds, within all limits.
+
+    Concurrency starts at half of `concurrency` and grows with success, up to `concurrency`; when the provider pushes
+    back (429, 503, 529) it halves, and then grows by one for ten successes. It halves at most once a second, or again
+    at once when three calls in a row are refused: a single refusal tells less than a storm. A refused call waits as
+    long as the provider asked; if it asked three times without a success between, or says that nothing is left of its
+    limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row halve too, for
+    a server that only gets slower when it has too much to do.
+
+    After `breaker_failures` failures without a success between all calls wait until five seconds have passed since the
+    first of them; the next failure then opens the circuit, for good. A short outage is waited out, a dead judge not.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int,
+        timeout_s: float | None,
+        max_attempts: int,
+        breaker_failures: int,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or Clock()
+        self._most = concurrency
+        self._limit = max(1.0, concurrency / 2)
+        self._timeout_s = timeout_s
+        self._max_attempts = max_attempts
+        self._breaker_failures = breaker_failures
+        self._requests = Rate(requests_per_minute, self._clock)
+        self._tokens = Rate(tokens_per_minute, self._clock)
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._pushed_back = False
+        self._last_cut = float("-inf")
+        self._cut_at = 0
+        self._paused_until = float("-inf")
+        self._busy_streak = 0
+        self._failures = 0
+        self._first_failure = 0.0
+        self._dead: JudgeError | None = None
+        self.stats = SchedulerStats()
+
+    @property
+    def limit(self) -> int:
+        """How many calls may be in flight now."""
+        return int(self._limit)
+
+    async def run(self, attempt: Callable[[], Awaitable[_T]], *, tokens: int = 0) -> _T:
+        """The first success of `attempt`, of which `tokens` are expected to be used.
+
+        Raises JudgementFailed when this call can't succeed, JudgeError when no call can.
+        """
+        reason = ""
+        for number in range(1, self._max_attempts + 1):
+            fault: Fault
+            await self._enter(tokens)
+            started = self.stats.attempts
+            try:
+                reply = await self._timed(attempt)
+            except Rejected:
+                self._succeeded()
+                raise
+            except Fault as caught:
+                fault = caught
+            except JudgeError as error:
+                self._die(error)
+                raise
+            else:
+                self._succeeded()
+                return reply
+            finally:
+                self._leave()
+            reason = fault.reason
+            wait_s = self._failed(fault, number, started)
+            if number < self._max_attempts:
+                await self._clock.sleep(wait_s)
+        raise JudgementFailed(f"no reply after {self._max_attempts} attempts: {reason}")
+
+    def heard(self, room: RateLimits | None) -> None:
+        """Take note of what the provider says is left of its limits."""
+        if room is None:
+            return
+        for left, reset_s in ((room.requests, room.requests_reset_s), (room.tokens, room.tokens_reset_s)):
+            if left is not None and left <= 0 and reset_s:
+                self._pause(min(reset_s, 60.0))
+
+    def correct(self, expected_tokens: int, used_tokens: int) -> None:
+        """Book the difference between the tokens that a call was expected to use and those that it did use."""
+        self._tokens.take(used_tokens - expected_tokens)
+
+    async def _timed(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
+        self.stats.attempts += 1
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await attempt()
+        except TimeoutError:
+            pass
+        raise Broken(f"no reply within {self._timeout_s:g} s")
+
+    async def _enter(self, tokens: int) -> None:
+        self._refuse_if_dead()
+        if self._waiting or self._in_flight >= int(self._limit):
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._leave()
+                raise
+        else:
+            self._in_flight += 1
+        try:
+            await self._pace(tokens)
+        except BaseException:
+            self._leave()
+            raise
+
+    async def _pace(self, tokens: int) -> None:
+        self._refuse_if_dead()
+        while True:
+            wait_s = max(self._paused_until - self._clock.now(), self._requests.wait_s(1), self._tokens.wait_s(tokens))
+            if wait_s <= 0:
+                break
+            await self._clock.sleep(wait_s)
+            self._refuse_if_dead()
+        self._requests.take(1)
+        self._tokens.take(tokens)
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting and (self._in_flight < int(self._limit) or self._dead is not None):
+            place = self._waiting.popleft()
+            if not place.done():
+                self._in_flight += 1
+                place.set_result(None)
+
+    def _succeeded(self) -> None:
+        self._failures = 0
+        self._busy_streak = 0
+        if self._limit < self._most and self._in_flight >= int(self._limit) - 1:
+            self._limit = min(float(self._most), self._limit + (_GROWTH if self._pushed_back else 1.0))
+
+    def _failed(self, fault: Fault, number: int, started: int) -> float:
+        """Book a failure of the attempt that was the `started`-th; returns the seconds to wait before the next."""
+        now = self._clock.now()
+        backoff_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (number - 1)) * self._clock.uniform(0.5, 1.0)
+        if isinstance(fault, Busy):
+            self.stats.busy += 1
+            return self._push_back(fault, now, backoff_s, started)
+        self.stats.broken += 1
+        self._failures += 1
+        if self._failures == 1:
+            self._first_failure = now
+        if self._failures >= _STREAK and started > self._cut_at:
+            self._cut(now)
+        if self._failures < self._breaker_failures:
+            return backoff_s
+        left_s = self._first_failure + _BREAKER_SPAN_S - now
+        if left_s > 0:
+            self._pause(left_s)
+        else:
+            error = JudgeError(
+                f"the judge failed {self._failures} times without a success between: {fault.reason}",
+                where="judge",
+                hint="Finished samples are saved. Check the judge's address and state, then run again with --resume.",
+            )
+            self._die(error)
+            raise error
+        return backoff_s
+
+    def _push_back(self, fault: Busy, now: float, backoff_s: float, started: int) -> float:
+        self._busy_streak += 1
+        storm = self._busy_streak >= _STREAK and started > self._cut_at
+        if now - self._last_cut >= _CUT_EVERY_S or storm:
+            self._cut(now)
+        self.heard(fault.room)
+        asked_s = fault.retry_after_s
+        if asked_s is None:
+            return backoff_s
+        if asked_s > _LONGEST_WAIT_S:
+            error = JudgeError(
+                f"the judge asks to wait {asked_s:.0f} s: {fault.reason}",
+                where="judge",
+                hint="Finished samples are saved. Run again with --resume when the limit has been reset.",
+            )
+            self._die(error)
+            raise error
+        if self._busy_streak >= _STREAK:
+            self._pause(asked_s)
+        return asked_s + self._clock.uniform(0.0, 0.1 + asked_s / 4)
+
+    def _cut(self, now: float) -> None:
+        self._pushed_back = True
+        self._last_cut = now
+        self._cut_at = self.stats.attempts
+        self._limit = max(1.0, self._limit / 2)
+
+    def _pause(self, seconds: float) -> None:
+        self._paused_until = max(self._paused_until, self._clock.now() + seconds)
+
+    def _die(self, error: JudgeError) -> None:
+        if self._dead is None:
+            self._dead = error
+        self._admit()
+
+    def _refuse_if_dead(self) -> None:
+        if self._dead is not None:
+            # A new error each time: one that is raised in many tasks would gather all their tracebacks.
+            raise JudgeError(self._dead.message, where=self._dead.where, hint=self._dead.hint)

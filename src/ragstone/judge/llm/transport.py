@@ -1,0 +1,285 @@
+"""What both providers share on the wire: addresses, time-outs, headers, errors, and keeping the key to ourselves."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.files import read_regular
+from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.provider import (
+    Broken,
+    Busy,
+    Fault,
+    RateLimits,
+    Rejected,
+    Stop,
+    no_quota,
+    refused_key,
+    unknown_model,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+MAX_CA_BYTES = 4 * 1024 * 1024
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
+MAX_REPLY_BYTES = 4 * 1024**2
+"""A chat reply: a model's longest output, with each character escaped, and room for what a server adds."""
+_LARGER_REPLIES = {"/embeddings": 64 * 1024**2, "/results": 1024**3, "/content": 1024**3}
+"""By the end of the address: up to 256 vectors, and the results of a whole batch."""
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# Not "billing": the message of an ordinary rate limit links to the page of that name.
+_QUOTA = (
+    "insufficient_quota",
+    "billing_hard_limit",
+    "billing hard limit",
+    "credit balance",
+    "specified api usage limit",
+    "insufficient credits",
+    "insufficient balance",
+    "requires more credits",
+)
+_BAD_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key", "incorrect api key")
+_PASSING = ("json_validate_failed", "failed to generate json")
+"""What a model wrote was no JSON, says the provider: it may be the next time."""
+_TOO_LONG = (
+    "context_length_exceeded",
+    "maximum context length",
+    "prompt is too long",
+    "context window",
+    "too many tok",
+    "exceeds model's maximum context",
+    "must be at least 1, got -",
+)
+_FILTER = ("content_filter", "content management policy", "responsibleai", "input was flagged")
+
+
+def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
+    """The system's certificates and those of `ca_bundle`; True leaves the choice to the client."""
+    if ca_bundle is None:
+        return True
+    context = ssl.create_default_context()
+    try:
+        text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")
+        context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(text)))
+    except (OSError, ValueError) as error:  # of ssl's own errors, too
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigError(
+            f"the CA bundle can't be used: {reason}.",
+            where=str(ca_bundle),
+            hint="Name a PEM file that exists, with at least one certificate in it.",
+        ) from None
+    return context
+
+
+async def bound(reply: httpx2.Response) -> None:
+    """The hook that lets no reply of a provider grow beyond what such replies can be."""
+    from ragstone.system.bounded_http import bound_reply
+
+    path = reply.request.url.path
+    bound_reply(reply, next((limit for end, limit in _LARGER_REPLIES.items() if path.endswith(end)), MAX_REPLY_BYTES))
+
+
+def parsed(content: bytes) -> dict[str, Any]:
+    """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page, half a body)."""
+    try:
+        document = from_json(content, allow_inf_nan=False)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise Broken("the reply is no JSON object")
+    return document
+
+
+def encoded(body: Mapping[str, object]) -> bytes:
+    """`body` as JSON; what is no Unicode text (a lone surrogate) becomes a question mark."""
+    try:
+        # Several times as fast as json.dumps on long texts, and this is done for every call.
+        return to_json(body)
+    except ValueError:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def count(value: object) -> int:
+    """A token count of a usage field; anything that is none counts as 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def name(value: object) -> str | None:
+    """A name that a provider gives itself; None for anything that is none."""
+    return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
+
+
+def status_error(
+    account: Account, status: int, headers: Mapping[str, str], body: object, room: RateLimits | None
+) -> Fault | JudgeError:
+    """What a reply with an error status means, as the exception to raise."""
+    message, code = _words(body)
+    reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
+    if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _PASSING):
+        return Broken(reason)
+    lowered = f"{code} {message}".lower()
+    if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _QUOTA)):
+        return no_quota(account.service, reason)
+    if status in (400, 403, 422) and any(word in lowered for word in _FILTER):
+        return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
+    if status in (401, 403) or (status == 400 and any(word in lowered for word in _BAD_KEY)):
+        return refused_key(account.service, reason, account.key_variable)
+    if 300 <= status < 400:
+        place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
+        return JudgeError(
+            f"the address {account.address.endpoint} redirects to {place}; a key is not sent on.",
+            where="judge.base_url",
+            hint="Set judge.base_url to the address that answers itself.",
+        )
+    if status == 404:
+        return unknown_model(account.service, account.model, reason, setting=account.setting)
+    if status in (429, 503, 529):
+        return Busy(reason, retry_after_s(headers), room)
+    if status in (408, 409, 425) or status >= 500:
+        return Broken(reason)
+    if status == 413 or any(word in lowered for word in _TOO_LONG):
+        return Rejected(f"the request is longer than the judge's window ({reason})")
+    return Rejected(f"the judge rejected the request ({reason})")
+
+
+def body_error(account: Account, document: Mapping[str, Any], room: RateLimits | None) -> Fault | JudgeError | None:
+    """What the error in a reply of status 200 means, as the exception to raise; None if there is none.
+
+    Gateways answer 200 before they know how the model behind them will answer.
+    """
+    error = document.get("error")
+    if not error:
+        return None
+    code = error.get("code") if isinstance(error, dict) else None
+    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else 502
+    return status_error(account, status, {}, document, room)
+
+
+def connection_error(account: Account, error: BaseException) -> Broken | Rejected | JudgeError:
+    """What a request without a reply means: a time-out only if something did time out, whatever the SDK calls it."""
+    # Here and not above: a run that finds all in the cache calls nobody, and starts sooner without the client.
+    import aiohttp
+    import httpx2
+
+    from ragstone.system.bounded_http import ReplyTooLarge
+
+    causes = [error]
+    while causes[-1].__cause__ is not None and len(causes) < 10:
+        causes.append(causes[-1].__cause__)
+    for cause in causes:
+        # Raised while a token was being had, and wrapped by the SDK.
+        if isinstance(cause, JudgeError):
+            return JudgeError(cause.message, where=cause.where, hint=cause.hint)
+        if isinstance(cause, Broken):
+            return Broken(cause.reason)
+        if isinstance(cause, ReplyTooLarge):
+            return Rejected(f"the judge's reply holds {cause.reason}")
+        if isinstance(cause, httpx2.DecodingError):
+            return Broken(f"the judge's reply can't be unpacked: {account.scrubbed(cause)}")
+        if isinstance(cause, aiohttp.ClientResponseError):
+            return Broken(f"the judge's reply is no HTTP: {account.scrubbed(cause.message)}")
+        if isinstance(cause, aiohttp.ClientPayloadError):
+            return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return Broken(f"no connection or no reply within {account.timeout_s:g} s")
+    return Broken(f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}")
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
+    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * factor
+        except ValueError:
+            parsed_date = email.utils.parsedate_tz(value)
+            if parsed_date is None:
+                continue
+            seconds = email.utils.mktime_tz(parsed_date) - time.time()
+        if seconds == seconds:  # not NaN
+            return max(0.0, seconds)
+    return None
+
+
+def room_of(headers: Mapping[str, str]) -> RateLimits | None:
+    """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if they say nothing."""
+    for prefix, suffix in (("x-ratelimit-", "{}-{}"), ("anthropic-ratelimit-", "{1}-{0}")):
+        names = {
+            (what, unit): prefix + suffix.format(what, unit)
+            for what in ("remaining", "reset")
+            for unit in ("requests", "tokens")
+        }
+        if names["remaining", "requests"] in headers or names["remaining", "tokens"] in headers:
+            return RateLimits(
+                requests=_whole(headers.get(names["remaining", "requests"])),
+                requests_reset_s=_span_s(headers.get(names["reset", "requests"])),
+                tokens=_whole(headers.get(names["remaining", "tokens"])),
+                tokens_reset_s=_span_s(headers.get(names["reset", "tokens"])),
+            )
+    return None
+
+
+def complaint(body: object) -> str:
+    """What a 400 complains about, lower case, for finding the parameter that it names."""
+    message, code = _words(body)
+    return f"{code} {message}".lower()
+
+
+def _words(body: object) -> tuple[str, str]:
+    """Message, and code with parameter, of an error body in any of the usual shapes."""
+    if isinstance(body, list) and body:  # Google
+        body = body[0]
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        if isinstance(inner, dict):
+            message = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+            code = " ".join(_word(inner.get(name)) for name in ("code", "type", "param", "status"))
+            details = inner.get("details")
+            for detail in details if isinstance(details, list) else ():
+                code += f" {_word(detail.get('reason'))}" if isinstance(detail, dict) else ""
+            return (message if isinstance(message, str) else json.dumps(message, default=str)), code
+        return str(inner), ""
+    return (body if isinstance(body, str) else ""), ""
+
+
+def _word(value: object) -> str:
+    """An error's code, if it is a word: a number says nothing that the status does not."""
+    return value if isinstance(value, str) and not value.isdigit() else ""
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value is not None and value.isascii() and value.isdigit() else None
+
+
+def _span_s(value: str | None) -> float | None:
+    """``6m0s``, ``20ms``, ``12`` or an RFC 3339 time, as seconds from now."""
+    if not value:
+        return None
+    spans = _SPAN.findall(value)
+    if spans and "".join(number + unit for number, unit in spans) == value:
+        return sum(float(number) * _UNITS[unit] for number, unit in spans)
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, datetime.fromisoformat(value).timestamp() - time.time())
+    except ValueError:
+        return None

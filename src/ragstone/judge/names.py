@@ -1,0 +1,52 @@
+"""The names in the settings `judge.name` and `judge.embeddings`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragstone.errors import ConfigError, suggestion
+
+PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
+_EXAMPLES = {
+    "openai": "openai:gpt-5.4-mini",
+    "anthropic": "anthropic:claude-haiku-4-5",
+    "openai-compatible": "openai-compatible:MODEL",
+    "bedrock": "bedrock:MODEL",
+    "vertex": "vertex:MODEL",
+    "scripted": "scripted:judgements.json",
+}
+LOCAL = "local:"
+
+
+def local_path(embeddings: str | None) -> Path | None:
+    """The folder in ``local:FOLDER``, None for any other name. Raises ConfigError where no folder is named."""
+    if embeddings is None or not embeddings.startswith(LOCAL):
+        return None
+    folder = embeddings.removeprefix(LOCAL).strip()
+    if not folder:
+        raise ConfigError(
+            f"'{embeddings}' names no folder.",
+            where="judge.embeddings",
+            hint="Write for example 'local:models/minilm'.",
+        )
+    return Path(folder)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises ConfigError with a suggestion."""
+    provider, colon, model = name.strip().partition(":")
+    model = model.strip()
+    if provider not in PROVIDERS:
+        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", hint=suggestion(provider, PROVIDERS))
+    if provider == "offline":
+        if colon:
+            raise ConfigError(
+                f"the offline judge takes no model, found '{name}'.", where="judge.name", hint="Write 'offline'."
+            )
+        return provider, ""
+    if not model:
+        what = "file" if provider == "scripted" else "model"
+        raise ConfigError(
+            f"judge '{name}' names no {what}.", where="judge.name", hint=f"Write for example '{_EXAMPLES[provider]}'."
+        )
+    return provider, model

@@ -1,0 +1,81 @@
+"""How alike two texts are: the protocol, and words where no embedding model is at hand."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.untrusted_text import cleaned
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_WORD = re.compile(r"\w+")
+
+
+class Similarity(Protocol):
+    """Compares one question with others."""
+
+    @property
+    def label(self) -> str:
+        """What it is, for the judge's identity."""
+        ...
+
+    async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        """The cosine of `question` with each of `others`, in [-1, 1]. Raises JudgementFailed."""
+        ...
+
+
+class LexicalSimilarity:
+    """Cosine of word and letter-trigram counts, words weighed by how rare they are among the golden set's questions.
+
+    The stated stand-in where the provider has no embeddings; values are in [0, 1] and lower than embeddings' are.
+    """
+
+    def __init__(self, questions: Iterable[str]) -> None:
+        counts: Counter[str] = Counter()
+        total = 0
+        for question in questions:
+            counts.update(set(_terms(question)))
+            total += 1
+        self._weights = {term: math.log((1 + total) / (1 + count)) + 1 for term, count in counts.items()}
+        self._unknown = math.log(1 + total) + 1
+
+    @property
+    def label(self) -> str:
+        return "words and trigrams 1"
+
+    async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
+        asked = self._vector(question)
+        return tuple(_cosine(asked, self._vector(other)) for other in others)
+
+    def _vector(self, text: str) -> dict[str, float]:
+        return {term: n * self._weights.get(term, self._unknown) for term, n in Counter(_terms(text)).items()}
+
+
+def cosines(vectors: np.ndarray) -> tuple[float, ...]:
+    """The cosine of the first row with each of the others, in [-1, 1]. Raises JudgementFailed for a row of zeros."""
+    # Here and not above: a run that finds all in the cache compares nothing, and starts sooner without numpy.
+    import numpy as np
+
+    norms = np.linalg.norm(vectors, axis=1)
+    if not (norms > 0).all():
+        raise JudgementFailed("the embedding model gave an empty vector")
+    unit = vectors / norms[:, None]
+    return tuple(float(value) for value in np.clip(unit[1:] @ unit[0], -1.0, 1.0))
+
+
+def _terms(text: str) -> list[str]:
+    words = _WORD.findall(cleaned(text).casefold())
+    grams = [f"#{word[at : at + 3]}" for word in (f" {word} " for word in words) for at in range(len(word) - 2)]
+    return words + grams
+
+
+def _cosine(one: dict[str, float], other: dict[str, float]) -> float:
+    dot = sum(weight * other.get(term, 0.0) for term, weight in one.items())
+    norms = math.sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
+    return min(1.0, dot / norms) if norms else 0.0

@@ -1,0 +1,75 @@
+"""The container's side of a job: where results may go. What needs a container is in tests/image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragstone.config import RunSettings, Settings
+from ragstone.container.confinement import Confinement
+from ragstone.container.container import Container
+from ragstone.container.user_environment import SystemSetup
+from ragstone.errors import ConfigError
+from ragstone.github.command_files import RunnerFolders
+from ragstone.system.environment import RunAs
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    found = tmp_path / "workspace"
+    for name in ("service/src/main.py", "service/.git/HEAD", "src/main.py", "run/manifest.json"):
+        path = found / name
+        path.parent.mkdir(parents=True)
+        path.write_text('{"ragstone_version": "1"}', encoding="utf-8")
+    (found / "manifest.json").write_text('{"ragstone_version": "1"}', encoding="utf-8")
+    (tmp_path / "home").mkdir()
+    (found / "service" / "home").symlink_to(tmp_path / "home")
+    (found / "service" / "source").symlink_to("src")
+    (found / "service" / "older").symlink_to("../run")
+    (found / "service" / "circle").symlink_to("circle")
+    return found
+
+
+def staged(workspace: Path, out: str) -> Settings:
+    private = workspace.parent / "private"
+    container = Container(
+        Confinement(RunAs(1, 1, private), private),
+        private,
+        workspace,
+        workspace,
+        {},
+        SystemSetup(),
+        RunnerFolders({}, workspace),
+    )
+    return container.staged(Settings(root=workspace / "service", run=RunSettings(out=out)))
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        *(
+            ".",
+            "..",
+            "../..",
+            "src",
+            "../src",
+            ".git",
+            ".git/run",
+            "home",
+            "home/run",
+            "source",
+            "circle",
+            "src/main.py",
+        ),
+        *("../../elsewhere", "/github/home", "/"),
+    ],
+)
+def test_a_run_directory_that_is_something_else_is_refused(workspace: Path, out: str) -> None:
+    with pytest.raises(ConfigError):
+        staged(workspace, out)
+
+
+@pytest.mark.parametrize("out", ["ragstone-run", "deep/er/run", "../run", "older", "../ragstone-run"])
+def test_a_new_folder_or_an_older_run_in_the_workspace_is_taken(workspace: Path, out: str) -> None:
+    assert staged(workspace, out).run.out == str((workspace.parent / "private" / "run").resolve())

@@ -1,0 +1,128 @@
+"""What the user's code leaves running is ended, however it hides. With processes of a user that nobody else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ragstone.container.strays import end_strays, kill_all_of, living
+from ragstone.errors import SystemUnderTestError
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0 or not Path("/proc/self/task").exists(),
+    reason="only root can change users, and /proc is Linux's",
+)
+
+IN_A_SESSION_OF_ITS_OWN = """
+    if os.fork(): os._exit(0)
+    os.setsid()
+    if os.fork(): os._exit(0)
+    ready()
+    while True: time.sleep(1)
+"""
+WITHOUT_ITS_FIRST_THREAD = """
+    def live():
+        time.sleep(0.2)
+        ready()
+        while True: time.sleep(1)
+    threading.Thread(target=live).start()
+    ctypes.CDLL(None).pthread_exit(None)
+"""
+CHAIN_OF_FORKS = """
+    ready()
+    while True:
+        if os.fork(): os._exit(0)
+"""
+STOPPED = """
+    ready()
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+KILLING_ALL_IT_CAN = """
+    ready()
+    while True:
+        try: os.kill(-1, signal.SIGKILL)
+        except OSError: pass
+"""
+KINDS = {
+    "in a session of its own": IN_A_SESSION_OF_ITS_OWN,
+    "without its first thread": WITHOUT_ITS_FIRST_THREAD,
+    "chain of forks": CHAIN_OF_FORKS,
+    "stopped": STOPPED,
+    "killing all it can": KILLING_ALL_IT_CAN,
+}
+
+
+class Stranger:
+    """A user of their own, whose processes are all ended at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.uid = 1_000_000 + os.getpid()
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._sign = folder / "ready"
+        folder.chmod(0o777)
+
+    def start(self, body: str) -> None:
+        """Start `body`, and wait until it says that it is ready."""
+        # It changes users by itself: the interpreter may be one that others can't run.
+        head = (
+            "import ctypes, os, signal, threading, time\n"
+            f"os.setgroups([]); os.setgid({self.uid}); os.setuid({self.uid})\n"
+            f"def ready(): open({str(self._sign)!r}, 'w').close()\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", head + textwrap.dedent(body)],
+            cwd="/",
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._started.append(process)
+        deadline = time.monotonic() + 20
+        while not self._sign.exists():
+            assert time.monotonic() < deadline, "it did not start"
+            time.sleep(0.01)
+
+    def end(self) -> None:
+        kill_all_of(self.uid)
+        for process in self._started:
+            process.wait()
+
+
+@pytest.fixture
+def stranger(open_folder: Path) -> Iterator[Stranger]:
+    found = Stranger(open_folder)
+    yield found
+    found.end()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_ended(kind: str, stranger: Stranger) -> None:
+    own = subprocess.Popen(["/bin/sleep", "60"])
+    stranger.start(KINDS[kind])
+    try:
+        end_strays(stranger.uid)
+        assert living(stranger.uid) == {}
+        assert own.poll() is None, "what is ours is left alone"
+        assert os.getresuid() == (0, 0, 0)
+    finally:
+        own.kill()
+        own.wait()
+
+
+def test_a_process_without_its_first_thread_counts_as_living(stranger: Stranger) -> None:
+    stranger.start(WITHOUT_ITS_FIRST_THREAD)
+    (pid,) = living(stranger.uid)
+    assert "State:\tZ" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+
+
+def test_where_one_does_not_end_it_is_named(stranger: Stranger) -> None:
+    stranger.start(IN_A_SESSION_OF_ITS_OWN)
+    with pytest.raises(SystemUnderTestError, match=r"don't end, though they were killed: \d+ \(python.*nothing is pub"):
+        end_strays(stranger.uid, patience_s=0.0, kill=lambda _uid: None)

@@ -1,0 +1,96 @@
+"""`setup` and `requirements`: what they see, how long they may take, and what is shown of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from ragstone.container.confinement import Confinement, confine
+from ragstone.container.strays import living
+from ragstone.container.user_environment import Limits, Steps, installing
+from ragstone.errors import SystemUnderTestError, TimeLimitReached
+from ragstone.system.environment import RunAs
+from ragstone.system.log import MAX_LOG_BYTES
+
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
+OWNER = 1_000_000 + os.getpid()
+
+
+def test_settings_of_installers_are_not_passed_on_unless_they_are_named(tmp_path: Path) -> None:
+    confinement = Confinement(RunAs(1, 1, tmp_path), tmp_path)
+    given = {
+        "UV_INDEX_PRIVATE_PASSWORD": "s3cret",
+        "PIP_INDEX_URL": "https://me:s3cret@packages.example.com",
+        "UV_INDEX_URL": "https://packages.example.com",
+        "HTTPS_PROXY": "http://me:s3cret@proxy.example.com",
+        "HTTP_PROXY": "http://proxy.example.com",
+        "PATH": "/bin",
+    }
+    assert "s3cret" not in str(installing(given, confinement, ()))
+    assert not {"UV_INDEX_URL", "PIP_INDEX_URL"} & set(installing(given, confinement, ()))
+    assert installing(given, confinement, ())["HTTP_PROXY"] == "http://proxy.example.com"
+    named = installing(given, confinement, ("UV_INDEX_PRIVATE_PASSWORD", "HTTPS_PROXY"))
+    assert (named["UV_INDEX_PRIVATE_PASSWORD"], named["HTTPS_PROXY"]) == ("s3cret", given["HTTPS_PROXY"])
+    assert "PIP_INDEX_URL" not in named
+
+
+@pytest.fixture
+def run(open_folder: Path) -> Callable[..., str]:
+    """Runs lines of shell as a step, and gives what was shown of them."""
+    workspace, temporary = open_folder / "workspace", open_folder / "temporary"
+    for folder in (workspace, temporary):
+        folder.mkdir()
+        os.chown(folder, OWNER, OWNER)
+    confinement = confine(workspace, temporary, sockets=())
+    assert confinement is not None
+    shown: list[str] = []
+
+    def step(lines: str, limits: Limits, write: Callable[[str], object] | None = None) -> str:
+        def show(line: str) -> None:
+            shown.append(line)
+            if write is not None:
+                write(line)
+
+        Steps(confinement, {"PATH": os.defpath}, workspace, limits, show).run(["/bin/sh", "-c", lines], "setup")
+        return "".join(shown)
+
+    return step
+
+
+LONG = Limits(600.0)
+
+
+@as_root
+def test_output_is_shown_while_the_step_goes_on(run: Callable[..., str], open_folder: Path) -> None:
+    sign = open_folder / "seen"
+    shown = run(f"echo one; while [ ! -e {sign} ]; do sleep 0.01; done; echo two", LONG, lambda _: sign.touch())
+    assert shown == "one\ntwo\n"
+
+
+@as_root
+def test_output_is_bounded_and_its_end_is_still_what_an_error_shows(run: Callable[..., str]) -> None:
+    shown = run(f"head -c {2 * MAX_LOG_BYTES} /dev/zero | tr '\\0' x; true", LONG)
+    assert MAX_LOG_BYTES <= len(shown) < MAX_LOG_BYTES + 100_000
+    assert shown.endswith("the rest is left out\n")
+    with pytest.raises(SystemUnderTestError, match=r"exit code 3:\n(.|\n)*the very end") as caught:
+        run(f"yes | head -c {2 * MAX_LOG_BYTES}; echo the very end; exit 3", LONG)
+    assert len(caught.value.message) < 1000
+
+
+@as_root
+def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Callable[..., str]) -> None:
+    with pytest.raises(SystemUnderTestError, match="setup did not end within 1 s:\ninstalling") as caught:
+        run("echo installing; sleep 600 & sleep 600", Limits(1.0))
+    assert caught.value.exit_code == 4
+    assert living(OWNER) == {}
+
+
+@as_root
+def test_a_step_that_uses_up_the_time_of_the_whole_ends_as_that(run: Callable[..., str]) -> None:
+    with pytest.raises(TimeLimitReached, match="used up by setup") as caught:
+        run("sleep 600", Limits(600.0, deadline=monotonic() + 0.5))
+    assert caught.value.exit_code == 124

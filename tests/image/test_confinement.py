@@ -1,0 +1,336 @@
+"""In the built container, the user's code tries everything it should not be able to do, and fails."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.container.strays import living
+from ragstone.github.command_files import COMMAND_FILES
+from ragstone.run.directory import RunDirectory
+from tests.github.builders import FACTS, Outcome
+from tests.github.fake import running
+from tests.github.openapi import Contract
+from tests.image.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
+
+pytestmark = pytest.mark.container
+
+HOSTILE = Path(__file__).with_name("hostile.py")
+NO_RIGHT = f"refused: {errno.EACCES}"  # there, and not to be had
+SYSTEM = """
+import hostile
+
+FACTS = {facts!r}
+hostile.attempt("worker")
+
+def answer(question):
+    print("::set-output name=verdict::pass")
+    print("text ##[error]forged")
+    return {{"answer": "Elephants are the largest animals on land today.", "contexts": [FACTS[question]]}}
+"""
+RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
+INPUTS = {
+    "golden_set": "golden.jsonl",
+    "entrypoint": "python:rag:answer",
+    "metrics": "faithfulness",
+    "setup": "python hostile.py setup",
+    "system_env": "MY_OWN_SETTING",
+}
+
+
+@dataclass(frozen=True)
+class Attempted:
+    """A step whose `setup` and whose system were both hostile, and what came of it."""
+
+    step: Runner
+    outcome: Outcome
+
+
+@pytest.fixture(scope="module")
+def attempted(image: Image, contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempted]:
+    checkout = make_checkout(tmp_path_factory.mktemp("hostile"))
+    shutil.copy(HOSTILE, checkout.root / "hostile.py")
+    checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
+    with running(contract) as fake, runner_of(image, checkout, fake) as step:
+        yield Attempted(step, step.run(environ={"MY_OWN_SETTING": "passed on"}, **INPUTS))
+
+
+def attempts(step: Runner, *who: str) -> list[dict[str, Any]]:
+    return [
+        json.loads((step.checkout.root / f"attempts-{one}.json").read_text(encoding="utf-8"))
+        for one in who or ("setup", "worker")
+    ]
+
+
+def wait_for(sign: Callable[[], bool], running: Future[Any]) -> None:
+    while not sign():
+        if running.done():
+            pytest.fail(f"it ended before: {running.result()}")
+        time.sleep(0.05)
+
+
+def gates_below(root: int) -> list[int]:
+    """The gates among the descendants of process `root`."""
+    parents: dict[int, int] = {}
+    gates = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                if command[0] == b"/opt/ragstone/bin/python" and b"ragstone.action" in command:
+                    gates.append(int(entry.name))
+
+    def is_below(pid: int) -> bool:
+        return pid == root or (pid in parents and is_below(parents[pid]))
+
+    return [pid for pid in gates if is_below(pid)]
+
+
+def as_user(uid: int, gid: int, line: str, folder: Path) -> bool:
+    done = subprocess.run(["/bin/sh", "-c", line], check=False, user=uid, group=gid, extra_groups=[], cwd=folder)
+    return done.returncode == 0
+
+
+def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
+    assert attempted.outcome.code == 1, attempted.outcome.log
+    for found in attempts(attempted.step):
+        everything = json.dumps(found)
+        for name, secret in SECRETS.items():
+            assert secret not in everything, name
+        assert found["uid"] == OWNER
+        assert found["gid"] not in (0, OWNER)
+        assert found["groups"] in ([], [found["gid"]])
+        assert found["no_new_privileges"] == "1"
+        assert found["gates"], "the gate was not found, so nothing was tried"
+        assert {*found["gate_environ"], *found["gate_memory"]} == {NO_RIGHT}
+        assert not any(found["gate_killable"])
+        assert found["docker"] == NO_RIGHT
+        assert not found["ragstone"]
+        assert found["private_folders"], "no folder of ours was found, so nothing was tried"
+        assert found["private"] == []
+        assert not any(name.startswith(("INPUT_", "ACTIONS_", "GITHUB_", "RAGSTONE_")) for name in found["environ"])
+        assert "LD_LIBRARY_PATH" not in found["environ"]
+        assert found["environ"]["MY_OWN_SETTING"] == "passed on"
+        assert found["environ"]["HOME"] != "/github/home"
+
+
+def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
+    for found in attempts(attempted.step):
+        assert found["forged"] == []
+    assert attempted.outcome.outputs["verdict"] == "fail"
+    assert "EVIL" not in attempted.outcome.outputs
+    for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"):
+        assert attempted.step.command_file(name) == ""
+    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        assert "EVIL" not in attempted.step.command_file(name)
+    for folder in (attempted.step.temporary, attempted.step.commands, attempted.step.home, attempted.step.workflow):
+        assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (OWNER, 0o755), "given back"
+
+
+def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted) -> None:
+    assert living(OWNER) == {}
+    manifest = json.loads((attempted.step.checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["verdict"] == "fail"
+    assert attempted.outcome.code == 1
+
+
+def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
+    shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
+    step.checkout.write(
+        "rag.py",
+        """
+        import hostile, pathlib, time
+
+        hostile.attempt("worker")
+
+        def answer(question):
+            pathlib.Path("/github/workspace/asked").touch()
+            time.sleep(600)
+        """,
+    )
+    with ThreadPoolExecutor(1) as pool:
+        inputs = {name: value for name, value in INPUTS.items() if name != "setup"}
+        going = pool.submit(step.execute, "pull_request", **inputs)
+        wait_for((step.checkout.root / "asked").exists, going)
+        (gate,) = gates_below(os.getpid())
+        os.kill(gate, signal.SIGKILL)
+        found = going.result()
+    assert found.returncode != 0
+    # Docker's process namespace ends with the gate; the one here is the machine's.
+    assert living(OWNER), "nothing of it lived on, so nothing was tried"
+    time.sleep(0.5)
+    (worker,) = attempts(step, "worker")
+    assert worker["forged"] == []
+    for name in COMMAND_FILES:
+        assert step.command_file(name) == ""
+    manifest = step.checkout.root / "ragstone-run" / "manifest.json"
+    assert not manifest.exists()
+    # The runner is in the folder's group and can go on; the user's code is not.
+    assert as_user(OWNER, OWNER, "touch set_output_2 && rm github_output_1", step.commands)
+    assert not as_user(OWNER, worker["gid"], "touch set_output_3", step.commands)
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o600])
+def test_a_workspace_that_belongs_to_dockers_group(step: Runner, mode: int) -> None:
+    os.chown(step.socket_path, 0, OWNER)
+    step.socket_path.chmod(mode)
+    shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
+    found = step.run(setup="python hostile.py setup", **RECORDED)
+    assert found.code == 0, found.log
+    (tried,) = attempts(step, "setup")
+    assert tried["docker"] == NO_RIGHT
+
+
+def test_what_it_printed_does_not_act(attempted: Attempted) -> None:
+    assert "forged" in attempted.outcome.log
+    assert not any("forged" in line or "set-output" in line for line in attempted.outcome.annotations)
+
+
+def test_the_results_belong_to_the_owner_of_the_workspace(attempted: Attempted) -> None:
+    run = attempted.step.checkout.root / attempted.outcome.outputs["run-directory"]
+    assert (run / "manifest.json").is_file()
+    assert {path.stat().st_uid for path in (run, *run.iterdir())} == {OWNER}
+
+
+def test_a_run_directory_in_place_of_something_else_is_refused_and_nothing_is_lost(step: Runner) -> None:
+    root = step.checkout.root
+    for name in ("src/main.py", ".git/HEAD", "decoy/keep.txt", "forged/main.py", "forged/baseline/main.py"):
+        step.checkout.write(name, "precious")
+    step.checkout.write("forged/manifest.json", '{"ragstone_version": "1", "schema_version": 1}')
+    (step.home / "keep.txt").write_text("precious", encoding="utf-8")
+    (root / "link").symlink_to("decoy")
+    (root / "out").symlink_to("/github/home")
+    before = content_of(step)
+    for out in (".", ".git", "out"):  # the others are in tests/github/test_container.py
+        step.checkout.write("ragstone.toml", f"[run]\nout = {json.dumps(out)}\n")
+        found = step.run(**RECORDED)
+        assert found.code == 2, (out, found.log)
+        assert content_of(step) == before, out
+    # Somebody took pains to make it look like a run: then a run replaces the run, and nothing else.
+    step.checkout.write("ragstone.toml", '[run]\nout = "forged"\n')
+    assert step.run(**RECORDED).code in (0, 1, 2)
+    assert {name: content_of(step).get(name) for name in before if name != "workspace/forged/manifest.json"} == {
+        name: text for name, text in before.items() if name != "workspace/forged/manifest.json"
+    }
+
+
+def content_of(step: Runner) -> dict[str, str]:
+    """What is in the workspace and in /github/home, but for the config that the test writes."""
+    found = {}
+    for label, top in (("workspace", step.checkout.root), ("home", step.home)):
+        for path in sorted(top.rglob("*")):
+            name = f"{label}/{path.relative_to(top)}"
+            if path.is_symlink():
+                found[name] = str(path.readlink())
+            elif name != "workspace/ragstone.toml" and path.is_file():
+                found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through(step: Runner) -> None:
+    step.checkout.write("decoy/keep.txt", "precious")
+    found = step.run(setup="ln -s decoy ragstone-run", **RECORDED)
+    assert found.code == 0, found.log
+    assert "does not hold a run" in found.log
+    assert found.outputs["run-directory"] == ""
+    assert [path.name for path in (step.checkout.root / "decoy").iterdir()] == ["keep.txt"]
+
+
+def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
+    step.checkout.write("easy.jsonl", json.dumps({"id": "moon", "question": "Is the Moon far away?"}) + "\n")
+    found = step.run(
+        golden_set="golden.jsonl",
+        entrypoint="file:outputs.jsonl",
+        metrics="faithfulness",
+        setup="cp easy.jsonl golden.jsonl",
+    )
+    assert found.code == 0, found.log
+    assert found.outputs["verdict"] == "pass"
+    run = RunDirectory.open(step.checkout.root / "ragstone-run")
+    assert {record.sample.question for record in run.records()} == {question for _, question, _ in FACTS}
+
+
+@pytest.mark.parametrize(("name", "code"), [("golden.jsonl", 3), ("thresholds.toml", 2), ("outputs.jsonl", 4)])
+def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str, code: int) -> None:
+    (step.checkout.root / name).unlink()
+    (step.checkout.root / name).symlink_to("/proc/self/environ")
+    found = step.run(
+        golden_set="golden.jsonl", thresholds="thresholds.toml", entrypoint="file:outputs.jsonl", metrics="faithfulness"
+    )
+    assert found.code == code
+    assert "outside of the workspace" in found.log
+    for secret in SECRETS.values():
+        assert secret not in "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
+
+
+def test_a_docker_socket_that_anybody_may_use_stops_the_job(step: Runner) -> None:
+    step.socket_path.chmod(0o666)
+    found = step.run(golden_set="golden.jsonl", entrypoint="file:outputs.jsonl")
+    assert found.code == 2
+    assert "docker.sock" in found.log
+
+
+def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
+    found = step.run(
+        golden_set="golden.jsonl",
+        entrypoint="file:outputs.jsonl",
+        metrics="faithfulness",
+        setup="ln -sf /proc/self/environ golden.jsonl; ln -sf /proc/1/environ outputs.jsonl",
+    )
+    assert found.code != 0
+    shown = "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
+    for secret in SECRETS.values():
+        assert secret not in shown + found.summary + str(found.outputs)
+
+
+def test_setup_sees_no_password_that_is_not_named(step: Runner) -> None:
+    passwords = {
+        "UV_INDEX_PRIVATE_PASSWORD": "first-s3cret",
+        "PIP_EXTRA_INDEX_URL": "https://me:second-s3cret@example.com",
+    }
+    found = step.run(setup="env >seen.txt", system_env="UV_INDEX_PRIVATE_PASSWORD", environ=passwords, **RECORDED)
+    assert found.code == 0, found.log
+    seen = (step.checkout.root / "seen.txt").read_text(encoding="utf-8")
+    assert "first-s3cret" in seen
+    assert "second-s3cret" not in seen
+
+
+def test_a_time_limit_covers_setup_and_hands_over_what_is_there(step: Runner) -> None:
+    step.checkout.write(
+        "rag.py",
+        """
+        import time
+
+        def answer(question):
+            if "Moon" not in question:
+                time.sleep(600)
+            return "The Moon is 384400 kilometres away from the Earth."
+        """,
+    )
+    step.checkout.write("ragstone.toml", "[system]\ntimeout_s = 600\n")
+    inputs = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "metrics": "exact_match"}
+    found = step.run(time_limit="20", **inputs)
+    assert found.code == 124, found.log
+    run = RunDirectory.open(step.checkout.root / found.outputs["run-directory"])
+    assert run.manifest.state == "stopped"
+    assert [record.sample.id for record in run.records()] == ["moon"]
+    assert living(OWNER) == {}
+    found = step.run(time_limit="2", setup="sleep 600", **inputs)
+    assert found.code == 124, found.log
+    assert "used up by" in found.log, "by setup, or by the environment that is made for it"
+    assert found.outputs["run-directory"] == ""
