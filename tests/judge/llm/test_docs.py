@@ -9,7 +9,8 @@ import pytest
 
 from ragstone.config import JudgeSettings, load_settings
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import PROVIDERS, build_judge
+from ragstone.judge.factory import build_judge
+from ragstone.judge.names import PROVIDERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "llm-judges.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
