@@ -268,7 +268,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert merged.code == 0
     fact = season.manifest()["baseline"]
     assert (fact["eligible"], fact["spent"]) == (True, [entry["id"]])
-    assert fact["accepted"] == [{"id": entry["id"], "metric": "faithfulness", "slice": None, "drop": 0.25}]
+    assert fact["accepted"] == [{"id": entry["id"], "metric": "faithfulness", "slice": None, "drop": entry["drop"]}]
 
     unchanged = season.job()
     assert (unchanged.code, unchanged.outputs["baseline-run-id"]) == (0, str(900 + season.runs - 1))
