@@ -21,7 +21,8 @@ from unittest.mock import patch
 
 import numpy as np
 import onnx
-from judge_reliability import ROOT, answers_and_neighbours
+from data_sets import data_folder
+from judge_reliability import answers_and_neighbours
 from onnx import TensorProto, helper, numpy_helper
 from scipy.sparse import coo_matrix
 from scipy.sparse.linalg import svds
@@ -154,10 +155,11 @@ def main(data: Path, embeddings: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--model", type=Path)
     given = parser.parse_args()
+    data = data_folder((*TEXTS, "clapnq_dev.jsonl.gz", "wikieval.jsonl"), given.data)
     with tempfile.TemporaryDirectory() as made:
         if given.model is None:
-            save_model(Path(made), *word_vectors(read_texts(given.data)))
-        main(given.data, f"local:{given.model or made}")
+            save_model(Path(made), *word_vectors(read_texts(data)))
+        main(data, f"local:{given.model or made}")

@@ -1,4 +1,4 @@
-"""The LLM judge through the whole of `ragstone run`, against the fake provider beside this repository.
+"""The LLM judge through the whole of `ragstone run`, against a fake provider on loopback.
 
     python bench/judge_engine.py --samples 500                        # 100 ms a call, 64 in flight
     python bench/judge_engine.py --samples 500 --latency-ms 1000
@@ -7,8 +7,8 @@
 
 Each line that it prints is one JSON object: wall time of the whole process, interpreter start included; that time
 divided by calls × latency ÷ concurrency; CPU of the process for each call, everything included; peak memory; what the
-server counted. The fake provider is `bench/fake_judge.py`, run by `--fake-python` (it wants httptools; uvloop
-and orjson make it faster). The workload is five contexts of 120 words, 60 words of answer and 40 of reference.
+server counted. The fake provider is `bench/fake_judge.py`. The workload is five contexts of 120 words, 60 words of
+answer and 40 of reference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import urllib.request
 from pathlib import Path
 
 FAKE = Path(__file__).with_name("fake_judge.py")
-PORT = 8795
 FAULTS = {"p429": 0.05, "retry_after": 1, "p500": 0.02, "p_malformed": 0.02, "p_truncated": 0.02, "p_hang": 0.01}
 WORDS = [
     *("stone", "river", "bridge", "mill", "north", "council", "record", "tower"),
@@ -50,25 +49,25 @@ def write_world(folder: Path, n: int) -> None:
             answers.write(json.dumps({"id": f"q{at}", "answer": text(60), "contexts": contexts}) + "\n")
 
 
-def server(path: str, body: dict[str, object] | None = None) -> dict[str, object]:
+def server(port: int, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", data=data)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data)
     with urllib.request.urlopen(request, timeout=10) as reply:
         found: dict[str, object] = json.load(reply)
     return found
 
 
-def start_server(python: str, latency_ms: float) -> subprocess.Popen[bytes]:
-    command = [python, str(FAKE), "--port", str(PORT), "--latency-ms", str(latency_ms)]
+def start_server(port: int, latency_ms: float) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(FAKE), "--port", str(port), "--latency-ms", str(latency_ms)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     for _ in range(200):
         try:
-            server("/stats")
+            server(port, "/stats")
             return process
         except OSError:
             time.sleep(0.05)
     process.kill()
-    raise SystemExit("the fake provider did not start; give --fake-python an interpreter with httptools")
+    raise SystemExit(f"the fake provider did not start; is port {port} in use?")
 
 
 def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[float, resource.struct_rusage, int]:
@@ -81,7 +80,7 @@ def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[f
         'entrypoint = "file:answers.jsonl"',
         "[judge]",
         'name = "openai:gpt-4o-mini"',
-        f'base_url = "http://127.0.0.1:{PORT}/v1"',
+        f'base_url = "http://127.0.0.1:{options.port}/v1"',
         f"concurrency = {options.concurrency}",
         f"timeout_s = {options.timeout_s}",
         "[run]",
@@ -102,10 +101,10 @@ def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[f
 
 
 def measure(folder: Path, out: str, options: argparse.Namespace, what: str) -> dict[str, object]:
-    server("/reset", {})
+    server(options.port, "/reset", {})
     before = os.getloadavg()[0]
     wall, used, code = run_ragstone(folder, out, options)
-    counted = server("/stats")
+    counted = server(options.port, "/stats")
     calls = int(str(counted["calls"]))
     ideal = calls * options.latency_ms / 1000 / options.concurrency
     cpu = used.ru_utime + used.ru_stime
@@ -146,15 +145,15 @@ def main() -> None:
     parser.add_argument("--timeout-s", type=float, default=20.0)
     parser.add_argument("--again", action="store_true", help="a second run on the same answers and cache")
     parser.add_argument("--faults", action="store_true", help="5 %% 429, 2 %% 500, 2 %% malformed, 2 %% cut, 1 %% hang")
-    parser.add_argument("--fake-python", default=sys.executable, help="interpreter for the fake provider")
+    parser.add_argument("--port", type=int, default=8795, help="of the fake provider, on loopback")
     options = parser.parse_args()
-    fake = start_server(options.fake_python, options.latency_ms)
+    fake = start_server(options.port, options.latency_ms)
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_world(folder, options.samples)
             if options.faults:
-                server("/config", dict(FAULTS))
+                server(options.port, "/config", dict(FAULTS))
             print(json.dumps(measure(folder, "run", options, "faults" if options.faults else "run")), flush=True)
             if options.again:
                 (folder / "again").mkdir()

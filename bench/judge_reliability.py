@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from data_sets import data_folder
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.metaeval.evaluate import Outcome, run_judge, summarise
@@ -179,4 +180,4 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT.parent / "shared" / "data")
+    main(data_folder(FILES.values(), *sys.argv[1:2]))

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from data_sets import data_folder
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -47,6 +48,7 @@ LEAST_WEIGHT = 0.15
 RIDGE = 0.3
 FOLDS = 5
 PIECE = 8
+FILES = ("begin.jsonl.gz", "wice_claim.jsonl.gz")
 SHARES = {"begin/wow": 1.0, "begin/cmu": 0.5, "begin/tc": 0.5, "wice": 1.0}
 """How much each source counts in the fit, whatever its size."""
 
@@ -240,4 +242,4 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT.parent / "shared" / "data")
+    main(data_folder(FILES, *sys.argv[1:2]))
