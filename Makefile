@@ -60,10 +60,11 @@ docs: $(VENV)/.installed-docs
 pictures: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python scripts/pictures.py
 
-# Files that are written from the code: action.yml, the tables of its inputs and outputs, docs/configuration.md.
+# Files that are written from the code: action.yml, the tables of its inputs and outputs, docs/configuration.md, JSON Schemas.
 generated: $(VENV)/.installed-dev
 	$(BIN)/python scripts/action_file.py
 	$(BIN)/python scripts/configuration_page.py > docs/configuration.md
+	$(BIN)/python scripts/schemas.py
 
 # Check every commit from here on: see .pre-commit-config.yaml.
 hooks: $(VENV)/.installed-dev

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import default_policy, load_policy, policy_from_mapping, policy_hash
-from ragstone.gate.policy_file import SCHEMA_FILE, key_lines, policy_schema
+from ragstone.gate.policy_file import key_lines, policy_schema
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.gate.verdict import Action
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "thresholds.example.toml"
+SCHEMA_FILE = ROOT / "src" / "ragstone" / "gate" / "policy.schema.json"
 
 
 def refused(tmp_path: Path, text: str) -> ConfigError:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it.token import Token
 
 from ragstone.gate.verdict import Status
-from ragstone.report.document import shipped_schema
+from ragstone.report.document import schema
 from ragstone.report.parts import ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.terminal import render_text
@@ -151,7 +151,7 @@ def check_json(text: Text, status: Status) -> None:
     assert body.isascii()
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", body)
     document = json.loads(body)
-    jsonschema.validate(document, shipped_schema())
+    jsonschema.validate(document, schema())
     if status is Status.FAIL:
         expected = text.answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         assert document["worst"][0]["answer"] == expected

@@ -35,7 +35,6 @@ _EXPECTED = {
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
 }
-SCHEMA_FILE = Path(__file__).with_name("policy.schema.json")
 """The JSON Schema of thresholds.toml, shipped for editors; written by ``python -m ragstone.gate.policy_file``."""
 
 
@@ -220,7 +219,3 @@ def shown(value: object) -> str:
     """A value for an error message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-if __name__ == "__main__":
-    SCHEMA_FILE.write_text(json.dumps(policy_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -237,13 +236,6 @@ def schema() -> dict[str, Any]:
     }
 
 
-def shipped_schema() -> dict[str, Any]:
-    """The JSON Schema of the report, as shipped with the package."""
-    text = (files("ragstone.report") / "schema" / "report.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
 def document(view: ReportView) -> ReportDocument:
     """The view as the public document."""
     found = view.comparison
@@ -364,8 +356,3 @@ def _failure(group: FailureGroup) -> FailurePart:
         metrics=group.metrics,
         samples=tuple(FailedSamplePart(id=found.id, place=_place(found.origin, found.url)) for found in group.samples),
     )
-
-
-def schema_text() -> str:
-    """The text of the shipped schema file."""
-    return json.dumps(schema(), indent=2) + "\n"
