@@ -61,7 +61,6 @@ def test_a_call_that_does_not_fit_waits_for_those_in_flight() -> None:
         assert not third.done()
         budget.settle(0.4, 0.1)
         assert await third == 0.4
-        assert budget.spent_usd == pytest.approx(0.1)
 
     asyncio.run(spend())
 

@@ -78,19 +78,12 @@ def test_the_noise_floor_is_what_a_rejudged_mean_exceeds_one_time_in_twenty() ->
     falls = [float(np.mean(rng.normal(0, 0.08, 200) - rng.normal(0, 0.08, 200))) for _ in range(4000)]
     assert np.mean(np.array(falls) < -found.floor) == pytest.approx(0.05, abs=0.025)
     assert found.shift.low < 0.0 < found.shift.high
-    assert found.reliability is not None
-    assert 0.5 < found.reliability < 0.9
 
 
 def test_readings_that_repeat_exactly_have_no_noise() -> None:
     scores = np.array([0.0, 0.5, 1.0])
     found = noise_floor(scores, scores)
     assert (found.sd, found.changed, found.floor, found.shift.estimate) == (0.0, 0.0, 0.0, 0.0)
-    assert found.reliability == 1.0
-
-
-def test_scores_that_never_vary_have_no_reliability() -> None:
-    assert noise_floor(np.ones(4), np.ones(4)).reliability is None
 
 
 def test_two_readings_of_different_units_are_refused() -> None:

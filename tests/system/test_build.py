@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.system.build import build_system, shown_entrypoint, split_scheme
+from ragstone.system.build import build_system, split_scheme
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool
 from ragstone.system.recorded import RecordedAnswers
@@ -78,7 +78,7 @@ def test_each_scheme_builds_its_system_and_shows_no_secret(tmp_path: Path) -> No
         given = SystemSettings(entrypoint=entrypoint, concurrency=7)
         system = build_system(given, root=tmp_path, environ={})
         assert isinstance(system, kind)
-        assert system.entrypoint == shown == shown_entrypoint(entrypoint)
+        assert system.entrypoint == shown
         assert system.concurrency == 7
 
 
@@ -97,7 +97,7 @@ def test_forbidden_names_are_refused_for_every_kind(tmp_path: Path) -> None:
 @given(st.text(max_size=30) | st.from_regex(r"(python|command|file|https?|pyhton):[^\s]{0,20}", fullmatch=True))
 def test_any_string_is_an_entrypoint_or_a_configuration_error(entrypoint: str) -> None:
     try:
-        shown_entrypoint(entrypoint)
+        split_scheme(entrypoint)
     except ConfigError as error:
         where = error.where
     else:

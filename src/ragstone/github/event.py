@@ -39,7 +39,6 @@ class PullRequest:
 
     number: int
     head_sha: str
-    head_ref: str
     head_repository: str | None
     base_ref: str
     base_sha: str
@@ -77,7 +76,6 @@ class Event:
     sha: str
     branch: str | None
     run_id: int
-    run_attempt: int
     workflow: str | None
     actor: str | None
     server_url: str
@@ -205,7 +203,6 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         sha=environ.get("GITHUB_SHA", ""),
         branch=_branch(kind, environ.get("GITHUB_REF", "")),
         run_id=_number(environ, "GITHUB_RUN_ID") or 0,
-        run_attempt=_number(environ, "GITHUB_RUN_ATTEMPT") or 1,
         workflow=_workflow_file(environ.get("GITHUB_WORKFLOW_REF", "")),
         actor=environ.get("GITHUB_ACTOR") or None,
         server_url=(environ.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
@@ -233,7 +230,6 @@ def _pull_request(document: _Document, repository: str) -> PullRequest | None:
     return PullRequest(
         number=pull.number,
         head_sha=pull.head.sha,
-        head_ref=pull.head.ref,
         head_repository=head.full_name if head else None,
         base_ref=pull.base.ref,
         base_sha=pull.base.sha,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from ctypes import c_float
 
 
 def recall_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
@@ -52,11 +51,6 @@ def ndcg(ranked: Sequence[str], grades: Mapping[str, float], k: int | None = Non
     ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
     best = _discounted(ideal[:k])
     return min(1.0, _discounted([grades.get(document, 0.0) for document in ranked[:k]]) / best) if best else 0.0
-
-
-def trec_order(scores: Mapping[str, float]) -> list[str]:
-    """Document ids as trec_eval ranks a run: by score in single precision descending, ties by id descending."""
-    return sorted(scores, key=lambda document: (c_float(scores[document]).value, document), reverse=True)
 
 
 def _relevant(grades: Mapping[str, float]) -> set[str]:

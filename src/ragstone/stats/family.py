@@ -60,19 +60,18 @@ class Hypothesis:
 class Decision:
     """What the data say about one hypothesis.
 
-    `p_below` and `p_above` are one-sided p-values before adjustment: small ones are evidence that the mean lies below
-    or above the bound. `below` is adjusted over the family; `above` is not, since all must be above at once for a
-    clean pass (an intersection-union test). `interval` lies wholly below the bound exactly if `below`, and wholly
-    above exactly if `above`. `n_more` more samples would settle it with 80 % power if the estimate is right (0: it is
-    settled, None: no attainable number would). `detectable` is the shortfall under the bound that would be decided
-    with 80 % power at this n; None where it can't be told.
+    `p_below` is the one-sided p-value before adjustment: a small one is evidence that the mean lies below the bound.
+    `below` is adjusted over the family; `above` is not, since all must be above at once for a clean pass (an
+    intersection-union test). `interval` lies wholly below the bound exactly if `below`, and wholly above exactly if
+    `above`. `n_more` more samples would settle it with 80 % power if the estimate is right (0: it is settled, None: no
+    attainable number would). `detectable` is the shortfall under the bound that would be decided with 80 % power at
+    this n; None where it can't be told.
     """
 
     name: str
     estimate: float
     interval: MeanInterval
     p_below: float
-    p_above: float
     below: bool
     above: bool
     n: int
@@ -175,12 +174,6 @@ def _tie_share(h: Hypothesis, sums: Floats) -> float:
     return float(np.mean(sums == sums[0]))
 
 
-def _p_above(h: Hypothesis) -> float:
-    if h.paired and not np.any(h.values):
-        return 0.0 if h.bound < 0.0 else 1.0
-    return p_mean_at_most(_blocks(h), h.bound, reached(h.values, h.bounds))
-
-
 def _blocks(h: Hypothesis) -> Blocks:
     return blocks_of(h.values, h.groups)
 
@@ -197,7 +190,6 @@ def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, leve
         estimate=interval.estimate,
         interval=_consistent(interval, h.bound, below),
         p_below=p_below,
-        p_above=_p_above(h),
         below=below,
         above=above,
         n=n,

@@ -29,8 +29,6 @@ class PoweredMean:
     weight: float
     labels_only: float
     gain: float
-    n_labelled: int
-    n_unlabelled: int
     method: str
 
 
@@ -78,8 +76,6 @@ def powered_mean(
         weight,
         float(np.mean(y)),
         own / joined if joined > 0.0 else 1.0,
-        n,
-        many,
         "prediction-powered (PPI++) with Gaffke's bound" if weight > 0.0 else "labels alone, Gaffke's bound",
     )
 

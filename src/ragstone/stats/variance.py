@@ -92,14 +92,12 @@ class NoiseFloor:
     """What reading the same things twice shows.
 
     `sd` is the standard deviation of one reading around its unit's mean reading; `changed` the share of units whose
-    reading changed; `reliability` the share of variance that is not noise (the intraclass correlation of one
-    reading; None where nothing varies); `shift` the mean change with its interval; `floor` the fall of the mean that
-    noise alone exceeds with the chance `alpha` when both sides are read anew.
+    reading changed; `shift` the mean change with its interval; `floor` the fall of the mean that noise alone exceeds
+    with the chance `alpha` when both sides are read anew.
     """
 
     sd: float
     changed: float
-    reliability: float | None
     shift: MeanInterval
     floor: float
     alpha: float
@@ -130,6 +128,5 @@ def noise_floor(
     difference = b - a
     shift = mean_interval(difference, confidence=confidence, bounds=(-width, width), groups=groups)
     sd = math.sqrt(float(np.mean(difference**2)) / 2.0)
-    parts = variance_components(np.concatenate([a, b]), np.tile(np.arange(len(a)), 2))
     floor = float(ndtri(1.0 - alpha)) * sd * math.sqrt(2.0 / len(a))
-    return NoiseFloor(sd, float(np.mean(difference != 0.0)), parts.share(parts.units), shift, floor, alpha, len(a))
+    return NoiseFloor(sd, float(np.mean(difference != 0.0)), shift, floor, alpha, len(a))

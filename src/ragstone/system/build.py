@@ -105,12 +105,6 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
     return "python", entrypoint
 
 
-def shown_entrypoint(entrypoint: str) -> str:
-    """The entrypoint free of secrets, as the `System` shows it. Raises ConfigError."""
-    scheme, rest = split_scheme(entrypoint.strip())
-    return _shown(rest) if scheme in ("http", "https") else f"{scheme}:{without_secrets(rest)}"
-
-
 def _python(
     spec: str, settings: SystemSettings, root: Path, environ: Mapping[str, str], context: ChildContext
 ) -> System:

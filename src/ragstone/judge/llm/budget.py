@@ -21,10 +21,6 @@ class Budget:
         self._in_flight = 0
         self._settled = asyncio.Event()
 
-    @property
-    def spent_usd(self) -> float:
-        return self._spent
-
     async def reserve(self, cost_usd: float) -> float:
         """Set `cost_usd` aside and return it, once it fits.
 
