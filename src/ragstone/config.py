@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ CONFIG_FILE = "ragstone.toml"
 PYPROJECT = "pyproject.toml"
 MAX_TOML_BYTES = 1_000_000
 _PREFIX = "RAGSTONE_"
+_DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 
 
 class _Table(BaseModel):
@@ -101,11 +103,51 @@ class Price(_Table):
     cached_input: float | None = Field(default=None, ge=0)
 
 
+class LocalWeights(_Table):
+    """[judge.local.weights]: log-odds = bias + words · log-odds by words + model · log-odds by the model."""
+
+    bias: float = Field(default=0.0, allow_inf_nan=False, description="added to the log-odds")
+    words: float = Field(ge=0, allow_inf_nan=False, description="weight of the lexical evidence")
+    model: float = Field(ge=0, allow_inf_nan=False, description="weight of the model")
+
+
+class LocalJudgeSettings(_Table):
+    """[judge.local]: how the model of ``local:FOLDER`` is read."""
+
+    labels: tuple[str, ...] = Field(
+        default=(), description="meaning of each output of the model, where its config.json does not say"
+    )
+    template: str | None = Field(
+        default=None, description="text with {context} and {statement}, for models that are not asked by pairs"
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=32, le=8192, description="tokens for the model at once; None: as its config says, at most 512"
+    )
+    language: Literal["en", "de", "fr", "es"] = Field(
+        default="en", description="of the pairs that the model must tell apart before it judges"
+    )
+    threads: int | None = Field(default=None, ge=1, le=64, description="for the model; None: one a core, at most 4")
+    alone: bool = Field(default=False, description="the model decides without the lexical evidence")
+    weights: LocalWeights | None = Field(default=None, description="in place of the weights that are shipped")
+
+    @field_validator("template")
+    @classmethod
+    def _both(cls, value: str | None) -> str | None:
+        if value is not None and not (value.count("{context}") == 1 and "{statement}" in value):
+            raise ValueError("must hold {context} once, and {statement}")
+        return value
+
+
 class JudgeSettings(_Table):
-    """[judge]. `name` is ``offline``, ``openai:MODEL``, ``anthropic:MODEL`` or ``openai-compatible:MODEL``."""
+    """[judge]. `name` is ``offline``, ``local:FOLDER``, or a provider and its model: ``openai:MODEL``."""
 
     name: str = Field(
-        default="offline", description="offline, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL"
+        default="offline",
+        description="offline, local:FOLDER, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL",
+    )
+    local: LocalJudgeSettings = LocalJudgeSettings()
+    model_digests: tuple[str, ...] = Field(
+        default=(), description="digests of the local models that may be loaded; none named: any"
     )
     base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server, or of a gateway")
     api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
@@ -153,6 +195,15 @@ class JudgeSettings(_Table):
         "where a push, a schedule or a hand starts the run on GitHub, else none",
     )
     batch: bool = Field(default=False, description="use the provider's batch API")
+
+    @field_validator("model_digests", mode="before")
+    @classmethod
+    def _digests(cls, value: object) -> object:
+        found = tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+        for one in found if isinstance(found, (list, tuple)) else ():
+            if not isinstance(one, str) or not _DIGEST.fullmatch(one):
+                raise ValueError("must be SHA-256 digests as `ragstone check` prints them")
+        return found
 
     def secrets(self) -> tuple[str, ...]:
         """Keys and header values: what may be shown to nobody."""
@@ -267,6 +318,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False),
     Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
     Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False),
+    Option("judge.model_digests", "RAGSTONE_MODEL_DIGESTS"),
     Option("judge.embeddings", "RAGSTONE_EMBEDDINGS"),
     Option("judge.embeddings_base_url", "RAGSTONE_EMBEDDINGS_BASE_URL"),
     Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False),
@@ -331,8 +383,8 @@ def load_settings(
                 value = _from_directory(value, directory, root)
             merged.setdefault(option.table, {})[option.name] = value
             origin[option.key] = source
-        if option.key == "judge.embeddings":
-            _place_model(merged, root if value is None else directory)
+        if option.key in ("judge.name", "judge.embeddings"):
+            _place_model(merged, option.name, root if value is None else directory)
         if option.key == "judge.ca_bundle" and (bundle := merged.get("judge", {}).get("ca_bundle")):
             merged["judge"]["ca_bundle"] = str(root / str(bundle))
     from_file = frozenset(key for key, source in origin.items() if source == where)
@@ -426,12 +478,12 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     return os.path.relpath(directory / value, root)
 
 
-def _place_model(merged: Mapping[str, dict[str, Any]], base: Path) -> None:
-    """Take the folder of local embeddings from `base`: a judge is built without knowing the root."""
+def _place_model(merged: Mapping[str, dict[str, Any]], name: str, base: Path) -> None:
+    """Take the folder of a local model, which the setting `name` of the judge names, from `base`."""
     judge = merged.get("judge", {})
-    scheme, separator, folder = str(judge.get("embeddings", "")).partition(":")
-    if scheme == "local" and separator and folder.strip():
-        judge["embeddings"] = f"local:{base / folder.strip()}"
+    scheme, separator, folder = str(judge.get(name, "")).partition(":")
+    if scheme.strip() == "local" and separator and folder.strip():
+        judge[name] = f"local:{base / folder.strip()}"
 
 
 def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from ragstone.judge.names import local_path, split_name
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
+    from ragstone.judge.offline import OfflineJudge
     from ragstone.judge.offline.topic import Topic
 
 
@@ -34,13 +35,10 @@ def build_judge(
     known price).
     """
     provider, model = split_name(settings.name)
-    local = local_path(settings.embeddings)
-    if local is not None and within is not None:
-        from ragstone.judge.local.folder import require_within
-
-        require_within(local, within)
     if provider == "offline":
-        return _offline(settings, golden_set, environ)
+        return _offline(settings, golden_set, environ, within)
+    if provider == "local":
+        return _local(settings, Path(model), golden_set, environ, within)
     if provider == "scripted":
         from ragstone.judge.scripted import read_script
 
@@ -55,13 +53,28 @@ def build_judge(
         cache=cache,
         environ=environ,
         tell_secret=tell_secret,
+        within=within,
     )
 
 
-def _offline(settings: JudgeSettings, golden_set: GoldenSet, environ: Mapping[str, str]) -> Judge:
+def _local(
+    settings: JudgeSettings, path: Path, golden_set: GoldenSet, environ: Mapping[str, str], within: Path | None
+) -> Judge:
+    from ragstone.judge.local.checker import Checker
+    from ragstone.judge.local.judge import LocalJudge
+    from ragstone.judge.local.selftest import require_sense
+
+    checker = Checker(path, settings.local, within=within, digests=settings.model_digests)
+    require_sense(checker, settings.local.language)
+    return LocalJudge(checker, _offline(settings, golden_set, environ, within), settings.local)
+
+
+def _offline(
+    settings: JudgeSettings, golden_set: GoldenSet, environ: Mapping[str, str], within: Path | None
+) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
-    topic, endpoint = _topic(settings, environ)
+    topic, endpoint = _topic(settings, environ, within)
     return OfflineJudge(
         questions=[sample.question for sample in golden_set],
         references=[sample.reference for sample in golden_set if sample.reference],
@@ -70,7 +83,7 @@ def _offline(settings: JudgeSettings, golden_set: GoldenSet, environ: Mapping[st
     )
 
 
-def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic | None, str | None]:
+def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | None) -> tuple[Topic | None, str | None]:
     """What the offline judge compares question and answer by besides words, and the endpoint that it asks."""
     if settings.embeddings is None:
         return None, None
@@ -80,7 +93,7 @@ def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic |
     if local is not None:
         from ragstone.judge.local.similarity import LocalSimilarity
 
-        return Topic(LocalSimilarity(local)), None
+        return Topic(LocalSimilarity(local, within=within, digests=settings.model_digests)), None
     service, _, model = settings.embeddings.partition(":")
     if service != "openai-compatible" or not model:
         raise ConfigError(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError, suggestion
 
-PROVIDERS = ("offline", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
+PROVIDERS = ("offline", "local", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
 _EXAMPLES = {
+    "local": "local:models/nli",
     "openai": "openai:gpt-5.4-mini",
     "anthropic": "anthropic:claude-haiku-4-5",
     "openai-compatible": "openai-compatible:MODEL",
@@ -45,7 +46,7 @@ def split_name(name: str) -> tuple[str, str]:
             )
         return provider, ""
     if not model:
-        what = "file" if provider == "scripted" else "model"
+        what = {"scripted": "file", "local": "folder"}.get(provider, "model")
         raise ConfigError(
             f"judge '{name}' names no {what}.", where="judge.name", hint=f"Write for example '{_EXAMPLES[provider]}'."
         )

@@ -13,6 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from tests.judge.local.entailment import write_entailment
+
 VECTORS = {
     "[UNK]": (0.0, 0.0, 0.1),
     "boat": (1.0, 0.0, 0.0),
@@ -65,3 +67,8 @@ def write_model(
 @pytest.fixture
 def make_model(tmp_path: Path) -> MakeModel:
     return lambda name="words", **what: write_model(tmp_path / name, **what)
+
+
+@pytest.fixture
+def make_entailment(tmp_path: Path) -> MakeModel:
+    return lambda kind="nli", name="nli", **what: write_entailment(tmp_path / name, kind, **what)

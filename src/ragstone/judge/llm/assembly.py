@@ -67,10 +67,12 @@ def assemble(
     environ: Mapping[str, str],
     clock: Clock | None = None,
     tell_secret: Callable[[str], None] | None = None,
+    within: Path | None = None,
 ) -> LlmJudge:
     """The judge for `provider` (``openai``, ``anthropic`` or ``openai-compatible``) and `model`.
 
-    `tell_secret` hears of each token that is got for this run, before it is used. Raises ConfigError for what is
+    `tell_secret` hears of each token that is got for this run, before it is used; local embeddings must lie below
+    `within`. Raises ConfigError for what is
     missing or can't be kept; nothing is sent yet.
     """
     account = make_account(settings, provider, model, environ, tell_secret)
@@ -98,6 +100,7 @@ def assemble(
         budget=budget,
         clock=clock,
         tell_secret=tell_secret,
+        within=within,
     )
     chat: Provider = lazy
     if settings.batch:
@@ -208,13 +211,14 @@ def _similarity(
     budget: Budget,
     clock: Clock,
     tell_secret: Callable[[str], None] | None = None,
+    within: Path | None,
 ) -> tuple[Similarity, list[Closer]]:
     """What compares questions, and what has to be closed with it."""
     local = local_path(settings.embeddings)
     if local is not None:
         from ragstone.judge.local.similarity import LocalSimilarity
 
-        return LocalSimilarity(local), []
+        return LocalSimilarity(local, within=within, digests=settings.model_digests), []
     owner = embeddings_account(settings, account, environ, tell_secret)
     if owner is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []

@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ragstone.errors import ConfigError
-from ragstone.judge.local.folder import WHERE, ModelFolder, Pooling, read_folder
+from ragstone.judge.llm.neutral import cleaned
+from ragstone.judge.llm.similarity import cosines
+from ragstone.judge.local.files import ModelFiles, ModelFolder
+from ragstone.judge.local.folder import Pooling, read_embedding_config
+from ragstone.judge.local.runtime import encode, input_types, load_session, load_tokenizer, short
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.judge.similarity import cosines
-from ragstone.judge.untrusted_text import cleaned
 
-_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
-_TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}
+WHERE = "judge.embeddings"
+_VECTORS_KEPT = 2048
 
 
 class LocalSimilarity:
     """Cosine of a local model's embeddings; free of cost.
 
     Texts go through the model one at a time, on one thread each: with padding, or in a quantised model, a vector would
-    depend on the texts that happen to share its batch. Raises ConfigError for a folder that is no such model, or where
-    the extra is missing.
+    depend on the texts that happen to share its batch. The vectors of the last texts are kept, since contexts come
+    back. Raises ConfigError for a folder that is no such model, whose digest is not among `digests` (where there are
+    any), or where the extra is missing.
     """
 
-    def __init__(self, path: Path) -> None:
-        runtime, tokenizers = _extra("onnxruntime"), _extra("tokenizers")
-        self._folder = read_folder(path)
-        self._tokenizer = _tokenizer(tokenizers, self._folder)
-        self._session = _session(runtime, self._folder)
-        self._inputs = {found.name: _dtype(found, self._folder) for found in self._session.get_inputs()}
-        self._output, self._pooled = _output(self._session.get_outputs(), self._folder)
+    def __init__(self, path: Path, *, within: Path | None = None, digests: Collection[str] = ()) -> None:
+        folder = ModelFolder(path, where=WHERE, within=within)
+        files = folder.model()
+        self._config = read_embedding_config(folder)
+        folder.require_digest(digests)
+        self._name, self._digest = folder.name, folder.digest
+        self._tokenizer = load_tokenizer(folder, files)
+        self._tokenizer.enable_truncation(max_length=self._config.max_tokens)
+        self._session = load_session(folder, files)
+        self._inputs = input_types(self._session, files)
+        self._output, self._pooled = _output(self._session.get_outputs(), files)
+        self._vector = lru_cache(maxsize=_VECTORS_KEPT)(self._embed)
 
     @property
     def label(self) -> str:
-        return f"local {self._folder.name} sha256:{self._folder.digest[:16]}"
+        return f"local {self._name} sha256:{self._digest[:16]}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, of all files that bear on the vectors."""
+        return self._digest
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         texts = [cleaned(text).strip() or "?" for text in (question, *others)]
@@ -48,10 +61,13 @@ class LocalSimilarity:
         return None
 
     def _embed_all(self, texts: Sequence[str]) -> np.ndarray:
-        return np.stack([self._embed(text) for text in texts])
+        return np.stack([self._vector(text) for text in texts])
 
     def _embed(self, text: str) -> np.ndarray:
-        encoded = self._tokenizer.encode(text.lower() if self._folder.lower_case else text)
+        try:
+            encoded = encode(self._tokenizer, text.lower() if self._config.lower_case else text)
+        except ValueError as error:
+            raise JudgementFailed(f"the embedding model can't read the text: {error}") from None
         values = {
             "input_ids": encoded.ids,
             "attention_mask": encoded.attention_mask,
@@ -63,10 +79,10 @@ class LocalSimilarity:
         try:
             found = np.asarray(self._session.run([self._output], feed)[0][0], dtype=np.float64)
         except Exception as error:  # the runtime's own classes share no base
-            raise JudgementFailed(f"the embedding model failed: {_line(error)}") from None
+            raise JudgementFailed(f"the embedding model failed: {short(error)}") from None
         if found.ndim != (1 if self._pooled else 2) or not found.size or not np.isfinite(found).all():
             raise JudgementFailed("the embedding model gave no vector of numbers")
-        return found if self._pooled else _pool(found, self._folder.pooling)
+        return found if self._pooled else _pool(found, self._config.pooling)
 
 
 def _pool(tokens: np.ndarray, pooling: Pooling) -> np.ndarray:
@@ -76,62 +92,10 @@ def _pool(tokens: np.ndarray, pooling: Pooling) -> np.ndarray:
     return np.asarray(tokens.max(axis=0) if pooling == "max" else tokens.mean(axis=0))
 
 
-def _extra(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ConfigError(
-            f"a local embedding model needs the package '{name}', which is not installed.",
-            where=WHERE,
-            hint="Install the extra: pip install 'ragstone[local]'.",
-        ) from None
-
-
-def _tokenizer(tokenizers: Any, folder: ModelFolder) -> Any:
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(folder.tokenizer))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length=folder.max_tokens)
-    except Exception:  # the library raises bare Exception, and its messages quote the file
-        raise _unusable(folder.tokenizer, "it is no tokenizer of the tokenizers library") from None
-    return tokenizer
-
-
-def _session(runtime: Any, folder: ModelFolder) -> Any:
-    # The runtime reports use to its maker on Windows, unless told not to.
-    runtime.disable_telemetry_events()
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        return runtime.InferenceSession(str(folder.model), sess_options=options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own classes share no base
-        raise _unusable(folder.model, _line(error)) from None
-
-
-def _dtype(found: Any, folder: ModelFolder) -> str:
-    if found.name not in _INPUTS or found.type not in _TYPES:
-        raise ConfigError(
-            f"the model wants the input '{found.name}' ({found.type}), which no tokenizer gives.",
-            where=str(folder.model),
-            hint=f"Take an ONNX export of a text encoder; known inputs: {', '.join(sorted(_INPUTS))}.",
-        )
-    return _TYPES[found.type]
-
-
-def _output(outputs: Sequence[Any], folder: ModelFolder) -> tuple[str, bool]:
+def _output(outputs: Sequence[Any], files: ModelFiles) -> tuple[str, bool]:
     """The name of the output to use, and whether it is pooled already. Vectors of tokens are (1, tokens, width)."""
     by_rank = {len(found.shape or ()): found.name for found in reversed(outputs)}
     for rank, pooled in ((3, False), (2, True)):
         if rank in by_rank:
             return by_rank[rank], pooled
-    raise ConfigError("the model gives neither vectors of tokens nor of texts.", where=str(folder.model))
-
-
-def _unusable(file: Path, reason: str) -> ConfigError:
-    return ConfigError(f"can't be loaded: {reason}", where=str(file), hint="Check that the file is whole.")
-
-
-def _line(error: Exception) -> str:
-    return " ".join(cleaned(str(error)).split())[:300]
+    raise ConfigError("the model gives neither vectors of tokens nor of texts.", where=str(files.file))

@@ -1,0 +1,129 @@
+"""The files of a model folder: each is read once, within bounds, and what was read is what the digest covers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ragstone.errors import ConfigError
+from ragstone.files import read_regular
+from ragstone.judge.local.onnx_file import read_facts
+
+MOST_WEIGHT_BYTES = 3 * 1024**3
+"""Of a model and the files beside it that hold its weights, together."""
+
+_MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
+_MOST_TOKENIZER_BYTES = 64 * 1024**2
+_MOST_CONFIG_BYTES = 1_000_000
+_LAYOUT = "It must hold tokenizer.json and model.onnx (or onnx/model.onnx, or model_quantized.onnx in either place)."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model in memory. `weights` are the contents of the files that the model names for them."""
+
+    file: Path
+    model: bytes
+    tokenizer: bytes
+    weights: Mapping[str, bytes]
+    quantised: bool
+
+
+class ModelFolder:
+    """A folder of the user's that holds a model. `where` is the setting that names it, for errors.
+
+    Files are read into memory, so that whoever may write to the folder meanwhile changes nothing. With `within`, each
+    must lie below that folder, links followed. Methods raise ConfigError.
+    """
+
+    def __init__(self, path: Path, *, where: str, within: Path | None = None) -> None:
+        if not path.is_dir():
+            what = "a file" if path.exists() else "not there"
+            raise ConfigError(f"the model folder '{path}' is {what}.", where=where, hint=f"Name a folder. {_LAYOUT}")
+        self.path = path
+        self.where = where
+        self._within = within
+        self._hashes: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, over the names and contents of all files that were read so far."""
+        lines = "".join(f"{name} {found}\n" for name, found in sorted(self._hashes.items()))
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def model(self) -> ModelFiles:
+        """The model with its weights and its tokenizer."""
+        name = next((one for one in _MODELS if (self.path / one).is_file()), None)
+        if name is None:
+            raise ConfigError(f"the model folder '{self.path}' has no model.onnx.", where=self.where, hint=_LAYOUT)
+        if not (self.path / "tokenizer.json").is_file():
+            raise ConfigError(f"the model folder '{self.path}' has no tokenizer.json.", where=self.where, hint=_LAYOUT)
+        file = self.path / name
+        model = self._read(name, MOST_WEIGHT_BYTES)
+        try:
+            facts = read_facts(model)
+        except ValueError as error:
+            raise ConfigError(
+                f"can't be loaded: {error}.", where=str(file), hint="Check that the file is whole."
+            ) from None
+        left = MOST_WEIGHT_BYTES - len(model)
+        weights = {}
+        for location in facts.external:
+            weights[location] = self._read(self._beside(file, location), left)
+            left -= len(weights[location])
+        return ModelFiles(file, model, self._read("tokenizer.json", _MOST_TOKENIZER_BYTES), weights, facts.quantised)
+
+    def config(self, name: str) -> dict[str, object]:
+        """The JSON object in the file `name`, empty where there is no such file."""
+        found = self.document(name)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise ConfigError("must hold a JSON object.", where=str(self.path / name))
+        return found
+
+    def document(self, name: str) -> object:
+        """The JSON document in the file `name`, None where there is no such file."""
+        if not (self.path / name).is_file():
+            return None
+        try:
+            document: object = json.loads(self._read(name, _MOST_CONFIG_BYTES).decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise ConfigError("not valid JSON.", where=str(self.path / name)) from None
+        return document
+
+    def require_digest(self, known: Collection[str]) -> None:
+        """Raise ConfigError where `known` names digests, and not that of the files that were read so far."""
+        if known and self.digest not in {one.removeprefix("sha256:") for one in known}:
+            raise ConfigError(
+                f"the model in '{self.path}' has the digest sha256:{self.digest}, which judge.model_digests does not "
+                "name.",
+                where=self.where,
+                hint="Check where its files come from; if they are the right ones, name that digest.",
+            )
+
+    def _beside(self, file: Path, location: str) -> str:
+        """The path in this folder of the file that the model calls `location`."""
+        plain = PurePosixPath(location)
+        if not location or plain.is_absolute() or ".." in plain.parts or "\\" in location or ":" in location:
+            raise ConfigError(
+                f"the model wants weights from '{location[:200]}', which is outside of its folder.",
+                where=str(file),
+                hint="Take a model that holds its weights, or has them in files beside it.",
+            )
+        return (file.parent.relative_to(self.path) / plain).as_posix()
+
+    def _read(self, name: str, limit: int) -> bytes:
+        try:
+            body = read_regular(self.path / name, limit=limit, within=self._within)
+        except OSError as error:
+            raise ConfigError(f"can't be read: {error.strerror}.", where=str(self.path / name)) from None
+        self._hashes[name] = hashlib.sha256(body).hexdigest()
+        return body

@@ -1,0 +1,242 @@
+"""The judge `local:FOLDER`: a model of entailment on the user's CPU, beside the lexical evidence or alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar
+
+from ragstone.config import LocalJudgeSettings, LocalWeights
+from ragstone.judge.judgements import (
+    ContextRelevance,
+    ContextUse,
+    ContextUsefulness,
+    ReferenceMatch,
+    ReverseQuestions,
+    Statement,
+    StatementList,
+    Support,
+    SupportTable,
+    Verdict,
+    context_id,
+)
+from ragstone.judge.local.checker import Checker, Rating, Stopped
+from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.system.response import Context
+
+SUPPORTED_FROM = 0.5
+_MOST_LOG_ODDS = 6.0
+_CONCURRENCY = 4
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """How the model and the words are put together, for a statement, for a whole answer, and for a context's use."""
+
+    version: str
+    statement: LocalWeights
+    whole: LocalWeights
+    use: LocalWeights
+
+
+@cache
+def shipped_weights() -> Combination:
+    """What `bench/local_judge.py --fit` has left in weights.json."""
+    document = json.loads(files(__package__).joinpath("weights.json").read_text(encoding="utf-8"))
+    parts = {name: LocalWeights.model_validate(document[name]) for name in ("statement", "whole", "use")}
+    return Combination(str(document["version"]), **parts)
+
+
+def combined(weights: LocalWeights, words: float, model: float) -> float:
+    """The probability that both say together: a logistic function of the weighted sum of their log-odds."""
+    z = weights.bias + weights.words * _log_odds(words) + weights.model * _log_odds(model)
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, z))))
+
+
+def _log_odds(chance: float) -> float:
+    inside = min(max(chance, 1e-9), 1 - 1e-9)
+    return max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, math.log(inside / (1 - inside))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """What the model says of one statement: by context, and at best (in one context, or in all of them joined)."""
+
+    by_context: tuple[Rating, ...]
+    best: float
+
+    @property
+    def contradicted(self) -> bool:
+        return max(one.contradicted for one in self.by_context) >= SUPPORTED_FROM
+
+
+class LocalJudge:
+    """Faithfulness, context recall and context precision by a local model; the rest as the offline judge has it.
+
+    The model says how well each context supports each statement. Unless it judges alone, that is combined with what the
+    words say. Statements, abstention, relevancy and the match with a reference stay with `offline`. One thread asks the
+    model, which uses its own threads.
+    """
+
+    def __init__(self, checker: Checker, offline: OfflineJudge, settings: LocalJudgeSettings) -> None:
+        self._checker = checker
+        self._offline = offline
+        self._alone = settings.alone
+        shipped = shipped_weights()
+        own = settings.weights
+        self._weights = shipped if own is None else Combination("own", own, own, own)
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-judge")
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        words = self._offline.identity
+        how = {
+            "sha256": self._checker.digest,
+            "labels": " ".join(self._checker.labels),
+            "max_tokens": str(self._checker.max_tokens),
+            "combined": "alone" if self._alone else self._shown_weights(),
+        }
+        if self._settings.template is not None:
+            how["template"] = self._settings.template
+        return replace(
+            words,
+            provider="local",
+            model=self._checker.name,
+            parameters=tuple(sorted(how.items())),
+        )
+
+    @property
+    def concurrency(self) -> int:
+        return _CONCURRENCY
+
+    async def close(self) -> None:
+        self._checker.stop()
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        await self._offline.close()
+
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
+        return await self._offline.statements(question, answer, call=call)
+
+    async def support(
+        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+    ) -> SupportTable:
+        words = await self._offline.support(contexts, statements, call=call)
+        rated = await self._rate(contexts, statements)
+        supports = self._supports(words.supports, rated)
+        return SupportTable(supports, self._whole(words.probability, rated, supports))
+
+    async def context_use(
+        self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
+    ) -> ContextUse:
+        words = await self._offline.context_use(question, reference, answer, contexts, call=call)
+        statements = words.reference_statements
+        if not words.against_reference:
+            try:
+                statements = (await self._offline.statements(question, answer, call=call)).statements
+            except JudgementFailed:
+                return words
+        if not statements:
+            return words
+        rated = await self._rate(contexts, statements)
+        useful = tuple(
+            self._useful(one, max(row.by_context[rank].supported for row in rated))
+            for rank, one in enumerate(words.contexts)
+        )
+        if not words.against_reference:
+            return replace(words, contexts=useful)
+        supports = self._supports(words.attributions, rated)
+        whole = self._whole(words.probability, rated, supports)
+        return replace(words, contexts=useful, attributions=supports, probability=whole)
+
+    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
+        return await self._offline.reverse_questions(question, answer, n=n, call=call)
+
+    async def reference_match(
+        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
+    ) -> ReferenceMatch:
+        return await self._offline.reference_match(question, reference, statements, answer, call=call)
+
+    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextRelevance:
+        return await self._offline.context_relevance(question, contexts, call=call)
+
+    # -- the model -----------------------------------------------------------------------------------------------------
+
+    async def _rate(self, contexts: Sequence[Context], statements: Sequence[Statement]) -> list[_Rated]:
+        texts = [context.text for context in contexts]
+        return await self._in_thread(lambda: [self._rate_one(texts, statement.text) for statement in statements])
+
+    def _rate_one(self, texts: Sequence[str], statement: str) -> _Rated:
+        each = tuple(self._checker.rate(text, statement) for text in texts)
+        best = max(one.supported for one in each)
+        joined = "\n".join(texts)
+        if len(texts) > 1 and best < SUPPORTED_FROM and self._checker.fits_one_window(joined, statement):
+            best = max(best, self._checker.rate(joined, statement).supported)
+        return _Rated(each, best)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except Stopped:
+            raise asyncio.CancelledError from None
+
+    # -- with the words ------------------------------------------------------------------------------------------------
+
+    def _supports(self, words: Sequence[Support], rated: Sequence[_Rated]) -> tuple[Support, ...]:
+        return tuple(self._support(one, model) for one, model in zip(words, rated, strict=True))
+
+    def _support(self, words: Support, model: _Rated) -> Support:
+        chance = model.best
+        if not self._alone:
+            chance = combined(self._weights.statement, _chance(words), model.best)
+        if chance >= SUPPORTED_FROM:
+            return Support(words.statement_id, Verdict.SUPPORTED, self._sources(words, model), chance)
+        contradicted = model.contradicted or (not self._alone and words.verdict is Verdict.CONTRADICTED)
+        return Support(words.statement_id, Verdict.CONTRADICTED if contradicted else Verdict.UNSUPPORTED, (), chance)
+
+    def _sources(self, words: Support, model: _Rated) -> tuple[str, ...]:
+        """The contexts that the model, or the words, find the statement in; at least the likeliest."""
+        found = {context_id(rank) for rank, one in enumerate(model.by_context) if one.supported >= SUPPORTED_FROM}
+        if not self._alone:
+            found |= set(words.supported_by)
+        likeliest = max(range(len(model.by_context)), key=lambda rank: model.by_context[rank].supported)
+        return tuple(
+            context_id(rank)
+            for rank in range(len(model.by_context))
+            if context_id(rank) in (found or {context_id(likeliest)})
+        )
+
+    def _whole(self, words: float | None, rated: Sequence[_Rated], supports: Sequence[Support]) -> float:
+        """How well all statements together are supported: no better than the one that is supported least."""
+        least = min(one.best for one in rated)
+        if self._alone:
+            return least
+        if words is None:
+            return min(_chance(one) for one in supports)
+        return combined(self._weights.whole, words, least)
+
+    def _useful(self, words: ContextUsefulness, best: float) -> ContextUsefulness:
+        chance = best
+        if not self._alone:
+            said = words.probability if words.probability is not None else float(words.useful)
+            chance = combined(self._weights.use, said, best)
+        return ContextUsefulness(words.context_id, chance >= SUPPORTED_FROM, chance)
+
+    def _shown_weights(self) -> str:
+        own = self._settings.weights
+        if own is None:
+            return f"weights {self._weights.version}"
+        return f"bias {own.bias:g} words {own.words:g} model {own.model:g}"
+
+
+def _chance(support: Support) -> float:
+    return float(support.verdict is Verdict.SUPPORTED) if support.probability is None else support.probability

@@ -1,0 +1,110 @@
+"""ONNX Runtime and the tokenizers library: the extra `ragstone[local]`, imported here and nowhere else."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from ragstone.errors import ConfigError
+from ragstone.judge.llm.neutral import cleaned
+from ragstone.judge.local.files import ModelFiles, ModelFolder
+
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+_TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}
+_MOST_THREADS = 4
+
+
+def load_tokenizer(folder: ModelFolder, files: ModelFiles) -> Any:
+    """A `tokenizers.Tokenizer` that neither pads nor truncates. Raises ConfigError."""
+    library = _extra("tokenizers", folder.where)
+    try:
+        tokenizer = library.Tokenizer.from_buffer(files.tokenizer)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
+        _let_through(error)
+        raise _unusable(str(folder.path / "tokenizer.json"), "it is no tokenizer of the tokenizers library") from None
+    return tokenizer
+
+
+def encode(tokenizer: Any, text: str, second: str | None = None, *, special: bool = True) -> Any:
+    """The encoding of a text or a pair. Raises ValueError for a text that the tokenizer can't take."""
+    try:
+        return tokenizer.encode(text, second, add_special_tokens=special)
+    except BaseException as error:
+        _let_through(error)
+        raise ValueError(short(error)) from None
+
+
+def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1) -> Any:
+    """An `onnxruntime.InferenceSession` on the CPU, made from what was read and from nothing else."""
+    runtime = _extra("onnxruntime", folder.where)
+    # The runtime reports use to its maker on Windows, unless told not to.
+    runtime.disable_telemetry_events()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if files.weights:
+        if not hasattr(options, "add_external_initializers_from_files_in_memory"):
+            raise ConfigError(
+                "its weights are in files of their own, which this version of onnxruntime can't take.",
+                where=str(files.file),
+                hint="Update onnxruntime, or take a model in one file.",
+            )
+        sizes = [len(body) for body in files.weights.values()]
+        options.add_external_initializers_from_files_in_memory(list(files.weights), list(files.weights.values()), sizes)
+    try:
+        return runtime.InferenceSession(files.model, sess_options=options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's own classes share no base
+        raise _unusable(str(files.file), short(error)) from None
+
+
+def input_types(session: Any, files: ModelFiles) -> dict[str, str]:
+    """The inputs that the model wants, and their type for numpy. Raises ConfigError for one that no tokenizer gives."""
+    found = {}
+    for wanted in session.get_inputs():
+        if wanted.name not in _INPUTS or wanted.type not in _TYPES:
+            raise ConfigError(
+                f"the model wants the input '{wanted.name}' ({wanted.type}), which no tokenizer gives.",
+                where=str(files.file),
+                hint=f"Take an ONNX export of a text encoder; known inputs: {', '.join(sorted(_INPUTS))}.",
+            )
+        found[wanted.name] = _TYPES[wanted.type]
+    return found
+
+
+def usable_threads() -> int:
+    """The cores that this process may use, at most 4: more gain little for models of this size."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return min(_MOST_THREADS, cores)
+
+
+def short(error: BaseException) -> str:
+    """What `error` says, in one line of at most 300 characters."""
+    return " ".join(cleaned(str(error)).split())[:300]
+
+
+def _extra(name: str, where: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ConfigError(
+            f"a local model needs the package '{name}', which is not installed.",
+            where=where,
+            hint="Install the extra: pip install 'ragstone[local]'.",
+        ) from None
+
+
+def _let_through(error: BaseException) -> None:
+    """Raise `error` again where it is an interruption, and not the library's own panic."""
+    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        raise error
+
+
+def _unusable(file: str, reason: str) -> ConfigError:
+    return ConfigError(f"can't be loaded: {reason}", where=file, hint="Check that the file is whole.")

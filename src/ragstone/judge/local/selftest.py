@@ -1,0 +1,90 @@
+"""A few pairs that no model of entailment may get wrong, asked before it judges anything."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from statistics import fmean
+
+from ragstone.errors import ConfigError
+from ragstone.judge.local.checker import WHERE, Checker, Rating
+from ragstone.judge.local.labels import Meaning
+from ragstone.judge.protocol import JudgementFailed
+
+LEAST_GAP = 0.2
+"""Between the mean support of what is supported, and of what is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`kind` is supported, contradicted or unrelated."""
+
+    kind: str
+    text: str
+    statement: str
+
+
+@cache
+def pairs() -> dict[str, tuple[Pair, ...]]:
+    """The pairs of each language; those of one language say about the same as those of another."""
+    document = json.loads(files(__package__).joinpath("selftest.json").read_text(encoding="utf-8"))
+    return {code: tuple(Pair(*row) for row in rows) for code, rows in document.items()}
+
+
+def require_sense(checker: Checker, language: str = "en") -> None:
+    """Raise ConfigError, with what the model said, where `checker` does not tell the pairs of `language` apart.
+
+    It must rate each supported statement above each other one, with LEAST_GAP between the means; and, where it has a
+    label for contradiction, find most of it in what is contradicted.
+    """
+    each = pairs()[language]
+    try:
+        ratings = [checker.rate(pair.text, pair.statement) for pair in each]
+    except JudgementFailed as failure:
+        raise _refused(checker, f"{failure.reason}.") from None
+    wrong = _wrong(each, ratings, tells_contradiction=Meaning.CONTRADICTED in checker.labels)
+    if wrong is not None:
+        raise _refused(checker, wrong)
+
+
+def _wrong(each: tuple[Pair, ...], ratings: list[Rating], *, tells_contradiction: bool) -> str | None:
+    """What is wrong with the ratings, None where nothing is."""
+    rated = list(zip(each, ratings, strict=True))
+    good = min((one for one in rated if one[0].kind == "supported"), key=lambda one: one[1].supported)
+    bad = max((one for one in rated if one[0].kind != "supported"), key=lambda one: one[1].supported)
+    if good[1].supported <= bad[1].supported:
+        return (
+            f"support of {good[1].supported:.2f} for {_shown(good[0])}, and of {bad[1].supported:.2f} for "
+            f"{_shown(bad[0])}."
+        )
+    means = [
+        fmean(rating.supported for pair, rating in rated if (pair.kind == "supported") is wanted)
+        for wanted in (True, False)
+    ]
+    if means[0] - means[1] < LEAST_GAP:
+        return f"a mean support of {means[0]:.2f} for what is supported, and of {means[1]:.2f} for what is not."
+    if not tells_contradiction:
+        return None
+    kinds = {
+        kind: fmean(rating.contradicted for pair, rating in rated if pair.kind == kind)
+        for kind in ("contradicted", "unrelated", "supported")
+    }
+    if kinds["contradicted"] > max(kinds["unrelated"], kinds["supported"]):
+        return None
+    each_kind = ", ".join(f"{mean:.2f} for what is {kind}" for kind, mean in kinds.items())
+    return f"a mean contradiction of {each_kind}."
+
+
+def _shown(pair: Pair) -> str:
+    return f"'{pair.statement}' beside '{pair.text}' ({pair.kind})"
+
+
+def _refused(checker: Checker, said: str) -> ConfigError:
+    labels = ", ".join(checker.labels)
+    return ConfigError(
+        f"the model in '{checker.path}' does not tell obvious pairs apart, with its labels taken as {labels}: {said}",
+        where=WHERE,
+        hint="Check the order of judge.local.labels, and judge.local.template, or take a model trained for this.",
+    )
