@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ragstone.config import LocalJudgeSettings
 from ragstone.errors import ConfigError
-from ragstone.judge.llm.neutral import cleaned
 from ragstone.judge.local.files import ModelFiles, ModelFolder
 from ragstone.judge.local.labels import Meaning, read_labels
 from ragstone.judge.local.runtime import (
@@ -29,8 +28,9 @@ from ragstone.judge.local.runtime import (
 )
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.sentences import split_sentences
 from ragstone.judge.protocol import JudgementFailed
+from ragstone.judge.sentences import split_sentences
+from ragstone.judge.untrusted_text import cleaned
 
 WHERE = "judge.name"
 MOST_WINDOWS = 32

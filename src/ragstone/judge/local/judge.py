@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ragstone.config import LocalJudgeSettings, LocalWeights
 from ragstone.judge.judgements import (
-    ContextRelevance,
+    ContextGrades,
     ContextUse,
     ContextUsefulness,
     ReferenceMatch,
@@ -166,7 +166,7 @@ class LocalJudge:
     ) -> ReferenceMatch:
         return await self._offline.reference_match(question, reference, statements, answer, call=call)
 
-    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextRelevance:
+    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
         return await self._offline.context_relevance(question, contexts, call=call)
 
     # -- the model -----------------------------------------------------------------------------------------------------

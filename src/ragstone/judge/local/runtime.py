@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from ragstone.errors import ConfigError
-from ragstone.judge.llm.neutral import cleaned
 from ragstone.judge.local.files import ModelFiles, ModelFolder
+from ragstone.judge.untrusted_text import cleaned
 
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ragstone.errors import ConfigError
-from ragstone.judge.llm.neutral import cleaned
-from ragstone.judge.llm.similarity import cosines
 from ragstone.judge.local.files import ModelFiles, ModelFolder
 from ragstone.judge.local.folder import Pooling, read_embedding_config
 from ragstone.judge.local.runtime import encode, input_types, load_session, load_tokenizer, short
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.similarity import cosines
+from ragstone.judge.untrusted_text import cleaned
 
 WHERE = "judge.embeddings"
 _VECTORS_KEPT = 2048
