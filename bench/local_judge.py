@@ -1,7 +1,8 @@
 """What a local model of entailment adds to the offline judge: ``python bench/local_judge.py --model FOLDER``.
 
-Prints the model's digest, what the self-test says, a table of every developer set (words only, combined as by default,
-the model alone), and the speed. A model that the self-test refuses is measured all the same; the gate would not take it.
+Prints the model's digest, what the self-test says, a table of every developer set (words only, combined as by
+default, the model alone), and the speed. A model that the self-test refuses is
+measured all the same; the gate would not take it.
 ``--fit`` fits the weights of the combination to BEGIN dev and WiCE dev and writes them into
 ``src/ragstone/judge/local/weights.json``. ``--labels`` and ``--threads`` are `judge.local.labels` and `.threads`;
 ``--cache FILE`` keeps the model's ratings, so that a later run with other words asks it nothing twice.
@@ -234,9 +235,8 @@ async def speed(path: Path, settings: LocalJudgeSettings) -> None:
         assert isinstance(found.statements, StatementList)
     wall, cpu = (time.perf_counter() - start) / SPEED_SAMPLES, (time.process_time() - cpu) / SPEED_SAMPLES
     await judge.close()
-    print(
-        f"\nspeed: {each * 1e3:.0f} ms a pair; {wall * 1e3:.0f} ms a sample ({cpu * 1e3:.0f} ms of CPU): 5 contexts of 120 words"
-    )
+    print(f"\nspeed: {each * 1e3:.0f} ms a pair; a sample of 5 contexts of 120 words: {wall * 1e3:.0f} ms, ", end="")
+    print(f"{cpu * 1e3:.0f} ms of CPU")
 
 
 def main(given: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings
 if TYPE_CHECKING:
     from ragstone.gate.policy import Policy
     from ragstone.judge.llm.estimate import CostEstimate
+    from ragstone.judge.protocol import JudgeIdentity
 
 
 def _rules(policy: Policy) -> str:
@@ -41,6 +42,15 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     )
 
 
+def _models(judge: JudgeIdentity) -> list[str]:
+    """The local models, with the digests that judge.model_digests takes."""
+    digest = dict(judge.parameters).get("sha256") if judge.provider == "local" else None
+    lines = [] if digest is None else [f"{judge.model} sha256:{digest}"]
+    if judge.embeddings is not None and judge.embeddings.startswith("local "):
+        lines.append(judge.embeddings.removeprefix("local "))
+    return lines
+
+
 @click.command(name="check")
 @with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
 def command(**flags: object) -> None:
@@ -64,6 +74,7 @@ def command(**flags: object) -> None:
         f"contexts{latency}",
         f"metrics      {', '.join(metric.info.name for metric in found.metrics)}",
         f"judge        {found.judge.label()}",
+        *(f"model        {line}" for line in _models(found.judge)),
         f"policy       {_rules(found.policy)}",
         f"baseline     {found.baseline or 'none: only floors are checked'}",
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",

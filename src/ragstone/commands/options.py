@@ -59,7 +59,7 @@ SYSTEM = (
 )
 
 JUDGE = (
-    click.option("--judge", metavar="NAME", help="offline, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL"),
+    click.option("--judge", metavar="NAME", help="offline, local:FOLDER, or a provider and its model: openai:MODEL"),
     click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server."),
     click.option("--embeddings", metavar="MODEL", help="Embedding model for answer relevancy, or local:FOLDER."),
     click.option("--max-cost-usd", type=float, metavar="USD", help="Stop, and save, before judging costs more."),

@@ -68,7 +68,7 @@ def decide_gate(
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
     attribution = blame(current, attribute(current, baseline, pairing, checks))
-    offline = current.manifest is not None and current.manifest.judge.provider == "offline"
+    offline = current.manifest is not None and current.manifest.judge.offline
     skipped = tuple(unguarded(pairing, resolved.rules, checks))
     seen, loud = None, False
     if policy.gate.decision == "evidence":

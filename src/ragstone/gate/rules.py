@@ -123,7 +123,7 @@ def _widened(rule: Rule, policy: Policy) -> Rule:
 
 
 def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
-    offline = run.manifest is not None and run.manifest.judge.provider == "offline"
+    offline = run.manifest is not None and run.manifest.judge.offline
     for name, rule in policy.metrics.items():
         for metric in _members(name, run, policy.metrics):
             yield Rule(

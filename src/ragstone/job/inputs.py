@@ -80,8 +80,8 @@ INPUTS: tuple[Input, ...] = (
     ),
     Input(
         "judge",
-        "`offline`, `openai:MODEL`, `anthropic:MODEL` or `openai-compatible:MODEL`. Empty: as configured, else "
-        "`offline`.",
+        "`offline`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or `openai-compatible:MODEL`. Empty: as "
+        "configured, else `offline`.",
         key="judge.name",
     ),
     Input("judge-api-key", "Key of the judge. Your system never sees it.", key="judge.api_key"),

@@ -7,6 +7,9 @@ from pathlib import Path
 from ragstone.errors import ConfigError, suggestion
 
 PROVIDERS = ("offline", "local", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
+OFFLINE_PROVIDERS = ("offline", "local")
+"""Those whose judgements need no language model: what they can't be trusted with, the default rules don't block on."""
+
 _EXAMPLES = {
     "local": "local:models/nli",
     "openai": "openai:gpt-5.4-mini",
@@ -31,6 +34,13 @@ def local_path(embeddings: str | None) -> Path | None:
             hint="Write for example 'local:models/minilm'.",
         )
     return Path(folder)
+
+
+def judge_label(provider: str, model: str, version: str) -> str:
+    """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
+    if provider == "offline":
+        return f"offline judge {version}"
+    return f"local model {model}" if provider == "local" else f"{provider} {model}"
 
 
 def split_name(name: str) -> tuple[str, str]:

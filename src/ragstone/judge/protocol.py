@@ -15,6 +15,7 @@ from ragstone.judge.judgements import (
     StatementList,
     SupportTable,
 )
+from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
 from ragstone.system.response import Context
 
 
@@ -34,8 +35,8 @@ class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a 
 class JudgeIdentity:
     """Who judges. Two runs are comparable when their judge identities are equal.
 
-    `provider`: ``offline``, ``openai``, ``anthropic``, ``openai-compatible``, ``scripted``. `version` is the offline
-    judge's own or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a credential.
+    `provider`: ``offline``, ``local``, ``openai``, ``anthropic``, ``openai-compatible``, ``scripted``. `version` is the
+    offline judge's own or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a credential.
     """
 
     provider: str
@@ -47,11 +48,12 @@ class JudgeIdentity:
 
     @property
     def offline(self) -> bool:
-        return self.provider == "offline"
+        """Whether it judges without a language model."""
+        return self.provider in OFFLINE_PROVIDERS
 
     def label(self) -> str:
         """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
-        return f"offline judge {self.version}" if self.offline else f"{self.provider} {self.model}"
+        return judge_label(self.provider, self.model, self.version)
 
 
 @dataclass(slots=True)

@@ -95,11 +95,10 @@ def _judge(current: RunScores, metrics: tuple[str, ...]) -> JudgeFacts | None:
     if current.manifest is None:
         return None
     judge = current.manifest.judge
-    offline = judge.provider == "offline"
     return JudgeFacts(
         label=judge.label(),
-        offline=offline,
-        grades=tuple(offline_grades(metrics).items()) if offline else (),
+        offline=judge.offline,
+        grades=tuple(offline_grades(metrics).items()) if judge.provider == "offline" else (),
     )
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
+
 SCHEMA_VERSION: Literal[1] = 1
 
 
@@ -25,7 +27,12 @@ class JudgeManifest(_Part):
     embeddings: str | None = None
 
     def label(self) -> str:
-        return f"offline judge {self.version}" if self.provider == "offline" else f"{self.provider} {self.model}"
+        return judge_label(self.provider, self.model, self.version)
+
+    @property
+    def offline(self) -> bool:
+        """Whether it judges without a language model."""
+        return self.provider in OFFLINE_PROVIDERS
 
 
 class Observed(_Part):

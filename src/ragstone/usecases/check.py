@@ -92,7 +92,7 @@ def _resolution(
         return None
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
     measured = {metric.info.name for metric in metrics}
-    offline = judge.provider == "offline"
+    offline = judge.offline
     rules = tuple(
         replace(rule, drop_action=policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline))
         if rule.slice is None and rule.key in policy.metrics

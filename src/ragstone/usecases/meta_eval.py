@@ -13,6 +13,7 @@ from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.direct import DirectJudge
 from ragstone.judge.factory import build_judge
+from ragstone.judge.names import OFFLINE_PROVIDERS, split_name
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metaeval.evaluate import METHODS, MetaEvaluation, run_judge, summarise
 from ragstone.metaeval.items import Item, Pairwise
@@ -40,8 +41,8 @@ async def evaluate_judge(
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}'.", hint=f"Known: {', '.join(METHODS)}.")
     items = load_items(dataset, split=split, limit=limit)
-    offline = settings.judge.name.strip() in {"offline"} or settings.judge.name.startswith("scripted")
-    cache = None if offline else settings.path(settings.run.out) / CACHE
+    uncached = split_name(settings.judge.name)[0] in (*OFFLINE_PROVIDERS, "scripted")
+    cache = None if uncached else settings.path(settings.run.out) / CACHE
     if cache is not None:
         cache.parent.mkdir(parents=True, exist_ok=True)
     judge = build_judge(settings.judge, golden_set=as_golden_set(items), cache=cache, environ=environ)

@@ -28,6 +28,7 @@ from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
 from ragstone.judge.local.onnx_file import read_facts
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context, Response
+from tests.cli.project import make_project, ragstone
 from tests.judge.local.entailment import LABELS, TEXTS
 
 GOLDEN = GoldenSet((Sample("q1", "When do boats leave?", reference="Boats leave at nine."),))
@@ -267,7 +268,7 @@ def test_its_identity_changes_with_all_that_bears_on_scores(make_entailment: Any
     assert len(set(identities)) == len(identities)
     assert build(folder, threads=1).identity == identities[0]
     assert dict(identities[0].parameters)["sha256"] == load(folder).digest
-    assert identities[0].label() == "local nli"
+    assert identities[0].label() == "local model nli"
     assert identities[0].provider == "local"
 
 
@@ -487,3 +488,24 @@ def test_a_model_that_is_refused_ends_a_command_with_the_code_of_the_configurati
     assert isinstance(done.exception, ConfigError)
     assert done.exception.exit_code == 2
     assert "does not tell obvious pairs apart" in str(done.exception)
+
+
+def test_a_run_and_a_gate_are_judged_by_a_local_model(make_entailment: Any, tmp_path: Path) -> None:
+    texts = [f"What is the colour of house number {at}? It is painted {c}." for at, c in enumerate(("red", "green"))]
+    more = (*texts, "yellow blue white it has a door", *map(str, range(12)))
+    folder = make_entailment(name="project/models/nli", more=more)
+    project = make_project(tmp_path / "project", n=12)
+    (project / "ragstone.toml").write_text(
+        '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "python:houses:answer"\n'
+        '[judge]\nname = "local:models/nli"\n[judge.local]\nalone = true\n'
+        '[run]\nmetrics = ["faithfulness", "context_recall"]\n',
+        encoding="utf-8",
+    )
+    checked = ragstone(["check"], project)
+    assert checked.returncode == 0, checked.stderr
+    assert f"model        nli sha256:{load(folder).digest}" in checked.stdout
+    done = ragstone(["gate"], project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "local model nli" in done.stdout
+    manifest = json.loads((project / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["judge"]["provider"] == "local"

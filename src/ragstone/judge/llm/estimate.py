@@ -9,7 +9,7 @@ from typing import Protocol
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.names import local_path, split_name
+from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
 
 _ANSWER = 400
 _CONTEXTS = 5
@@ -77,7 +77,7 @@ def estimate_cost(
     provider, model = split_name(judge_settings.name)
     if provider == "scripted":
         return CostEstimate(0, 0, 0, 0.0)
-    if provider == "offline":
+    if provider in OFFLINE_PROVIDERS:
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
     from ragstone.judge.llm.layout import layout_of, prefix_tokens
     from ragstone.judge.llm.prices import tariff

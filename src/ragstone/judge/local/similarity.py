@@ -46,12 +46,7 @@ class LocalSimilarity:
 
     @property
     def label(self) -> str:
-        return f"local {self._name} sha256:{self._digest[:16]}"
-
-    @property
-    def digest(self) -> str:
-        """SHA-256, in hex, of all files that bear on the vectors."""
-        return self._digest
+        return f"local {self._name} sha256:{self._digest}"
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         texts = [cleaned(text).strip() or "?" for text in (question, *others)]
