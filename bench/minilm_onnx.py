@@ -7,8 +7,8 @@ Writes into OUT:
 - ``embeddings-int8``: the same, dynamically quantised;
 - ``aligner``: a consistency model of two labels, as `judge.name = "local:…"` takes one, and ``aligner-int8``. Both
   texts of a pair are encoded in one pass, each on its own; each token of the statement is compared with its nearest
-  token of the context; a logistic head over four figures of these, with non-negative weights, is fitted to BEGIN dev and
-  WiCE dev.
+  token of the context; a logistic head over four figures of these, with non-negative weights, is fitted to BEGIN
+  dev and WiCE dev.
 
 The graph is BERT, written down by hand from the weights. Needs the test group. None of it is shipped.
 """
