@@ -93,6 +93,27 @@ def test_a_changed_answer_pays_for_its_own_calls_only(world: Any, tmp_path: Path
     assert ledger.cached_calls == 1 + ("verdicts" not in world.fake.kinds())
 
 
+def test_a_verdict_outlives_a_change_of_the_answers_other_statements(world: Any, tmp_path: Path) -> None:
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
+    old = [Statement("s1", "The bridge was opened in 1932."), Statement("s2", "It is made of steel.")]
+    new = [Statement("s1", "It is painted grey."), Statement("s2", old[0].text), Statement("s3", "It has a toll.")]
+
+    before = world.run(judge.support(CONTEXTS, old, call=Call("q1")))
+    world.fake.seen.clear()
+    call = Call("q1")
+    after = world.run(judge.support(CONTEXTS, new, call=call))
+
+    assert [seen.asked["verdicts"] for seen in world.fake.chats] == [["s1", "s3"]]
+    assert old[0].text not in world.fake.chats[0].data.partition("statements")[2]
+    first, kept = before.supports[0], after.supports[1]
+    assert (kept.verdict, kept.supported_by, kept.quote) == (first.verdict, first.supported_by, first.quote)
+    assert (call.ledger.calls, call.ledger.cached_calls) == (1, 0)
+
+    other = world.run(judge.support(CONTEXTS[:2], old, call=Call("q1")))
+    assert [seen.asked["verdicts"] for seen in world.fake.chats[1:]] == [["s1", "s2"]]
+    assert len(other.supports) == 2
+
+
 def test_reference_statements_are_listed_once_and_judged_by_id_afterwards(world: Any) -> None:
     judge = world.judge()
     first, _ = world.run(judged(judge, needs=frozenset({JudgementKind.CONTEXT_USE})))

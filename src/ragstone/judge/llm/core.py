@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from ragstone.judge.cache import JudgementCache
@@ -19,6 +20,7 @@ from ragstone.system.response import Context
 _T = TypeVar("_T")
 
 Values = Mapping[Path, object]
+_VALUE = "value"
 
 
 class Core:
@@ -67,6 +69,38 @@ class Core:
         asked = await ask()
         self.store(key, document_of(asked))
         return asked
+
+    async def cached_each(
+        self,
+        form: Form,
+        own: Mapping[Path, str],
+        shared: Sequence[str],
+        call: Call,
+        ask: Callable[[Sequence[Field]], Awaitable[Values]],
+    ) -> Values:
+        """All of the form's values, each cached by itself: `ask` is called with the fields that the cache lacks.
+
+        `own` is the text that a field's value depends on, `shared` those that all of them do. A fresh call is asked
+        for every field, whatever the cache holds, and leaves it as it is.
+        """
+        if call.fresh:
+            return await ask(form.fields)
+        digest = replace(form, fields=()).digest
+        keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
+        values: dict[Path, object] = {}
+        for field in form.fields:
+            known = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
+            if known:
+                values[field.path] = known[(_VALUE,)]
+        missing = [field for field in form.fields if field.path not in values]
+        if not missing:
+            call.ledger.cached_calls += 1
+            return values
+        asked = await ask(missing)
+        for path, value in asked.items():
+            self.store(keys[path], {_VALUE: value})
+        values.update(asked)
+        return values
 
     def stored(self, key: bytes) -> object | None:
         return None if self.cache is None else self.cache.get(key)

@@ -112,10 +112,11 @@ class LlmJudge:
         form = Form(self._core.prompts["support"], reply_schemas.support_fields(statements, whole), names)
         texts = {item.id: item.text for item in statements}
 
-        async def ask() -> Values:
+        async def ask(missing: Sequence[Field]) -> Values:
             replies = []
-            for at in range(0, len(form.fields), _CHUNK):
-                chunk = statements[at : at + _CHUNK]
+            wanted = [Statement(name, texts[name]) for _, name in (field.path for field in missing)]
+            for at in range(0, len(wanted), _CHUNK):
+                chunk = wanted[at : at + _CHUNK]
                 for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
                     own = part_names(part)
                     asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
@@ -123,8 +124,9 @@ class LlmJudge:
                     replies += [await self._core.fill_by(asked, data, call)]
             return merging.support(replies)
 
-        content = [*(f"{item.id}:{item.text}" for item in statements), "", *(context.text for context in contexts)]
-        values = await self._core.cached(form, content, call, ask)
+        # By statement: when one of an answer changes, the verdicts on the others stand.
+        own = {field.path: texts[field.path[1]] for field in form.fields}
+        values = await self._core.cached_each(form, own, [context.text for context in contexts], call, ask)
         return SupportTable(
             tuple(
                 reply_schemas.support_of(item.id, value["verdict"], value["evidence"], value.get("quote"))
