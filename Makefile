@@ -6,8 +6,11 @@ DEMO   := examples/docs-qa
 PYTEST_ARGS ?=
 # One test process per core; make test WORKERS= runs all tests in one process.
 WORKERS ?= -n auto
+DEFAULT := not heavy and not container and not browser and not integrations
+# The tests start ragstone by the hundred: it is compiled once, not in each process.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-regression demo-baseline lock test lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated hooks check clean
+.PHONY: demo demo-regression demo-baseline lock test test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -30,7 +33,11 @@ lock: $(VENV)/bin/python
 		--output-file requirements-image.txt $(LOCK_ARGS)
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
-	$(BIN)/python -m pytest -m "not heavy and not container and not browser and not integrations" $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
+
+# What a change breaks first: without whole commands and jobs, hostile peers and simulations (see tests/conftest.py).
+test-fast: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest --fast -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
 
 test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)

@@ -17,9 +17,6 @@ from typing import Any, TypeVar, get_type_hints
 
 import pytest
 from aiohttp import web
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-from openai.types import EmbeddingCreateParams
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
 from ragstone.config import JudgeSettings
@@ -170,12 +167,19 @@ class FakeLlm:
             given = await given
         if isinstance(given, web.StreamResponse):
             return given
+        # The SDKs' types take seconds to import: only where a request is checked.
         if request.path.endswith("/embeddings"):
+            from openai.types import EmbeddingCreateParams
+
             self.check(EmbeddingCreateParams, seen.body)
             return web.json_response(embeddings(seen.body))
         if request.path.endswith("/messages"):
+            from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+
             self.check(MessageCreateParamsNonStreaming, seen.body)
             return web.json_response(self.message(seen, given))
+        from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+
         self.check(CompletionCreateParamsNonStreaming, seen.body)
         return web.json_response(self.completion(seen, given))
 
