@@ -52,8 +52,8 @@ def test_each_failed_check_says_what_it_points_at(run: MakeRun) -> None:
 def test_the_reason_carries_the_figures_of_both_halves(run: MakeRun) -> None:
     found = verdict(run, {"faithfulness"}).attribution
     assert found is not None
-    assert "faithfulness -0.51" in found.reason
-    assert "retrieval did not (context_precision 0.00, context_recall 0.00)" in found.reason
+    assert "faithfulness −0.51" in found.reason
+    assert "retrieval did not (context_precision 0, context_recall 0)" in found.reason
 
 
 def test_a_run_that_passes_blames_nobody(run: MakeRun) -> None:

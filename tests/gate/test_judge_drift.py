@@ -85,8 +85,8 @@ def test_a_judge_that_moved_is_the_first_warning_with_an_interval(policy: Policy
     verdict = decide_gate(run(BAD, canaries=canaries(3)), run(GOOD), policy)
     assert verdict.status is Status.FAIL
     assert verdict.warnings[0] == (
-        "The judge itself moved: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval 3% to "
-        "38%; supported: 18 then, 15 now). A rise or a drop in this run may be the judge's, not the code's."
+        "The judge itself moved: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval 3.2 % to "
+        "37.9 %; supported: 18 then, 15 now). A rise or a drop in this run may be the judge's, not the code's."
     )
     assert verdict.attribution is not None
     assert verdict.attribution.side is Side.UNCLEAR

@@ -17,7 +17,7 @@ from ragstone.gate.verdict import (
     Status,
 )
 from ragstone.golden.sample import Origin
-from ragstone.report import words
+from ragstone.report import wording
 from ragstone.report.parts import Links
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason, metric_state
@@ -274,6 +274,6 @@ def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again()
 
 def test_without_a_baseline_nothing_got_worse() -> None:
     worst = view_of().worst
-    assert words.worst_heading(worst) == "What got worse"
+    assert wording.worst_heading(worst) == "What got worse"
     alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
-    assert words.worst_heading(alone) == "What falls short"
+    assert wording.worst_heading(alone) == "What falls short"

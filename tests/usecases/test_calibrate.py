@@ -37,7 +37,7 @@ def test_people_read_sentences_and_the_gate_a_file(run: RunDirectory, labels: Pa
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert "faithfulness: 20 labelled samples" in done.stdout
     assert "agreement among 2 people" in done.stdout
-    assert "equal on 100%" in done.stdout
+    assert "equal on 100 %" in done.stdout
     written = read_calibration(out)
     assert written.judge == run.manifest.judge
     assert len(written.metrics["faithfulness"].pairs) == 20

@@ -87,7 +87,7 @@ def test_the_planned_number_of_samples_sees_the_drop_about_as_often_as_promised(
 def test_two_runs_that_do_not_differ_fall_back_on_how_their_scores_vary() -> None:
     varied = run_of([0.2, 0.9, 0.5, 1.0] * 10)
     same = plan(policy(), drop=0.05, run=varied, baseline=varied).metrics[0]
-    assert same.source == "40 scores, 40% taken to change"
+    assert same.source == "40 scores, 40 % taken to change"
     assert same.needed == plan(policy(), drop=0.05, run=varied).metrics[0].needed
     flat = plan(policy(), drop=0.05, run=run_of([1.0] * 20)).metrics[0]
     assert flat.source == "no score differs, so assumed"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+from ragstone.formatting import dollars, percent, seconds
 
 if TYPE_CHECKING:
     from ragstone.gate.policy import Policy
@@ -29,16 +30,20 @@ def _rules(policy: Policy) -> str:
 def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     if not estimate.calls:
         return "no judge calls, $0"
-    price = f"about ${estimate.usd:.2f}" if estimate.usd is not None else "price unknown: set it under [judge.prices]"
+    price = (
+        f"about {dollars(max(estimate.usd, 0.01))}"
+        if estimate.usd is not None
+        else "price unknown: set it under [judge.prices]"
+    )
     share = estimate.cached_input_tokens / max(1, estimate.input_tokens)
-    cached = f" ({share:.0%} from the provider's cache)" if share else ""
+    cached = f" ({percent(share)} from the provider's cache)" if share else ""
     tokens = f"{estimate.input_tokens:,} tokens in{cached}, {estimate.output_tokens:,} out"
     cost = f"at most {estimate.calls:,} judge calls, {tokens}, {price} ({estimate.assumptions})"
     if budget_usd is None or estimate.usd is None or estimate.usd <= budget_usd:
         return cost
     return (
-        f"{cost}\nbudget       ${budget_usd:.2f} is less than that: a run may stop before its end, with code 5; raise "
-        "judge.max_cost_usd, or finish it with --resume"
+        f"{cost}\nbudget       {dollars(budget_usd)} is less than that: a run may stop before its end, with code 5; "
+        "raise judge.max_cost_usd, or finish it with --resume"
     )
 
 
@@ -67,7 +72,7 @@ def command(**flags: object) -> None:
     with run_context(settings) as context:
         found = run_to_end(check(settings, context))
     unanswerable = sum(not sample.answerable for sample in found.golden)
-    latency = f" in {found.response.latency_s:.2f} s" if found.response.latency_s is not None else ""
+    latency = f" in {seconds(found.response.latency_s)}" if found.response.latency_s is not None else ""
     lines = [
         f"golden set   {len(found.golden)} samples, {unanswerable} unanswerable",
         f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with {len(found.response.contexts)} "

@@ -9,6 +9,7 @@ import click
 
 from ragstone.commands.options import CONFIG, settings_from
 from ragstone.errors import ConfigError
+from ragstone.formatting import counted
 
 if TYPE_CHECKING:
     from ragstone.golden.sample import ColumnMapping
@@ -58,7 +59,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _explain(mapping: ColumnMapping, samples: int) -> None:
-    _say(f"{mapping.file}: {samples} sample{'' if samples == 1 else 's'} ({mapping.format})")
+    _say(f"{mapping.file}: {counted(samples, 'sample')} ({mapping.format})")
     for field, column in mapping.columns.items():
         _row(field, column)
     if mapping.recorded:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.options import CONFIG, settings_from, with_options
+from ragstone.formatting import counted
 
 _FILE = click.option(
     "--history",
@@ -91,7 +92,7 @@ def add(
     write_history(path, kept)
     for line in added:
         click.echo(terminal(f"Added the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
-    click.echo(terminal(f"{path} holds {len(kept.runs):,} runs."))
+    click.echo(terminal(f"{path} holds {counted(len(kept.runs), 'run')}."))
     return 0
 
 

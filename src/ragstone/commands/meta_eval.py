@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.commands.options import CONFIG, JUDGE, settings_from, with_options
+from ragstone.formatting import dollars
 
 if TYPE_CHECKING:
     from ragstone.metaeval.evaluate import MetaEvaluation
@@ -70,6 +71,6 @@ def as_text(found: MetaEvaluation) -> str:
         lines.extend(f"  not scored: {terminal(reason)}" for reason in result.reasons)
     ledger = found.ledger
     if ledger.calls or ledger.cached_calls:
-        cost = "unknown cost" if ledger.cost_usd is None else f"${ledger.cost_usd:.4f}"
+        cost = "unknown cost" if ledger.cost_usd is None else dollars(ledger.cost_usd)
         lines.extend(["", f"{ledger.calls} calls, {ledger.cached_calls} from the cache, {cost}"])
     return "\n".join(lines) + "\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import LEAN
 from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.comparability import is_judged
-from ragstone.gate.formatting import counted, figure, share
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import BoundCheck, Rule
@@ -71,7 +71,7 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
             n=len(found.pairs),
         )
     enough = alpha.estimate >= required
-    span = f"{share(alpha.confidence)} interval {figure(alpha.low)} to {figure(alpha.high)}"
+    span = f"{percent(alpha.confidence)} interval {figure(alpha.low)} to {figure(alpha.high)}"
     return Check(
         name=f"{metric}.agreement",
         kind=CheckKind.AGREEMENT,
@@ -146,7 +146,7 @@ def corrected_floor(
         else f"not shown to reach the floor of {figure(question.bound)}",
         Status.INCONCLUSIVE: f"below the floor of {figure(question.bound)}, but not shown to be",
     }[status]
-    span = f"{share(1.0 - 2.0 * alpha)} interval {figure(low)} to {figure(high)}"
+    span = f"{percent(1.0 - 2.0 * alpha)} interval {figure(low)} to {figure(high)}"
     return Check(
         name=question.name,
         kind=question.kind,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ragstone.gate.formatting import counted, figure, share
+from ragstone.formatting import counted, figure, percent
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
@@ -46,7 +46,7 @@ def _answers(run: RunScores, asked: Sequence[str], allowed: float) -> Check:
     empty = sum(run.system.answers.get(sample_id) == "" for sample_id in asked)
     status = Status.FAIL
     if empty / len(asked) > allowed:
-        reason = f"the system gave an empty answer to {empty} of {n}, more than the {share(allowed)} allowed."
+        reason = f"the system gave an empty answer to {empty} of {n}, more than the {percent(allowed)} allowed."
     elif _all_alike(run, asked):
         reason = f"the system gave the same answer to each of {n}."
     else:
@@ -94,8 +94,8 @@ def _recall(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[C
         status=Status.FAIL,
         action=Action.BLOCK,
         reason=f"{_RECALL} is {figure(found.estimate)} on {counted(found.n, 'sample')} "
-        f"({share(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less than half "
-        f"of its floor of {figure(floor)}, which fails whichever judge scored it.{hint}",
+        f"({percent(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less than "
+        f"half of its floor of {figure(floor)}, which fails whichever judge scored it.{hint}",
         metric=_RECALL,
         estimate=found.estimate,
         interval=Interval(found.low, found.high, found.confidence, found.method),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragstone.formatting import change, figure
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.formatting import change, figure
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Attribution, Check, CheckKind, Side, Status
 from ragstone.metrics.registry import find_metric

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ragstone.formatting import counted
 from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
 from ragstone.gate.answers import answers_checks
 from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
 from ragstone.gate.early import family_size, watched_decisions
-from ragstone.gate.formatting import counted
 from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragstone.gate.formatting import some
+from ragstone.formatting import some
 from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ragstone.formatting import percent
 from ragstone.gate.verdict import Attribution, Side
 from ragstone.run.manifest import Canaries, Manifest, Observed
 from ragstone.run.scores import RunScores
@@ -83,7 +84,7 @@ def _told(found: Canaries) -> str:
     interval = proportion_interval(found.differing, found.asked)
     return (
         f"{found.differing} of {found.asked} verdicts {'differs' if found.differing == 1 else 'differ'} from the "
-        f"baseline's on the same text (95 % interval {interval.low:.0%} to {interval.high:.0%}; "
+        f"baseline's on the same text (95 % interval {percent(interval.low)} to {percent(interval.high)}; "
         f"supported: {found.supported_then} then, {found.supported_now} now)"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ragstone.gate.formatting import counted, some
+from ragstone.formatting import counted, some
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import KeyPath, MetricRule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ragstone.gate.formatting import change, counted, figure, round_up, share
+from ragstone.formatting import bound, change, counted, digits_for, figure, percent, round_up
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import BoundCheck
 from ragstone.gate.verdict import CheckKind, Status
@@ -41,13 +41,13 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     n = counted(decision.n, "paired sample")
     if not one.values.any():
         return f"is the same as in the baseline on each of {n}"
-    moved = change(decision.estimate, one.bound)
+    moved = change(decision.estimate, digits_for(decision.estimate, [one.bound]))
     span = _span(decision, signed=True)
     too_much = "a drop" if one.bound == 0.0 else f"a drop of more than {figure(-one.bound)}"
     allowed = "no drop is allowed" if one.bound == 0.0 else f"a drop of {figure(-one.bound)} is allowed"
     if one.rule.accepted is not None:
-        too_much = f"a drop of more than {-one.bound:.4g}"
-        allowed = f"a drop of {-one.bound:.4g} is accepted ({one.rule.accepted})"
+        too_much = f"a drop of more than {bound(-one.bound)}"
+        allowed = f"a drop of {bound(-one.bound)} is accepted ({one.rule.accepted})"
     fell = f"fell by {figure(-decision.estimate, -one.bound)} against the baseline on {n} {span}"
     if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
         return f"{fell}; {allowed}"
@@ -70,7 +70,7 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
 def _span(decision: Decision, *, signed: bool) -> str:
     found = decision.interval
     text = change if signed else figure
-    return f"({share(found.confidence)} interval {text(found.low)} to {text(found.high)})"
+    return f"({percent(found.confidence)} interval {text(found.low)} to {text(found.high)})"
 
 
 def _settle(decision: Decision) -> str:

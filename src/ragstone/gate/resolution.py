@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import FLOOR_WEIGHT
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.formatting import counted, figure
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
@@ -157,7 +157,7 @@ def spread_of(
     if baseline is not None and pairing is not None:
         found = _from_pairs(metric, run, baseline, pairing)
     if found is None or found.sd == 0.0:  # two runs that do not differ tell nothing
-        found = _from_scores(metric, run, assumed, f"{changed:.0%} taken to change") or found
+        found = _from_scores(metric, run, assumed, f"{percent(changed)} taken to change") or found
     if found is not None and found.sd == 0.0:
         found = replace(found, sd=assumed * TYPICAL_SD, source="no score differs, so assumed")
     return found

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ragstone.gate.formatting import clipped, counted, figure, most_common, share, some
+from ragstone.formatting import clipped, counted, figure, most_common, percent, some
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
@@ -60,7 +60,7 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> 
     else:
         reason = (
             f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): "
-            f"coverage {share(covered)}, required {share(minimum)}."
+            f"coverage {percent(covered)}, required {percent(minimum)}."
         )
     return Check(
         name=_name(rule, CheckKind.COVERAGE),
@@ -183,8 +183,8 @@ def error_rate_check(run: RunScores, policy: Policy) -> Check | None:
         kind=CheckKind.ERROR_RATE,
         status=Status.FAIL if rate > allowed else Status.PASS,
         action=policy.system.action,
-        reason=f"the system under test failed on {failures} of {counted(n, 'sample')} ({share(rate)}), "
-        f"{verb} the {share(allowed)} allowed.",
+        reason=f"the system under test failed on {failures} of {counted(n, 'sample')} ({percent(rate)}), "
+        f"{verb} the {percent(allowed)} allowed.",
         estimate=rate,
         interval=Interval(exact.low, exact.high, exact.confidence, "exact binomial"),
         threshold=allowed,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ragstone.formatting import counted, most_common, some
 from ragstone.gate.bounds import FLOOR_WEIGHT
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.formatting import counted, most_common, some
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import share_of_error
 from ragstone.gate.rules import Rule

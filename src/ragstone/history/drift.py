@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.formatting import counted, figure, score
 from ragstone.gate.comparability import is_judged
-from ragstone.gate.formatting import counted, figure
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -214,8 +214,9 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
         too_much = "no loss is allowed" if limit == 0.0 else f"a loss of {limit:g} is too much"
         due = "" if limit == 0.0 else ", and an alarm is due as soon as half of it is shown"
         reason = (
-            f"{subject} has lost {-loss.change:.3f}{taken} since {_when(runs)}, from {now - loss.change:.3f} to "
-            f"{now:.3f} on {counted(loss.n, 'sample')} in common; {too_much}{due}."
+            f"{subject} has lost {score(-loss.change, 3)}{taken} since {_when(runs)}, from "
+            f"{score(now - loss.change, 3)} to {score(now, 3)} on {counted(loss.n, 'sample')} in common; "
+            f"{too_much}{due}."
         )
     else:
         reason = f"{subject} has changed by {loss.change:+.3f} since {_when(runs)}."

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
+from ragstone.formatting import dollars, score
 from ragstone.history.lines import RunLine
 
 _FACTS = (
@@ -55,8 +56,10 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
     yield "  ".join(["date".ljust(16), "commit ", "verdict".ljust(12), *(name for name in metrics), "cost"])
     for before, run in zip((None, *runs), runs, strict=False):
-        cells = [(f"{run.metrics[name].mean:.3f}" if name in run.metrics else "–").rjust(len(name)) for name in metrics]
-        cost = "?" if run.cost_usd is None else f"${run.cost_usd:.2f}"
+        cells = [
+            (score(run.metrics[name].mean, 3) if name in run.metrics else "–").rjust(len(name)) for name in metrics
+        ]
+        cost = "?" if run.cost_usd is None else dollars(run.cost_usd)
         marks = []
         if run.release is not None:
             marks.append(f"release {run.release}")

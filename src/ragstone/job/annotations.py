@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ragstone.errors import RagstoneError
+from ragstone.formatting import score
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.github.commands import Annotation, Level
@@ -86,9 +87,9 @@ def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
 
 def _of_sample(sample: WorstSample) -> str:
     changes = "; ".join(
-        f"{change.title} {change.current:.2f}"
+        f"{change.title} {score(change.current)}"
         if change.baseline is None
-        else f"{change.title} {change.baseline:.2f} → {change.current:.2f}"
+        else f"{change.title} {score(change.baseline)} → {score(change.current)}"
         for change in sample.changes
         if change.current is not None
     )

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from ragstone.config import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
+from ragstone.formatting import counted
 from ragstone.gate.accepted import ACCEPTED_FILE
-from ragstone.gate.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.policy_changes import policy_changes, sample_changes
 from ragstone.gate.policy_table import POLICY_FILE

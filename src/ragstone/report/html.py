@@ -10,8 +10,9 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from ragstone import formatting
 from ragstone.gate.verdict import Check, CheckKind
-from ragstone.report import plots, words
+from ragstone.report import plots, wording
 from ragstone.report.escape import html as clean
 from ragstone.report.escape import url
 from ragstone.report.parts import Cell, MetricRow, ReportView
@@ -32,8 +33,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(score=words.score, change=words.change, percent=words.percent, seconds=words.seconds)
-    environment.filters.update(sentence=words.sentence, worst_heading=words.worst_heading, url=url, cell=_cell)
+    environment.filters.update(
+        score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
+    )
+    environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading, url=url, cell=_cell)
     return environment
 
 
@@ -61,21 +64,21 @@ def render_html(view: ReportView) -> str:
             ],
             checks=[_check(check) for check in view.all_checks],
             trends=[
-                {"title": words.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}
+                {"title": wording.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}
                 | {"plot": picture(trend), "since": f"{trend.points[0].time:%Y-%m-%d}", "runs": len(trend.points)}
                 for trend in view.trends
             ],
             trend_width=TREND_WIDTH,
             trend_height=TREND_HEIGHT,
-            sample_titles=[words.metric_title(name) for name in view.sample_metrics],
-            headline=words.STATUS_TITLES[view.status],
-            grades=[(words.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
+            sample_titles=[wording.metric_title(name) for name in view.sample_metrics],
+            headline=wording.STATUS_TITLES[view.status],
+            grades=[(wording.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
             width=plots.WIDTH,
-            dollars=words.dollars,
-            count=words.count,
-            compared_on=words.compared_on,
-            look=words.where_to_look(view.attribution) if view.attribution else "",
-            reason=words.sentence(view.reason),
+            dollars=formatting.dollars,
+            count=formatting.counted,
+            compared_on=wording.compared_on,
+            look=wording.where_to_look(view.attribution) if view.attribution else "",
+            reason=wording.sentence(view.reason),
         )
     )
 
@@ -113,17 +116,17 @@ def _metric(
     floor = checks.get((CheckKind.FLOOR, row.metric, row.slice))
     drop = checks.get((CheckKind.DROP, row.metric, row.slice))
     ends = [row.interval.low, row.interval.high] if row.interval else []
-    digits = words.digits_for(row.floor, [row.score, *ends])
+    digits = formatting.digits_for(row.floor, [row.score, *ends])
     moved = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
-    drop_digits = words.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *moved])
+    drop_digits = formatting.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *moved])
     return {
         "row": row,
-        "word": words.status_word(row.status, row.action),
-        "score": words.score(row.score, digits),
-        "interval": words.interval(row.interval, digits),
-        "change": words.change(row.change, drop_digits),
-        "change_interval": words.interval(row.change_interval, drop_digits, signed=True),
-        "thresholds": words.thresholds(row.floor, row.max_drop),
+        "word": wording.status_word(row.status, row.action),
+        "score": formatting.score(row.score, digits),
+        "interval": wording.interval(row.interval, digits),
+        "change": formatting.change(row.change, drop_digits),
+        "change_interval": wording.interval(row.change_interval, drop_digits, signed=True),
+        "thresholds": wording.thresholds(row.floor, row.max_drop),
         "floor": _drawn(floor, floors),
         "drop": _drawn(drop, drops),
     }
@@ -133,16 +136,18 @@ def _drawn(check: Check | None, axis: plots.Axis | None) -> dict[str, Any] | Non
     found = plots.mark(check, axis)
     if found is None or check is None:
         return None
-    return {**asdict(found), "word": words.status_word(check.status, check.action), "reason": check.reason}
+    return {**asdict(found), "word": wording.status_word(check.status, check.action), "reason": check.reason}
 
 
 def _check(check: Check) -> dict[str, Any]:
     return {
         "title": check_title(check),
-        "word": words.status_word(check.status, check.action),
+        "word": wording.status_word(check.status, check.action),
         "reason": check_reason(check),
         "n": f"{check.n:,}" if check.n else "–",
-        "method": f"{check.interval.confidence:.0%} interval, {check.interval.method}" if check.interval else "",
+        "method": f"{formatting.percent(check.interval.confidence)} interval, {check.interval.method}"
+        if check.interval
+        else "",
     }
 
 
@@ -152,6 +157,12 @@ def _cell(cell: Cell) -> dict[str, str]:
         text = {"failed": "failed", "not_applicable": "n/a", "absent": "–"}[cell.state]
         order = "-1" if cell.state == "failed" else "2"
         return {"text": text, "sort": order, "kind": cell.state, "change": "", "reason": cell.reason or ""}
-    moved = "" if not cell.change else words.change(cell.change)
+    moved = "" if not cell.change else formatting.change(cell.change)
     kind = "worse" if cell.change is not None and cell.change < 0 else "better" if cell.change else "scored"
-    return {"text": words.score(cell.value), "sort": f"{cell.value:.6f}", "kind": kind, "change": moved, "reason": ""}
+    return {
+        "text": formatting.score(cell.value),
+        "sort": f"{cell.value:.6f}",
+        "kind": kind,
+        "change": moved,
+        "reason": "",
+    }

@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, Status
-from ragstone.report import words
+from ragstone.report import wording
 from ragstone.report.escape import clip, xml
 from ragstone.report.parts import FailureGroup, ReportView, WorstSample
 from ragstone.report.rows import check_title
@@ -74,7 +75,7 @@ def _check_case(check: Check, view: ReportView) -> TestCase:
 
 def _warning_case(number: int, warning: str) -> TestCase:
     case = TestCase(name=f"Warning {number}", classname="ragstone.warnings")
-    case.result = [Skipped(_line(words.sentence(warning), 1000))]
+    case.result = [Skipped(_line(wording.sentence(warning), 1000))]
     return case
 
 
@@ -82,9 +83,9 @@ def _worst_case(sample: WorstSample, view: ReportView) -> TestCase:
     case = TestCase(name=_line(sample.id), classname="ragstone.samples")
     _place(case, sample.origin)
     moves = [
-        f"{change.title} {words.score(change.baseline)} → {words.score(change.current)}"
+        f"{change.title} {formatting.score(change.baseline)} → {formatting.score(change.current)}"
         if change.baseline is not None
-        else f"{change.title} {words.score(change.current)}"
+        else f"{change.title} {formatting.score(change.current)}"
         for change in sample.changes
     ]
     message = _line("; ".join(moves), 1000)

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.history.trend import Trend
-from ragstone.report import escape, words
+from ragstone.report import escape, wording
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason, check_title, severity
@@ -78,7 +79,7 @@ def render_markdown(view: ReportView, *, limit: int, templates: Templates | None
 
 def verdict_line(view: ReportView) -> str:
     """The heading that says how it ended."""
-    headline = words.STATUS_TITLES[view.status].lower()
+    headline = wording.STATUS_TITLES[view.status].lower()
     return f"## {ICONS[str(view.status)]} {escape.markdown_inline(view.title)}: {escape.markdown_inline(headline)}"
 
 
@@ -114,12 +115,12 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     shown, left = _chosen(view.metrics, detail.rows)
     scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
-    lead, more = words.first_sentence(words.sentence(view.reason))
+    lead, more = wording.first_sentence(wording.sentence(view.reason))
     return {
         "title": view.title,
         "status": str(view.status),
         "icon": ICONS[str(view.status)],
-        "headline": words.STATUS_TITLES[view.status],
+        "headline": wording.STATUS_TITLES[view.status],
         "reason": escape.clip(lead, max(detail.text, 200)),
         "more": escape.clip(more, max(detail.text, 200)),
         "passed": view.passed,
@@ -133,14 +134,14 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
                 "found": row.found,
                 "wanted": row.wanted,
                 "icon": _icon(row.check.status, row.check.action),
-                "state": words.status_word(row.check.status, row.check.action),
+                "state": wording.status_word(row.check.status, row.check.action),
                 "reason": escape.clip(check_reason(row.check), detail.text),
             }
             for row in [row for row in view.checks if row.check.status is not Status.PASS][: detail.rows]
         ],
         "passing": [f"{row.title} {row.found}" for row in view.checks if row.check.status is Status.PASS],
         "trends": [_trend(trend) for trend in view.trends[: detail.rows]] if detail.about else [],
-        "worst_heading": words.worst_heading(view.worst),
+        "worst_heading": wording.worst_heading(view.worst),
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
         "worst_left": len(view.worst) - len(worst),
@@ -153,15 +154,16 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         else {
             "label": view.judge.label,
             "offline": view.judge.offline,
-            "grades": [[words.metric_title(name), grade] for name, grade in view.judge.grades],
+            "grades": [[wording.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
         "warnings": [
-            escape.clip(words.sentence(warning), max(detail.text, 200)) for warning in view.warnings[: detail.warnings]
+            escape.clip(wording.sentence(warning), max(detail.text, 200))
+            for warning in view.warnings[: detail.warnings]
         ],
         "resolution": None if view.resolution is None else escape.clip(view.resolution, max(detail.text, 200)),
         "warnings_left": max(0, len(view.warnings) - detail.warnings),
-        "notes": [escape.clip(words.sentence(note), detail.text) for note in view.notes[: detail.notes]],
+        "notes": [escape.clip(wording.sentence(note), detail.text) for note in view.notes[: detail.notes]],
         "all_checks": [_check(check, detail) for check in view.all_checks[: detail.checks]],
         "all_checks_left": max(0, len(view.all_checks) - detail.checks) if detail.checks else 0,
         "counts": _counts(view),
@@ -175,12 +177,12 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
 
 def _trend(trend: Trend) -> dict[str, object]:
     return {
-        "title": words.metric_title(trend.metric),
+        "title": wording.metric_title(trend.metric),
         "picture": sparkline(trend),
         "runs": len(trend.points),
         "since": f"{trend.points[0].time:%Y-%m-%d}",
-        "first": words.score(trend.values[0], 3),
-        "last": words.score(trend.values[-1], 3),
+        "first": formatting.score(trend.values[0], 3),
+        "last": formatting.score(trend.values[-1], 3),
     }
 
 
@@ -193,38 +195,38 @@ def _chosen(rows: Sequence[MetricRow], most: int) -> tuple[list[MetricRow], list
 
 
 def _icon(status: Status | None, action: Action | None) -> str:
-    return ICONS[words.status_word(status, action)]
+    return ICONS[wording.status_word(status, action)]
 
 
 def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
     found = view.attribution
     if found is None:
         return None
-    look = words.where_to_look(found)
+    look = wording.where_to_look(found)
     return {
         "side": str(found.side),
         "look": look,
-        "reason": escape.clip(words.sentence(found.reason), max(detail.text, 200)),
+        "reason": escape.clip(wording.sentence(found.reason), max(detail.text, 200)),
     }
 
 
 def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
-    digits = words.digits_for(row.floor, [row.score, *_ends(row.interval)])
-    change_digits = words.digits_for(
+    digits = formatting.digits_for(row.floor, [row.score, *_ends(row.interval)])
+    change_digits = formatting.digits_for(
         None if row.max_drop is None else -row.max_drop, [row.change, *_ends(row.change_interval)]
     )
     return {
         "metric": row.metric,
         "title": row.title,
         "slice": row.slice,
-        "score": words.score(row.score, digits),
-        "interval": words.interval(row.interval, digits),
+        "score": formatting.score(row.score, digits),
+        "interval": wording.interval(row.interval, digits),
         "picture": scale.draw(row.deciding) if row.deciding else "",
         "asks": str(row.deciding.kind) if row.deciding else "",
-        "change": words.change(row.change, change_digits),
-        "change_interval": words.interval(row.change_interval, change_digits, signed=True),
-        "threshold": " · ".join(words.thresholds(row.floor, row.max_drop)),
-        "status": words.status_word(row.status, row.action),
+        "change": formatting.change(row.change, change_digits),
+        "change_interval": wording.interval(row.change_interval, change_digits, signed=True),
+        "threshold": " · ".join(wording.thresholds(row.floor, row.max_drop)),
+        "status": wording.status_word(row.status, row.action),
         "icon": _icon(row.status, row.action),
         "state": row.state,
         "n": row.n,
@@ -253,8 +255,8 @@ def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
         "changes": [
             {
                 "title": change.title,
-                "current": words.score(change.current),
-                "baseline": None if change.baseline is None else words.score(change.baseline),
+                "current": formatting.score(change.current),
+                "baseline": None if change.baseline is None else formatting.score(change.baseline),
                 "note": change.note,
             }
             for change in sample.changes
@@ -288,7 +290,7 @@ def _failure(group: FailureGroup, metrics: int, detail: Detail) -> dict[str, obj
         "by": group.by,
         "reason": escape.clip(group.reason, detail.text),
         "metrics": list(group.metrics) if len(group.metrics) < metrics else [],
-        "count": words.count(len(group.samples), "sample"),
+        "count": formatting.counted(len(group.samples), "sample"),
         "samples": [{"id": escape.clip(sample.id, 120), "url": sample.url} for sample in shown],
         "left": len(group.samples) - len(shown),
     }
@@ -303,8 +305,8 @@ def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
         "comparable": found.comparable,
         "paired": found.paired,
         "total": found.total,
-        "on": words.compared_on(found.paired, found.total) if found.comparable else "",
-        "notes": [escape.clip(words.sentence(note), detail.text) for note in found.notes[: detail.notes]],
+        "on": wording.compared_on(found.paired, found.total) if found.comparable else "",
+        "notes": [escape.clip(wording.sentence(note), detail.text) for note in found.notes[: detail.notes]],
         "commit": found.commit,
         "url": found.url,
     }
@@ -315,11 +317,11 @@ def _cost(view: ReportView) -> dict[str, object] | None:
     if cost is None:
         return None
     return {
-        "calls": words.count(cost.calls, "judge call"),
+        "calls": formatting.counted(cost.calls, "judge call"),
         "cached": f"{cost.cached_calls:,}" if cost.cached_calls else "",
         "tokens": f"{cost.input_tokens + cost.output_tokens:,}",
         "paid": bool(cost.calls or cost.input_tokens),
-        "usd": words.dollars(cost.usd),
+        "usd": formatting.dollars(cost.usd),
         "cached_share": cost.cached_share,
     }
 
@@ -328,10 +330,10 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
     return {
         "title": check_title(check),
         "icon": _icon(check.status, check.action),
-        "state": words.status_word(check.status, check.action),
+        "state": wording.status_word(check.status, check.action),
         "n": f"{check.n:,}" if check.n else "–",
         "method": check.interval.method if check.interval else None,
-        "confidence": f"{check.interval.confidence:.0%}" if check.interval else None,
+        "confidence": formatting.percent(check.interval.confidence) if check.interval else None,
         "reason": escape.clip(check_reason(check), detail.text),
     }
 
@@ -339,7 +341,7 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
 def _counts(view: ReportView) -> list[dict[str, object]]:
     found: dict[str, int] = {}
     for check in view.all_checks:
-        word = words.status_word(check.status, check.action)
+        word = wording.status_word(check.status, check.action)
         found[word] = found.get(word, 0) + 1
     return [{"state": word, "icon": ICONS[word], "count": found[word]} for word in ICONS if word in found]
 
@@ -348,13 +350,13 @@ def _run(view: ReportView) -> dict[str, object]:
     run = view.run
     return {
         "label": run.label,
-        "samples": words.count(run.samples, "sample"),
+        "samples": formatting.counted(run.samples, "sample"),
         "entrypoint": run.entrypoint,
         "commit": run.commit,
         "golden_files": [escape.clip(file, 120) for file in run.golden_files[:5]],
         "created_at": run.created_at,
         "version": run.ragstone_version,
-        "wall": None if run.wall_s is None else words.seconds(run.wall_s),
+        "wall": None if run.wall_s is None else formatting.seconds(run.wall_s),
         "repeats": run.repeats,
         "state": run.state,
         "stop_reason": run.stop_reason,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
+from ragstone.formatting import percent
 from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
@@ -190,7 +191,7 @@ class CostFacts:
     def cached_share(self) -> str:
         """Of the input, the share that the provider read from its prompt cache, in words; empty for none."""
         share = self.cached_input_tokens / max(1, self.input_tokens)
-        return f"{share:.0%} of the input from the provider's cache" if share >= 0.005 else ""
+        return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
 
 
 @dataclass(frozen=True, slots=True)

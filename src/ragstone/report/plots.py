@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragstone.formatting import change
 from ragstone.gate.verdict import Check, CheckKind
 from ragstone.report.parts import Differences
 
@@ -128,7 +129,7 @@ def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
                 width=round(max(end - start - 1.0, 0.5), 2),
                 height=round(tall, 2),
                 side="worse" if high <= 1e-9 else "better",
-                label=f"{number:,} between {low:+.2f} and {high:+.2f}".replace("-", "−"),
+                label=f"{number:,} between {change(low)} and {change(high)}",
             )
         )
     ticks = tuple(

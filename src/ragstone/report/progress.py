@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 
+from ragstone.formatting import counted
 from ragstone.report.escape import terminal
 from ragstone.run.engine import Progress, Quiet
 
@@ -71,7 +72,7 @@ class LineProgress:
             self._said = 0
             self._say("All samples are finished already")
             return
-        known = "samples" if total is None else f"{total:,} {'sample' if total == 1 else 'samples'}"
+        known = "samples" if total is None else counted(total, "sample")
         self._say(f"Evaluating {known}")
 
     def advance(self, state: str) -> None:

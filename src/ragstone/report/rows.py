@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
 from ragstone.gate.warnings import is_below_by_chance
-from ragstone.report import words
+from ragstone.report import wording
 from ragstone.report.parts import CheckRow, MetricRow
 from ragstone.run.scores import MetricScores, RunScores
 
@@ -83,7 +84,7 @@ def _metric_row(
         score = drop.current
     return MetricRow(
         metric=metric,
-        title=words.metric_title(metric),
+        title=wording.metric_title(metric),
         slice=slice_,
         score=score,
         interval=floor.interval if floor else None,
@@ -152,11 +153,11 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
 
 def check_title(check: Check) -> str:
     """``Coverage``, ``Floor: Faithfulness (lang:de)``."""
-    title = words.CHECK_TITLES[check.kind]
+    title = wording.CHECK_TITLES[check.kind]
     if check.kind is CheckKind.ANSWERS and check.metric is not None:
         return "Retrieval"  # the reason names the metric
     if check.metric is not None:
-        title = f"{title}: {words.metric_title(check.metric)}"
+        title = f"{title}: {wording.metric_title(check.metric)}"
     return f"{title} ({check.slice})" if check.slice is not None else title
 
 
@@ -164,30 +165,30 @@ def check_reason(check: Check) -> str:
     """The reason as a sentence to stand under the check's title, which names the metric already."""
     lead, colon, rest = check.reason.partition(": ")
     named = check.kind is CheckKind.COVERAGE and check.metric is not None and lead.startswith(check.metric)
-    return words.sentence(rest if colon and named else check.reason)
+    return wording.sentence(rest if colon and named else check.reason)
 
 
 def _found(check: Check) -> str:
     if check.kind is CheckKind.ANSWERS and check.metric is None:
-        return f"{words.percent(check.estimate)} empty"
+        return f"{formatting.percent(check.estimate)} empty"
     if check.kind in (CheckKind.COVERAGE, CheckKind.ERROR_RATE):
-        return words.percent(check.estimate)
+        return formatting.percent(check.estimate)
     if check.kind is CheckKind.LATENCY:
-        return words.seconds(check.estimate)
+        return formatting.seconds(check.estimate)
     if check.kind is CheckKind.DRIFT:
-        return words.change(check.estimate, 3)
-    return words.score(check.estimate)
+        return formatting.change(check.estimate, 3)
+    return formatting.score(check.estimate)
 
 
 def _wanted(check: Check) -> str:
     if check.threshold is None:
         return ""
     if check.kind is CheckKind.COVERAGE:
-        return f"at least {words.percent(check.threshold)}"
+        return f"at least {formatting.percent(check.threshold)}"
     if check.kind is CheckKind.ERROR_RATE or (check.kind is CheckKind.ANSWERS and check.metric is None):
-        return f"at most {words.percent(check.threshold)}"
+        return f"at most {formatting.percent(check.threshold)}"
     if check.kind is CheckKind.DRIFT:
-        return f"a loss of less than {words.bound(-check.threshold)}"
+        return f"a loss of less than {formatting.bound(-check.threshold)}"
     if check.kind is CheckKind.LATENCY:
-        return f"at most {words.seconds(check.threshold)}"
-    return f"at least {words.bound(check.threshold)}"
+        return f"at most {formatting.seconds(check.threshold)}"
+    return f"at least {formatting.bound(check.threshold)}"

@@ -11,7 +11,7 @@ from ragstone.gate.verdict import Regression
 from ragstone.golden.sample import Origin
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
 from ragstone.metrics.score import Scored
-from ragstone.report import words
+from ragstone.report import wording
 from ragstone.report.parts import (
     BadStatement,
     Cell,
@@ -85,7 +85,7 @@ def _worst(
     changes = tuple(
         MetricChange(
             metric=regression.metric,
-            title=words.metric_title(regression.metric),
+            title=wording.metric_title(regression.metric),
             current=regression.current,
             baseline=regression.baseline,
             note=_note(record, regression.metric),
@@ -159,7 +159,7 @@ def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
             if failure.by == "system" and sample_id in current.system.failures:
                 continue
             metrics, samples = found.setdefault((failure.by, failure.reason), ({}, {}))
-            metrics[words.metric_title(metric)] = None
+            metrics[wording.metric_title(metric)] = None
             samples[sample_id] = None
     order = sorted(found.items(), key=lambda item: (item[0][0] != "system", -len(item[1][1])))
     return tuple(
@@ -193,7 +193,7 @@ def differences(current: RunScores, baseline: RunScores, metrics: Iterable[str])
         found.append(
             Differences(
                 metric=metric,
-                title=words.metric_title(metric),
+                title=wording.metric_title(metric),
                 edges=tuple(float(edge) for edge in edges),
                 counts=tuple(int(number) for number in counts),
                 worse=int((deltas < 0).sum()),

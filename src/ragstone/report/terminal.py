@@ -14,8 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ragstone import formatting
 from ragstone.gate.verdict import Status
-from ragstone.report import words
+from ragstone.report import wording
 from ragstone.report.escape import clip, terminal_line
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
@@ -76,17 +77,17 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
     style = _STYLES[str(view.status)]
     parts: list[RenderableType] = [
         Text.assemble(
-            (f"{_MARKS[str(view.status)]} {words.STATUS_TITLES[view.status].upper()}", style),
+            (f"{_MARKS[str(view.status)]} {wording.STATUS_TITLES[view.status].upper()}", style),
             ("  ", ""),
             (clip(terminal_line(view.title), 80), "bold"),
         ),
-        _text(words.sentence(view.reason)),
-        *(_text(f"! {words.sentence(warning)}", "yellow") for warning in view.warnings),
+        _text(wording.sentence(view.reason)),
+        *(_text(f"! {wording.sentence(warning)}", "yellow") for warning in view.warnings),
     ]
     if view.resolution is not None:
         parts.append(_text(view.resolution))
     if view.attribution is not None:
-        parts.append(_text(words.attribution(view.attribution)))
+        parts.append(_text(wording.attribution(view.attribution)))
     if view.metrics:
         parts.append(_metric_table(view.metrics, width))
     parts += _facts(view)
@@ -114,36 +115,36 @@ def _metric_table(rows: tuple[MetricRow, ...], width: int) -> Table:
 
 
 def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
-    word = words.status_word(row.status, row.action)
+    word = wording.status_word(row.status, row.action)
     ends = [row.interval.low, row.interval.high] if row.interval else []
-    digits = words.digits_for(row.floor, [row.score, *ends])
+    digits = formatting.digits_for(row.floor, [row.score, *ends])
     drop_ends = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
-    drop_digits = words.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *drop_ends])
+    drop_digits = formatting.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *drop_ends])
     name = row.title if row.slice is None else f"{row.title} · {row.slice}"
     cells: list[RenderableType] = [
         Text(_MARKS[word], style=_STYLES[word]),
         _text(name, length=120),
-        Text(f"{words.score(row.score, digits)} {words.interval(row.interval, digits)}".strip()),
+        Text(f"{formatting.score(row.score, digits)} {wording.interval(row.interval, digits)}".strip()),
     ]
     if draw:
         cells.append(
             Text(f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if row.deciding else "", _STYLES[word])
         )
-    change = words.change(row.change, drop_digits)
-    cells.append(Text(f"{change} {words.interval(row.change_interval, drop_digits, signed=True)}".strip()))
-    return [*cells, Text("\n".join(words.thresholds(row.floor, row.max_drop))), _text(row.state, _STYLES[word])]
+    change = formatting.change(row.change, drop_digits)
+    cells.append(Text(f"{change} {wording.interval(row.change_interval, drop_digits, signed=True)}".strip()))
+    return [*cells, Text("\n".join(wording.thresholds(row.floor, row.max_drop))), _text(row.state, _STYLES[word])]
 
 
 def _facts(view: ReportView) -> list[RenderableType]:
     lines: list[RenderableType] = [Text("")]
     for row in view.checks:
-        word = words.status_word(row.check.status, row.check.action)
+        word = wording.status_word(row.check.status, row.check.action)
         said = check_reason(row.check) if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
         lines.append(
             Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(terminal_line(f"{row.title}: {said}"), 600), ""))
         )
     if view.judge is not None and view.judge.offline:
-        grades = ", ".join(f"{words.metric_title(name)} {grade}" for name, grade in view.judge.grades)
+        grades = ", ".join(f"{wording.metric_title(name)} {grade}" for name, grade in view.judge.grades)
         tail = f" Measured reliability: {grades}." if grades else ""
         lines.append(
             _text(
@@ -153,14 +154,14 @@ def _facts(view: ReportView) -> list[RenderableType]:
             )
         )
     notes = (*(view.comparison.notes if view.comparison is not None else ()), *view.notes)
-    lines += [_text(f"- {words.sentence(note)}") for note in notes]
+    lines += [_text(f"- {wording.sentence(note)}") for note in notes]
     return lines
 
 
 def _worst(samples: tuple[WorstSample, ...]) -> list[RenderableType]:
     if not samples:
         return []
-    parts: list[RenderableType] = [Text(""), Text(words.worst_heading(samples), style="bold")]
+    parts: list[RenderableType] = [Text(""), Text(wording.worst_heading(samples), style="bold")]
     parts += [Padding(_sample(sample), (0, 0, 0, 2)) for sample in samples[:_WORST]]
     if len(samples) > _WORST:
         parts.append(Text(f"  and {len(samples) - _WORST} more; --format html shows all of them"))
@@ -174,9 +175,9 @@ def _sample(sample: WorstSample) -> Group:
     lines: list[RenderableType] = [head, _text(sample.question, length=300)]
     moves = []
     for change in sample.changes:
-        before = "" if change.baseline is None else f"{words.score(change.baseline)} → "
+        before = "" if change.baseline is None else f"{formatting.score(change.baseline)} → "
         note = f" ({change.note})" if change.note else ""
-        moves.append(f"{change.title} {before}{words.score(change.current)}{note}")
+        moves.append(f"{change.title} {before}{formatting.score(change.current)}{note}")
     lines.append(_text(" · ".join(moves)))
     for bad in sample.unsupported[:_STATEMENTS]:
         said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
@@ -194,7 +195,7 @@ def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
         who = "the system under test" if group.by == "system" else "the judge"
         ids = ", ".join(sample.id for sample in group.samples[:_IDS])
         more = f" and {len(group.samples) - _IDS} more" if len(group.samples) > _IDS else ""
-        count = words.count(len(group.samples), "sample")
+        count = formatting.counted(len(group.samples), "sample")
         lines.append(_text(f"  {who} failed on {count}: {group.reason} ({ids}{more})"))
     if len(groups) > _GROUPS:
         lines.append(Text(f"  and {len(groups) - _GROUPS} more reasons"))
@@ -202,18 +203,20 @@ def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
 
 
 def _about(view: ReportView) -> list[RenderableType]:
-    facts = [words.count(view.run.samples, "sample")]
+    facts = [formatting.counted(view.run.samples, "sample")]
     if view.judge is not None:
         facts.append(f"judge: {view.judge.label}")
     if view.cost is not None:
         cached = f", {view.cost.cached_calls:,} from the cache" if view.cost.cached_calls else ""
         share = f", {view.cost.cached_share}" if view.cost.cached_share else ""
-        facts.append(f"{words.count(view.cost.calls, 'call')}{cached}{share}, {words.dollars(view.cost.usd)}")
+        facts.append(
+            f"{formatting.counted(view.cost.calls, 'call')}{cached}{share}, {formatting.dollars(view.cost.usd)}"
+        )
     if view.run.wall_s:
-        facts.append(words.seconds(view.run.wall_s))
+        facts.append(formatting.seconds(view.run.wall_s))
     if view.comparison is not None and view.comparison.label is not None:
         found = view.comparison
-        on = f" {words.compared_on(found.paired, found.total)}" if found.comparable else ""
+        on = f" {wording.compared_on(found.paired, found.total)}" if found.comparable else ""
         facts.append(f"compared with {found.label}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
     if view.accept:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.formatting import percent, score
 from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration, calibrate, write_calibration
 from ragstone.gate.labels import read_labels
 from ragstone.gate.policy import Policy
@@ -65,7 +66,7 @@ def _metric_lines(name: str, metric: MetricCalibration) -> Iterator[str]:
     left = f", {metric.left_out} labelled samples have no score" if metric.left_out else ""
     yield f"{name}: {n} labelled samples{left}"
     yield f"  agreement of judge and people   {_shown(metric.agreement)}"
-    yield f"  as pass or fail                 {_shown(metric.kappa)}; equal on {metric.equal:.0%}"
+    yield f"  as pass or fail                 {_shown(metric.kappa)}; equal on {percent(metric.equal)}"
     if metric.people is not None:
         yield f"  agreement among {len(metric.annotators)} people        {_shown(metric.people)}"
     if metric.people_kappa is not None:
@@ -74,13 +75,13 @@ def _metric_lines(name: str, metric: MetricCalibration) -> Iterator[str]:
         f"  judge minus people              {_shown(metric.bias, sign=True)}; "
         f"passes {metric.too_high} that people fail, fails {metric.too_low} that people pass"
     )
-    yield f"  mean by the judge               {metric.judge_mean:.3f}"
+    yield f"  mean by the judge               {score(metric.judge_mean, 3)}"
     worth = f"; one label is worth {metric.gain:.1f}" if metric.gain > 1.0 else ""
     yield f"  mean that people would give     {_shown(metric.corrected)}{worth}"
     if n < FEW_LABELS:
         yield f"  {n} labels are few: from {FEW_LABELS} on the intervals become useful"
     for one in metric.errors[:5]:
-        yield f"    {one.sample_id}: judge {one.judge:.2f}, people {one.people:.2f}"
+        yield f"    {one.sample_id}: judge {score(one.judge)}, people {score(one.people)}"
 
 
 def _shown(found: Estimate, *, sign: bool = False) -> str:

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
+from ragstone.formatting import counted, dollars, percent, score
 from ragstone.gate.comparability import is_judged, pair_runs
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
@@ -224,9 +225,9 @@ def noise_lines(noise: Noise) -> Iterator[str]:
             yield f"  {row.metric}: no score changed when {found.n} answers were judged again{_shares(row.parts)}"
         else:
             yield (
-                f"  {row.metric}: {found.changed:.0%} of {found.n} scores changed, sd {found.sd:.3f}"
+                f"  {row.metric}: {percent(found.changed)} of {found.n} scores changed, sd {score(found.sd, 3)}"
                 f"{_shares(row.parts)}; on {row.n_run:,} samples noise alone moves the mean by more than "
-                f"{row.floor:.3f} in 5 of 100 comparisons"
+                f"{score(row.floor, 3)} in 5 of 100 comparisons"
             )
     for row in noise.metrics:
         if row.too_fine:
@@ -241,11 +242,11 @@ def noise_lines(noise: Noise) -> Iterator[str]:
 def _shares(parts: VarianceComponents) -> str:
     named = (("samples", parts.units), ("system", parts.draws), ("judge", parts.readings))
     shares = [(word, parts.share(part)) for word, part in named]
-    known = [f"{word} {share:.0%}" for word, share in shares if share is not None]
+    known = [f"{word} {percent(share)}" for word, share in shares if share is not None]
     return f" (variance: {', '.join(known)})" if known else ""
 
 
 def _cost(ledger: Ledger) -> str:
     if not ledger.calls:
         return "no paid call"
-    return f"{ledger.calls} calls" + ("" if ledger.cost_usd is None else f", ${ledger.cost_usd:.4f}")
+    return f"{counted(ledger.calls, 'call')}, {dollars(ledger.cost_usd)}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
+from ragstone.formatting import counted, percent, score
 from ragstone.gate.comparability import pair_runs
-from ragstone.gate.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, imagined_run, share_of_error, spread_of
 from ragstone.gate.rules import Rule, resolve_rules
@@ -134,19 +134,19 @@ def plan_lines(found: SamplePlan) -> Iterator[str]:
     """The plan as a few sentences for a reader."""
     checks = "one blocking check" if found.tests == 1 else f"{found.tests} blocking checks"
     yield (
-        f"To see a drop of {found.drop:g} in {found.power:.0%} of the runs, at a false-fail rate of {found.alpha:.0%} "
-        f"over {checks}:"
+        f"To see a drop of {found.drop:g} in {percent(found.power)} of the runs, at a false-fail rate of "
+        f"{percent(found.alpha)} over {checks}:"
     )
     for row in found.metrics:
         needed = "no number of samples" if row.needed is None else counted(row.needed, "sample")
         strict = (
             "" if row.max_drop == 0.0 or row.needed_strict is None else f" ({row.needed_strict:,} with max_drop = 0)"
         )
-        spread = f"sd of a difference {row.sd:.2f}, {row.source}"
+        spread = f"sd of a difference {score(row.sd)}, {row.source}"
         yield f"  {row.metric}: {needed} with max_drop = {row.max_drop:g}{strict}; {spread}"
     for row in found.metrics:
         if row.n and row.detectable is not None:
-            yield f"  {row.metric}: {row.n:,} samples, as now, see a drop of {row.detectable:.2f}"
+            yield f"  {row.metric}: {row.n:,} samples, as now, see a drop of {score(row.detectable)}"
         elif row.n:
             yield f"  {row.metric}: {row.n:,} samples, as now, see no drop reliably"
     if any(row.needed is None for row in found.metrics):

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError
+from ragstone.formatting import dollars
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.account import Account, Address
@@ -157,7 +158,8 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
     if settings.max_cost_usd is not None and price is None:
         raise ConfigError(
-            f"a budget of ${settings.max_cost_usd:.2f} can't be kept: the price of '{provider}:{model}' is not known.",
+            f"a budget of {dollars(settings.max_cost_usd)} can't be kept: the price of '{provider}:{model}' is not "
+            "known.",
             where="judge.max_cost_usd",
             hint=f'Write it in ragstone.toml: [judge.prices."{model}"] with input and output in US dollars for a '
             f"million tokens (prices that are shipped are of {price_date()}).",

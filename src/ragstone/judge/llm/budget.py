@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ragstone.errors import JudgeError
+from ragstone.formatting import dollars
 
 
 class Budget:
@@ -29,8 +30,8 @@ class Budget:
         while self._max is not None and self._spent + self._reserved + cost_usd > self._max:
             if not self._in_flight:
                 raise JudgeError(
-                    f"the budget of ${self._max:.2f} is used up: ${self._spent:.4f} spent, and the next call may cost "
-                    f"${cost_usd:.4f}.",
+                    f"the budget of {dollars(self._max)} is used up: {dollars(self._spent, 4)} spent, and the next "
+                    f"call may cost {dollars(cost_usd, 4)}.",
                     where="judge.max_cost_usd",
                     hint="Finished samples are saved. Raise the budget and run again with --resume.",
                 )

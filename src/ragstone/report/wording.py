@@ -1,9 +1,10 @@
-"""Numbers and states as a reader wants them, the same in every format."""
+"""Titles, states and phrases as a reader wants them, the same in every format; numbers are in formatting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ragstone.formatting import bound, change, counted, score
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
 from ragstone.report.parts import WorstSample
@@ -35,79 +36,12 @@ def metric_title(name: str) -> str:
     return metric.info.title if metric else name
 
 
-def score(value: float | None, digits: int = 2) -> str:
-    """A score or a share, such as ``0.85``; a dash for None."""
-    return "–" if value is None else f"{value + 0.0:.{digits}f}".replace("-", "−")
-
-
-def change(value: float | None, digits: int = 2) -> str:
-    """A signed change, such as ``−0.06``; ``0`` when it is exactly nothing, a dash for None."""
-    if value is None:
-        return "–"
-    return "0" if value == 0 else f"{value:+.{digits}f}".replace("-", "−")
-
-
 def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -> str:
     """``[0.74, 0.84]`` with a space that does not break, or nothing for None."""
     if found is None:
         return ""
     form = change if signed else score
     return f"[{form(found.low, digits)},\u00a0{form(found.high, digits)}]"
-
-
-_SAME = 1e-9
-
-
-def digits_for(threshold: float | None, values: Iterable[float | None]) -> int:
-    """Two decimals, or as many (up to four) as it takes to see on which side of `threshold` each value lies."""
-    if threshold is None:
-        return 2
-    given = [value for value in values if value is not None]
-    for digits in (2, 3):
-        shown = f"{threshold:.{digits}f}"
-        if all(abs(value - threshold) < _SAME or f"{value:.{digits}f}" != shown for value in given):
-            return digits
-    return 4
-
-
-def bound(value: float) -> str:
-    """A threshold, with no more decimals than it was given: ``0.85``, ``0.9``."""
-    return f"{value:.4f}".rstrip("0").rstrip(".")
-
-
-def percent(value: float | None) -> str:
-    """A share in percent, never rounded up to 100 % or down to 0 %."""
-    if value is None:
-        return "–"
-    if value in (0.0, 1.0):
-        return f"{value:.0%}".replace("%", " %")
-    return f"{min(max(value * 100, 0.1), 99.9):.1f} %"
-
-
-def seconds(value: float | None) -> str:
-    """``340 ms``, ``1.24 s``, ``3 min 20 s``."""
-    if value is None:
-        return "–"
-    if value < 1:
-        return f"{value * 1000:.0f} ms"
-    if value < 60:
-        return f"{value:.2f} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s"
-
-
-def dollars(value: float | None) -> str:
-    """``$0.03``; ``under $0.01`` for less; words where a price is not known."""
-    if value is None:
-        return "cost unknown (no price configured)"
-    if value == 0:
-        return "$0"
-    return "under $0.01" if value < 0.01 else f"${value:,.2f}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 sample``, ``1,200 samples``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def status_word(status: Status | None, action: Action | None) -> str:
@@ -155,4 +89,4 @@ def attribution(found: Attribution) -> str:
 
 def compared_on(paired: int, total: int) -> str:
     """``on all 60 samples``, ``on 48 of 60 samples``."""
-    return f"on all {count(total, 'sample')}" if paired == total else f"on {paired:,} of {count(total, 'sample')}"
+    return f"on all {counted(total, 'sample')}" if paired == total else f"on {paired:,} of {counted(total, 'sample')}"

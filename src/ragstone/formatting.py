@@ -1,0 +1,109 @@
+"""How numbers are written for people: the same in reasons, reports, messages and the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+NONE = "–"
+"""For a number that there is not."""
+
+_SAME = 1e-9
+
+
+def score(value: float | None, digits: int = 2) -> str:
+    """A score, such as ``0.85``; a dash for None, and no sign for what rounds to 0."""
+    if value is None:
+        return NONE
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0.0 else text.replace("-", "−")
+
+
+def change(value: float | None, digits: int = 2) -> str:
+    """A difference with its sign: ``+0.03``, ``−0.06``; ``0`` for no difference at all, ``0.00`` for a tiny one."""
+    text = score(value, digits)
+    if not value:
+        return text if value is None else "0"
+    return f"+{text}" if value > 0.0 and float(text) > 0.0 else text
+
+
+def digits_for(value: float | None, others: Iterable[float | None]) -> int:
+    """Two decimals, or as many (up to four) as it takes to tell `value` from each of `others` that differs from it."""
+    if value is None:
+        return 2
+    given = [other for other in others if other is not None and not math.isclose(value, other, abs_tol=_SAME)]
+    for digits in (2, 3):
+        if all(score(value, digits) != score(other, digits) for other in given):
+            return digits
+    return 4
+
+
+def figure(value: float, *against: float) -> str:
+    """`value` with as many decimals as it takes to differ from the figures it is compared with."""
+    return score(value, digits_for(value, against))
+
+
+def bound(value: float) -> str:
+    """A threshold, with no more decimals than it was given: ``0.85``, ``0.9``."""
+    return f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def percent(value: float | None) -> str:
+    """A share: ``97.5 %``, ``98 %``; never rounded up to 100 % or down to 0 %."""
+    if value is None:
+        return NONE
+    text = f"{100.0 * value:.1f}"
+    if (text == "100.0" and value < 1.0) or (text == "0.0" and value > 0.0):
+        text = f"{min(max(100.0 * value, 0.01), 99.99):.2f}"
+    return f"{text.removesuffix('.0')} %"
+
+
+def seconds(value: float | None) -> str:
+    """``340 ms``, ``1.24 s``, ``3 min 20 s``."""
+    if value is None:
+        return NONE
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.2f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s"
+
+
+def dollars(value: float | None, digits: int = 2) -> str:
+    """``$0.03``; ``under $0.01`` for less; words where a price is not known."""
+    if value is None:
+        return "cost unknown (no price configured)"
+    if value == 0:
+        return "$0"
+    least = 10.0**-digits
+    return f"under ${least:.{digits}f}" if value < least else f"${value:,.{digits}f}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 sample``, ``2,000 samples``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def round_up(count: int) -> int:
+    """A rough count for a reader: rounded up to two leading digits."""
+    unit = int(10 ** max(0, len(str(count)) - 2))
+    return -(-count // unit) * unit
+
+
+def some(names: list[str], limit: int = 5) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
+
+
+def most_common(reasons: Iterable[str]) -> str:
+    """The reason given most often; of several, the first in the alphabet."""
+    counts = Counter(reasons)
+    return min(counts, key=lambda reason: (-counts[reason], reason))
+
+
+def clipped(reason: str, limit: int = 160) -> str:
+    """`reason` cut to `limit` characters: others are named in full with the samples that they cost."""
+    return reason if len(reason) <= limit else f"{reason[: limit - 1].rstrip()}…"

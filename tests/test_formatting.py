@@ -1,0 +1,109 @@
+"""Numbers as a reader wants them, and the same wherever one is read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone import formatting
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import default_policy
+from ragstone.metrics.score import Failed
+from ragstone.report.render import render
+from ragstone.report.view import build_view
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+
+@pytest.mark.parametrize(
+    ("threshold", "values", "digits"),
+    [
+        (0.85, [0.91], 2),
+        (0.85, [0.849], 3),
+        (0.85, [0.8501], 4),
+        (0.85, [0.85], 2),
+        (None, [0.849], 2),
+        (0.85, [None, 0.9], 2),
+        (-0.02, [-0.0204], 4),
+    ],
+)
+def test_figures_show_on_which_side_of_a_threshold_they_are(
+    threshold: float | None, values: list[float | None], digits: int
+) -> None:
+    assert formatting.digits_for(threshold, values) == digits
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (formatting.score(0.5), "0.50"),
+        (formatting.score(-0.0), "0.00"),
+        (formatting.score(None), "–"),
+        (formatting.change(-0.061), "−0.06"),
+        (formatting.change(0.061), "+0.06"),
+        (formatting.change(0.0), "0"),
+        (formatting.bound(0.85), "0.85"),
+        (formatting.bound(0.9), "0.9"),
+        (formatting.bound(1.0), "1"),
+        (formatting.percent(1.0), "100 %"),
+        (formatting.percent(0.0), "0 %"),
+        (formatting.percent(0.9999), "99.99 %"),
+        (formatting.percent(0.0001), "0.01 %"),
+        (formatting.percent(None), "–"),
+        (formatting.seconds(0.34), "340 ms"),
+        (formatting.seconds(1.239), "1.24 s"),
+        (formatting.seconds(200), "3 min 20 s"),
+        (formatting.dollars(None), "cost unknown (no price configured)"),
+        (formatting.dollars(0), "$0"),
+        (formatting.dollars(0.004), "under $0.01"),
+        (formatting.dollars(1234.5), "$1,234.50"),
+        (formatting.counted(1, "sample"), "1 sample"),
+        (formatting.counted(1200, "sample"), "1,200 samples"),
+        (formatting.score(-0.061), "−0.06"),
+        (formatting.score(-0.001), "0.00"),
+        (formatting.change(-0.001), "0.00"),
+        (formatting.change(0.001), "0.00"),
+        (formatting.change(None), "–"),
+        (formatting.figure(0.849, 0.85), "0.849"),
+        (formatting.figure(-0.0204, -0.02), "−0.0204"),
+        (formatting.percent(0.975), "97.5 %"),
+        (formatting.percent(0.98), "98 %"),
+        (formatting.percent(0.9999999), "99.99 %"),
+        (formatting.dollars(0.00001, 4), "under $0.0001"),
+        (formatting.dollars(0.7, 4), "$0.7000"),
+        (formatting.round_up(1234), 1300),
+        (formatting.some([*"abcdefg"], 3), "a, b, c and 4 more"),
+    ],
+)
+def test_numbers(shown: object, expected: object) -> None:
+    assert shown == expected
+
+
+@given(st.floats(0.0, 1.0))
+def test_a_share_is_all_or_nothing_only_where_it_is(share: float) -> None:
+    text = formatting.percent(share)
+    assert (text == "100 %") == (share == 1.0)
+    assert (text == "0 %") == (share == 0.0)
+
+
+@given(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
+def test_two_scores_that_differ_visibly_are_shown_apart(one: float, other: float) -> None:
+    if abs(one - other) > 1e-4:
+        assert formatting.figure(one, other) != formatting.score(other, formatting.digits_for(one, [other]))
+
+
+def test_a_share_reads_the_same_in_reasons_and_in_every_report() -> None:
+    values = {f"q{number}": 0.9 for number in range(49)}
+    scores = {"faithfulness": MetricScores(values, failed={"q49": Failed("judge", "no verdict")})}
+    current = RunScores("run", scores, {name: SampleFacts() for name in (*values, "q49")})
+    view = build_view(decide_gate(current, None, default_policy()), current)
+    coverage = [check for check in view.checks if check.title.startswith("Coverage")]
+    assert [check.found for check in coverage] == ["98 %"]
+    assert "98 %" in coverage[0].check.reason
+    for format in ("text", "md", "html", "json"):
+        text = render(view, format)  # type: ignore[arg-type]
+        assert "98 %" in text.replace("\\u00a0", " "), format
+        body = re.sub(r"(?s)<(style|script).*?</\1>", "", text)
+        assert not re.findall(r"\d%(?![0-9A-Fa-f]{2})|\d\.0 %", re.sub(r"(?s)<[^>]*>", "", body)), format
