@@ -207,3 +207,24 @@ def test_any_bytes_give_items_or_one_of_our_errors(tmp_path_factory: pytest.Temp
         load_items(path)
     except RagstoneError:
         return
+
+
+def test_statements_are_counted_and_an_abstention_counts_none(tmp_path: Path) -> None:
+    rows = [
+        {"answer": "The lighthouse was built in 1871.", "label": 1},
+        {"answer": "The lighthouse was built in 1871. Penguins eat fish in the southern seas.", "label": 2},
+        {"answer": "I'm sorry, I don't know.", "label": 0},
+        {"answer": "The ferry to Norway leaves twice a week.", "label": 5},
+    ]
+    lines = [
+        {"kind": "pointwise", "id": f"s{n}", "task": "statements", "question": "When was it built?", **row}
+        for n, row in enumerate(rows)
+    ]
+    output = tmp_path / "found.json"
+    done = CliRunner().invoke(
+        command, [str(write(tmp_path / "counts.jsonl", lines)), "--judge", "offline", "--output", str(output)]
+    )
+    assert done.exit_code == 0, done.output
+    [result] = json.loads(output.read_text(encoding="utf-8"))["results"]
+    assert (result["task"], result["scored"]) == ("statements", 4)
+    assert result["measures"]["exact"]["value"] == 0.75

@@ -123,7 +123,9 @@ def _pointwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
     strict = np.array([one.strict for one in opinions])
     verdicts = np.array([float(one.verdict) for one in opinions])
     rows: _Rows = []
-    if set(np.unique(labels)) <= {0.0, 1.0}:
+    if outcomes[0].item.task is EvalTask.STATEMENTS:
+        rows.append(("exact", measures.exact, strict, labels))
+    elif set(np.unique(labels)) <= {0.0, 1.0}:
         rows += [
             ("auroc", measures.auroc, strict, labels),
             ("balanced_accuracy", measures.balanced_accuracy, verdicts, labels),

@@ -13,7 +13,7 @@ class EvalTask(StrEnum):
     the question? context_relevance: how much of the contexts is to the point? answerability: can the question be
     answered from the contexts? context_use: does the context hold (part of) the reference? correctness, completeness,
     overall: is the answer right by the reference, does it give all of it, both together (precision, recall and F1
-    over statements).
+    over statements). statements: how many claims does the answer make, 0 if it abstains?
     """
 
     FAITHFULNESS = "faithfulness"
@@ -24,6 +24,7 @@ class EvalTask(StrEnum):
     CORRECTNESS = "correctness"
     COMPLETENESS = "completeness"
     OVERALL = "overall"
+    STATEMENTS = "statements"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,11 @@ def f1_score(verdicts: Floats, labels: Floats) -> float:
     return 2 * both / total if total else float("nan")
 
 
+def exact(scores: Floats, labels: Floats) -> float:
+    """Share of cases in which the judge's number is that of people, in [0, 1]."""
+    return float(np.mean(scores == labels))
+
+
 def pearson(scores: Floats, labels: Floats) -> float:
     """Pearson's correlation, in [-1, 1]; NaN when one side does not vary."""
     if scores.size < 2 or np.ptp(scores) == 0 or np.ptp(labels) == 0:

@@ -10,8 +10,11 @@ from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
     ContextGrades,
     ContextUse,
+    JudgementFailure,
+    JudgementKind,
     Judgements,
     ReferenceMatch,
+    StatementList,
     Support,
     SupportTable,
     Verdict,
@@ -30,7 +33,8 @@ class Opinion:
     """What a judge made of a case.
 
     `value` is the task's graded score in [0, 1] (for pairs and rankings); `strict` the judge's probability that the
-    case is good throughout (for labels of the whole); `verdict` whether it is, at the judge's own threshold.
+    case is good throughout (for labels of the whole); `verdict` whether it is, at the judge's own threshold. For the
+    task `statements`, `value` and `strict` are the number of statements.
     """
 
     value: float
@@ -60,12 +64,22 @@ _METRIC = {
 
 async def opinion(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
     """What `judge` makes of `case`. Raises JudgeError when the judge is of no more use."""
-    metric = _METRIC[task]
     sample = Sample(case_id, case.question, reference=case.reference)
     response = Response(case_id, case.answer, tuple(Context(text) for text in case.contexts))
-    needs = metric.needs(sample)
-    judgements = await collect_judgements(judge, sample, response, needs, Call(case_id, ledger=ledger))
+    call = Call(case_id, ledger=ledger)
+    if task is EvalTask.STATEMENTS:
+        needs = frozenset({JudgementKind.STATEMENTS})
+        return _count((await collect_judgements(judge, sample, response, needs, call)).statements)
+    metric = _METRIC[task]
+    judgements = await collect_judgements(judge, sample, response, metric.needs(sample), call)
     return read_opinion(task, metric, sample, response, judgements)
+
+
+def _count(found: StatementList | JudgementFailure | None) -> Opinion | NoOpinion:
+    if not isinstance(found, StatementList):
+        return NoOpinion(found is None or not found.not_applicable, found.reason if found else "no statements")
+    count = 0 if found.abstains else len(found.statements)
+    return Opinion(count, count, count > 0)
 
 
 def read_opinion(
