@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 
 from ragstone.config import RunSettings, Settings
-from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory, write_manifest
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import carry, used
 from ragstone.run.manifest import BaselineFact
+from ragstone.run.writer import write_manifest
 from ragstone.usecases.run import RunContext, evaluate_golden_set
 from tests.run.builders import Answering, judge, samples
 

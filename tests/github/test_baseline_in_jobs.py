@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ragstone.run.directory import RunDirectory
-from ragstone.run.lineage import CARRIED, carry, fingerprint
+from ragstone.run.lineage import CARRIED, carry
 from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import FakeGitHub
 from tests.github.runs import artifact_of, make_run
@@ -85,7 +85,7 @@ def season(github: FakeGitHub, tmp_path: Path) -> Season:
 
 def test_after_ten_failed_runs_a_pull_request_still_has_the_good_baseline(season: Season) -> None:
     assert season.merge().code == 0
-    good = fingerprint(RunDirectory.open(season.out))
+    good = RunDirectory.open(season.out).fingerprint
     season.checkout.answer_badly()
     for _ in range(10):
         assert season.merge().code == 1

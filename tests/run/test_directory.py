@@ -14,9 +14,10 @@ from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory, RunWriter
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.record import SampleRecord
 from ragstone.run.serialise import record_from_line, record_to_line
+from ragstone.run.writer import RunWriter
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
 from tests.run.builders import judgement, manifest, samples
 

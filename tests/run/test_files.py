@@ -11,9 +11,10 @@ from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.golden.sample import Sample
 from ragstone.metrics.score import Scored
-from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory, RunWriter
+from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.files import open_new, replace_text
 from ragstone.run.record import SampleRecord
+from ragstone.run.writer import RunWriter
 from ragstone.system.response import Response
 from tests.run.builders import judgement, manifest, samples
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import RunDirectoryError
-from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory, write_manifest
-from ragstone.run.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, fingerprint, lineage, used
+from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, lineage, used
 from ragstone.run.manifest import BaselineFact, Manifest
+from ragstone.run.writer import write_manifest
 from tests.github.runs import make_run
 
 
@@ -53,12 +54,12 @@ def test_an_older_reader_finds_nothing_new_in_a_manifest_without_the_part(good: 
 
 
 def test_the_fingerprint_follows_the_records_and_not_the_verdict(good: RunDirectory, bad: RunDirectory) -> None:
-    before = fingerprint(good)
-    assert fingerprint(with_fact(good, None, verdict="fail")) == before
-    assert fingerprint(bad) != before
-    with (good.path / SAMPLES).open("ab") as stream:
-        stream.write(b"\n")
-    assert fingerprint(good) != before
+    before = good.fingerprint
+    assert with_fact(good, None, verdict="fail").fingerprint == before
+    assert bad.fingerprint != before
+    samples = good.path / SAMPLES
+    samples.write_bytes(samples.read_bytes().replace(b'"latency_s"', b' "latency_s"'))
+    assert RunDirectory.open(good.path).fingerprint != before
 
 
 def test_a_failed_run_leads_to_the_baseline_that_it_carries(good: RunDirectory, bad: RunDirectory) -> None:
@@ -112,4 +113,4 @@ def test_carrying_replaces_what_was_carried_and_follows_no_link(
 def test_the_lineage_is_bounded_and_newest_first(good: RunDirectory) -> None:
     older = tuple(f"{number:016x}" for number in range(MAX_LINEAGE))
     run = with_fact(good, BaselineFact(eligible=True, reason="it passed", lineage=older))
-    assert lineage(run) == (fingerprint(run), *older[:-1])
+    assert lineage(run) == (run.fingerprint, *older[:-1])

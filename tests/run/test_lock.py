@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import RunDirectoryError
-from ragstone.run.directory import LOCK, RunDirectory, RunWriter
+from ragstone.run.directory import LOCK, RunDirectory
 from ragstone.run.lock import run_lock
+from ragstone.run.writer import RunWriter
 from tests.run.builders import manifest, samples
 
 HOLDER = """

@@ -9,9 +9,10 @@ import pytest
 
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.metrics.score import Scored
-from ragstone.run.directory import RunDirectory, RunWriter
+from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
+from ragstone.run.writer import RunWriter
 from ragstone.system.response import Context, Response
 
 WriteRun = Callable[..., RunDirectory]

@@ -14,7 +14,7 @@ from ragstone.container.confinement import Confinement, hand_over
 from ragstone.container.strays import end_strays
 from ragstone.container.user_environment import Limits, SystemSetup, prepare
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.run.directory import refuse_foreign
+from ragstone.run.writer import refuse_foreign
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.run import RunContext

@@ -21,10 +21,10 @@ from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
-from ragstone.job.replay import confirm
 from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED, fingerprint_of
 from ragstone.run.manifest import Manifest
+from ragstone.run.replay import confirm
 
 MAX_NEAR = 10
 """So many runs are asked for their artifacts one by one; then the artifacts are listed by name."""
@@ -183,7 +183,7 @@ class _Search:
         if inner is None or records is None or used is None:
             return None
         commit = inner.system.commit
-        if fingerprint_of(inner, [records]) != used.fingerprint or not inner.standing.eligible:
+        if fingerprint_of(inner, records) != used.fingerprint or not inner.standing.eligible:
             self._refusals.append(f"run {run.id} carries another run than the baseline that it used")
             return None
         if commit is None or not self._runs.branch_holds(commit):

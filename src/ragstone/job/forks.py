@@ -27,10 +27,10 @@ from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, op
 from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report
-from ragstone.job.replay import vouch
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, RunDirectory
+from ragstone.run.replay import vouch
 from ragstone.usecases.gate import baseline_scores, read_policy, view_of
 from ragstone.usecases.history import Book, hold
 from ragstone.usecases.run import read_golden_set

@@ -1,30 +1,21 @@
-"""The run directory: written as the run goes, read with every field checked."""
+"""Reading a run directory, with every field checked."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.run.files import open_new, replace_text, writing_to
-from ragstone.run.manifest import SCHEMA_VERSION, Cost, Counts, Manifest
+from ragstone.run.manifest import SCHEMA_VERSION, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
-from ragstone.run.scoring import sample_state
-from ragstone.run.serialise import (
-    MAX_LINE_BYTES,
-    facts_from_line,
-    is_complete_line,
-    record_from_line,
-    record_to_line,
-)
+from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, facts_from_line, record_from_line
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -32,15 +23,21 @@ CACHE = "judgements.sqlite"
 LOCK = ".lock"
 HISTORY = "history.jsonl"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+FINGERPRINT_DIGITS = 16
 _QUESTION_CHARS = 300
 
 
-class RunDirectory:
-    """A run on disk, for reading."""
+Check = Callable[[SampleRecord, RecordFacts], None]
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+
+class RunDirectory:
+    """A run on disk, for reading. Its scores and its fingerprint are read once, together, and kept."""
+
+    def __init__(self, path: Path, manifest: Manifest, scores: RunScores | None = None, fingerprint: str = "") -> None:
         self.path = path
         self.manifest = manifest
+        self._scores = scores
+        self._fingerprint = fingerprint
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -56,20 +53,40 @@ class RunDirectory:
         """The records of `ids`, read in one pass; ids that are not there are left out."""
         wanted = set(ids)
         found: dict[str, SampleRecord] = {}
+        if not wanted:
+            return found
         for number, line in self._lines():
-            if len(found) == len(wanted):
-                break
             where = f"{self.path / SAMPLES}:{number}"
             sample_id = facts_from_line(line, where).sample_id
             if sample_id in wanted:
                 found[sample_id] = record_from_line(line, where)
+                if len(found) == len(wanted):
+                    break
         return found
 
-    def scores(self) -> RunScores:
-        """The run as the gate reads it.
+    def with_manifest(self, manifest: Manifest) -> RunDirectory:
+        """The same records under another manifest; what was read of them is kept."""
+        scores = None if self._scores is None else replace(self._scores, manifest=manifest)
+        return RunDirectory(self.path, manifest, scores, self._fingerprint)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this run from every other: 16 hexadecimal digits, from its records and when it was begun."""
+        self.scores()
+        return self._fingerprint
+
+    def scores(self, check: Check | None = None) -> RunScores:
+        """The run as the gate reads it. `check` is given each record as it is read; what it raises ends the reading.
 
         Raises RunDirectoryError for a double id, or when a finished run holds fewer samples than it counted.
         """
+        if self._scores is None or check is not None:
+            digest = hashlib.sha256(self.manifest.created_at.encode())
+            self._scores = self._read(digest.update, check)
+            self._fingerprint = digest.hexdigest()[:FINGERPRINT_DIGITS]
+        return self._scores
+
+    def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
         names = self.manifest.metrics
         values: dict[str, dict[str, float]] = {name: {} for name in names}
         not_applicable: dict[str, dict[str, str]] = {name: {} for name in names}
@@ -78,7 +95,7 @@ class RunDirectory:
         latencies: dict[str, float] = {}
         failures: dict[str, str] = {}
         answers: dict[str, str] = {}
-        for number, line in self._lines():
+        for number, line in self._lines(digest):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
             sample_id = facts.sample_id
@@ -109,6 +126,8 @@ class RunDirectory:
                         not_applicable[name][sample_id] = reason
                     case Failed():
                         failed[name][sample_id] = score
+            if check is not None:
+                check(record_from_line(line, where), facts)
         self._check_whole(len(samples))
         return RunScores(
             label=str(self.path),
@@ -131,7 +150,7 @@ class RunDirectory:
                 hint="The directory was changed or copied in part; run the evaluation again.",
             )
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
+    def _lines(self, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
         path = self.path / SAMPLES
         try:
             stream = open_regular(path)
@@ -141,6 +160,8 @@ class RunDirectory:
             number = 0
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
+                if digest is not None:
+                    digest(line)
                 if len(line) > MAX_LINE_BYTES:
                     raise RunDirectoryError("a line longer than 64 MiB.", where=f"{path}:{number}")
                 if not line.endswith(b"\n") and self.manifest.state != "finished":
@@ -177,204 +198,3 @@ def read_manifest(path: Path) -> Manifest:
         raise RunDirectoryError(
             f"not a valid manifest: {place or 'document'}: {first['msg']}.", where=str(file), hint=hint
         ) from None
-
-
-class RunWriter:
-    """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order."""
-
-    def __init__(
-        self, path: Path, manifest: Manifest, stream: IO[bytes], offsets: dict[str, int], redact: Callable[[str], str]
-    ) -> None:
-        self.path = path
-        self.manifest = manifest
-        self._stream = stream
-        self._offsets = offsets
-        self._redact = redact
-
-    @classmethod
-    def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Begin a run in `path`. An earlier run there is replaced, its judgement cache kept.
-
-        The records of an unfinished run are kept beside the new ones as samples.jsonl.previous. Raises
-        RunDirectoryError when `path` holds something that is not a run.
-        """
-        refuse_foreign(path)
-        with writing_to(path):
-            path.mkdir(parents=True, exist_ok=True)
-            _put_aside(path)
-            write_manifest(path, manifest)
-            stream = open_new(path / SAMPLES)
-        return cls(path, manifest, stream, {}, redact)
-
-    @classmethod
-    def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Go on with the run in `path`, whose manifest must describe the same evaluation as `manifest`.
-
-        A line that a killed run left half-written is cut off. Raises RunDirectoryError that says what differs.
-        """
-        if not (path / MANIFEST).exists():
-            return cls.create(path, manifest, redact=redact)
-        earlier = read_manifest(path)
-        differing = [
-            name
-            for name in ("golden", "judge", "metrics", "repeats")
-            if getattr(earlier, name) != getattr(manifest, name)
-        ]
-        if earlier.system.entrypoint != manifest.system.entrypoint:
-            differing.append("entrypoint")
-        if differing:
-            raise RunDirectoryError(
-                f"can't resume: {' and '.join(differing)} differ from the run that is there.",
-                where=str(path),
-                hint="Take the settings of that run, or start anew without --resume.",
-            )
-        if (path / SAMPLES).is_symlink():
-            raise RunDirectoryError("is a link, which is not written through.", where=str(path / SAMPLES))
-        try:
-            offsets, counts, cost = _finished_part(path)
-        except OSError as error:
-            raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
-        kept = manifest.model_copy(
-            update={"counts": counts, "cost": cost, "wall_s": earlier.wall_s, "created_at": earlier.created_at}
-        )
-        write_manifest(path, kept)
-        with writing_to(path / SAMPLES):
-            stream = (path / SAMPLES).open("ab")
-        return cls(path, kept, stream, offsets, redact)
-
-    @property
-    def finished_ids(self) -> Set[str]:
-        """The samples that are on disk."""
-        return self._offsets.keys()
-
-    def append(self, record: SampleRecord) -> None:
-        """Write `record` and hand it to the operating system. Raises RunDirectoryError when the disk refuses it."""
-        line = self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n"
-        with writing_to(self.path / SAMPLES):
-            offset = self._stream.tell()
-            self._stream.write(line)
-            self._stream.flush()
-        self._offsets[record.sample.id] = offset
-        state = sample_state(record.scores, record.response)
-        counts = self.manifest.counts
-        self.manifest = self.manifest.model_copy(
-            update={
-                "counts": counts.model_copy(update={state: getattr(counts, state) + 1}),
-                "cost": _add_cost(self.manifest.cost, record),
-            }
-        )
-
-    def close(self) -> None:
-        """Leave the run as it is on disk: running, as after a kill."""
-        self._stream.close()
-
-    def stop(self, reason: str, *, wall_s: float) -> None:
-        """End a run that could not be finished; it can be resumed."""
-        with contextlib.suppress(OSError):  # the end of a line that found no room, and is cut off on resume
-            self._stream.close()
-        self._write(state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s)
-
-    def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
-        """End the run: records in the order of the golden set, so that equal runs are equal files."""
-        with writing_to(self.path / SAMPLES):
-            self._stream.close()
-            _sort_records(self.path / SAMPLES, self._offsets, order)
-        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
-        (self.path / f"{SAMPLES}.previous").unlink(missing_ok=True)
-        return RunDirectory(self.path, self.manifest)
-
-    def _write(self, **update: object) -> None:
-        self.manifest = self.manifest.model_copy(update=update)
-        write_manifest(self.path, self.manifest)
-
-
-def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Replace the manifest in one step, so that no reader sees half of it."""
-    replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
-
-
-def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
-    ledger = record.ledger
-    usd = None if cost.usd is None or ledger.cost_usd is None else cost.usd + ledger.cost_usd
-    return Cost(
-        calls=cost.calls + ledger.calls,
-        cached_calls=cost.cached_calls + ledger.cached_calls,
-        input_tokens=cost.input_tokens + ledger.input_tokens,
-        cached_input_tokens=cost.cached_input_tokens + ledger.cached_input_tokens,
-        output_tokens=cost.output_tokens + ledger.output_tokens,
-        usd=usd,
-    )
-
-
-def refuse_foreign(path: Path) -> None:
-    """Raise RunDirectoryError where `path`, or what it leads to, is no place for a run: it holds something else."""
-    hint = "Choose another place with --out, or `out` under [run]."
-    try:
-        if path.is_symlink() and not path.exists():
-            raise RunDirectoryError("it is a link that leads nowhere.", where=str(path), hint=hint)
-        place = path.resolve()
-        if place.exists() and not place.is_dir():
-            raise RunDirectoryError("that is a file.", where=str(path), hint=hint)
-        foreign = place.is_dir() and any(entry.name != LOCK for entry in place.iterdir()) and not _holds_run(place)
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
-    if foreign:
-        raise RunDirectoryError("the directory exists and does not hold a run.", where=str(path), hint=hint)
-    if ".git" in place.parts:
-        raise RunDirectoryError("it is git's own folder, or lies in it.", where=str(path), hint=hint)
-
-
-def _holds_run(place: Path) -> bool:
-    """Whether a run was written there. A manifest.json alone may be anybody's."""
-    if any((place / name).exists() for name in (SAMPLES, CACHE)):
-        return True
-    try:
-        with open_regular(place / MANIFEST) as stream:
-            return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)
-    except FileNotFoundError:
-        return False
-
-
-def _put_aside(path: Path) -> None:
-    samples = path / SAMPLES
-    if not samples.exists():
-        return
-    finished = False
-    with contextlib.suppress(RunDirectoryError):
-        finished = read_manifest(path).state == "finished"
-    if not finished and samples.stat().st_size:
-        samples.replace(path / f"{SAMPLES}.previous")
-
-
-def _finished_part(path: Path) -> tuple[dict[str, int], Counts, Cost]:
-    samples = path / SAMPLES
-    if not samples.exists():
-        samples.touch()
-    offsets: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    cost = Cost()
-    good = 0
-    with open_regular(samples) as stream:
-        while line := stream.readline(MAX_LINE_BYTES):
-            if not is_complete_line(line):
-                break
-            record = record_from_line(line, str(samples))
-            offsets[record.sample.id] = good
-            good += len(line)
-            state = sample_state(record.scores, record.response)
-            counts[state] = counts.get(state, 0) + 1
-            cost = _add_cost(cost, record)
-    os.truncate(samples, good)
-    return offsets, Counts(**counts), cost
-
-
-def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
-    wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
-    if wanted == sorted(wanted):
-        return
-    temporary = path.with_name(f".{SAMPLES}.tmp")
-    with path.open("rb") as stream, open_new(temporary) as out:
-        for offset in wanted:
-            stream.seek(offset)
-            out.write(stream.readline())
-    temporary.replace(path)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.directory import CACHE, FINGERPRINT_DIGITS, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"
@@ -28,29 +28,16 @@ MAX_LINEAGE = 100
 _CHUNK = 1024 * 1024
 
 
-def fingerprint(run: RunDirectory) -> str:
-    """What tells `run` from every other: 16 hexadecimal digits, from its records and when it was begun."""
-    path = run.path / SAMPLES
-    try:
-        with open_regular(path) as stream:
-            return fingerprint_of(run.manifest, iter(lambda: stream.read(_CHUNK), b""))
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
-
-
-def fingerprint_of(manifest: Manifest, records: Iterable[bytes]) -> str:
-    """The same for a run that is not on disk; `records` are the parts of its samples.jsonl."""
-    digest = hashlib.sha256(manifest.created_at.encode())
-    for part in records:
-        digest.update(part)
-    return digest.hexdigest()[:16]
+def fingerprint_of(manifest: Manifest, records: bytes) -> str:
+    """`RunDirectory.fingerprint` of a run that is not on disk; `records` is its samples.jsonl."""
+    return hashlib.sha256(manifest.created_at.encode() + records).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def used(baseline: RunDirectory, *, run_id: int | None = None) -> BaselineUsed:
     """`baseline` as the run that is compared with it remembers it."""
     manifest = baseline.manifest
     return BaselineUsed(
-        fingerprint=fingerprint(baseline),
+        fingerprint=baseline.fingerprint,
         created_at=manifest.created_at,
         commit=manifest.system.commit,
         run_id=run_id,
@@ -60,22 +47,26 @@ def used(baseline: RunDirectory, *, run_id: int | None = None) -> BaselineUsed:
 def lineage(baseline: RunDirectory) -> tuple[str, ...]:
     """The fingerprints of `baseline` and of the baselines before it, the newest first, at most MAX_LINEAGE."""
     before = baseline.manifest.baseline.lineage if baseline.manifest.baseline is not None else ()
-    return (fingerprint(baseline), *before)[:MAX_LINEAGE]
+    return (baseline.fingerprint, *before)[:MAX_LINEAGE]
 
 
-def eligible_run(run: RunDirectory) -> RunDirectory | None:
+OpenRun = Callable[[Path], RunDirectory]
+"""Opens the run in a folder. Whoever does not trust the folder gives one that also checks the scores."""
+
+
+def eligible_run(run: RunDirectory, opened: OpenRun = RunDirectory.open) -> RunDirectory | None:
     """`run` itself where it may be a baseline, else the one that it carries, else None."""
-    return run if run.manifest.standing.eligible else carried_run(run)
+    return run if run.manifest.standing.eligible else carried_run(run, opened)
 
 
-def carried_run(run: RunDirectory) -> RunDirectory | None:
+def carried_run(run: RunDirectory, opened: OpenRun = RunDirectory.open) -> RunDirectory | None:
     """The baseline that `run` carries, if there is one. Raises RunDirectoryError when it is not the one it used."""
     folder = run.path / CARRIED
     if not (folder / MANIFEST).is_file():
         return None
-    carried = RunDirectory.open(folder)
+    carried = opened(folder)
     recorded = run.manifest.baseline
-    if recorded is not None and recorded.used is not None and recorded.used.fingerprint != fingerprint(carried):
+    if recorded is not None and recorded.used is not None and recorded.used.fingerprint != carried.fingerprint:
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",
             where=str(folder),

@@ -20,8 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
-from ragstone.run.directory import LOCK, refuse_foreign
+from ragstone.run.directory import LOCK
 from ragstone.run.files import writing_to
+from ragstone.run.writer import refuse_foreign
 
 _MAX_OWNER_BYTES = 1000
 _TRIES = 100

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.judge.cache import BATCHES
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, refuse_foreign
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES
 from ragstone.run.files import open_new, writing_to
 from ragstone.run.lineage import drop_carried
+from ragstone.run.writer import refuse_foreign
 
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES)
 """What a run directory keeps of its judge. The database goes with the files that SQLite puts beside it."""

@@ -26,7 +26,6 @@ from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text
-from ragstone.run.lineage import fingerprint
 from ragstone.usecases.gate import REPORT_FILES, read_policy
 
 MAX_REPORT_BYTES = 256 * 1024 * 1024
@@ -131,7 +130,7 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     if offer is None:
         said = "has no drop check in this run" if drop is None else f"is not held up: {drop.reason}"
         raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
-    return Shown(offer.drop, fingerprint(run), used.fingerprint, run.manifest.system.commit)
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
 
 
 def _report(path: Path) -> ReportDocument:

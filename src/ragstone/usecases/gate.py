@@ -26,7 +26,7 @@ from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates, own_templates
 from ragstone.report.view import build_view
-from ragstone.run.directory import RunDirectory, read_manifest, write_manifest
+from ragstone.run.directory import RunDirectory, read_manifest
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import (
     CARRIED,
@@ -35,7 +35,6 @@ from ragstone.run.lineage import (
     carry,
     drop_carried,
     eligible_run,
-    fingerprint,
     lineage,
     used,
 )
@@ -43,6 +42,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.run.writer import write_manifest
 from ragstone.usecases.history import Book, enter, hold, keep, local_book
 from ragstone.usecases.run import RunContext, evaluate_run
 
@@ -302,7 +302,7 @@ def accept_commands(
     thresholds = policy.file
     if thresholds is not None and folder is not None:
         thresholds = Path(thresholds).name
-    now, then = fingerprint(run), fingerprint(baseline)
+    now, then = run.fingerprint, baseline.fingerprint
     return tuple(
         offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
         for offer in offers(verdict.checks, policy.gate)
@@ -382,7 +382,7 @@ def conclude(
             path = run.path / REPORT_FILES[name]
             replace_text(path, context.redact(render(view, name, templates=templates)))
             written.append(path)
-    return GateOutcome(verdict, view, RunDirectory(run.path, manifest), exit_code_of(verdict, fail_on), tuple(written))
+    return GateOutcome(verdict, view, run.with_manifest(manifest), exit_code_of(verdict, fail_on), tuple(written))
 
 
 def baseline_fact(verdict: GateVerdict, baseline: RunDirectory | None, role: Role) -> BaselineFact:

@@ -18,7 +18,6 @@ from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.lines import RunLine
 from ragstone.run.directory import HISTORY, RunDirectory
-from ragstone.run.lineage import fingerprint
 from ragstone.run.manifest import AcceptedDrop, Manifest
 from ragstone.run.scores import RunScores
 
@@ -98,7 +97,7 @@ def add_runs(
                 f"this run {what}.", where=str(path), hint="Add runs that `ragstone gate` has finished."
             )
         scores = run.scores()
-        line = run_line(scores, run.manifest, policy, fingerprint=fingerprint(run), release=release)
+        line = run_line(scores, run.manifest, policy, fingerprint=run.fingerprint, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
     newest = max((one.time for one in history.runs), default=None)
@@ -113,7 +112,7 @@ def _line(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, 
             scores,
             manifest,
             policy,
-            fingerprint=fingerprint(run),
+            fingerprint=run.fingerprint,
             pull_request=book.pull_request,
             github_run=book.github_run,
             release=book.releases.get(manifest.system.commit or ""),

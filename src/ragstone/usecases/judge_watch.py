@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ragstone.judge.protocol import Judge, Ledger, Sightings
 from ragstone.run.canaries import ask_again, choose_canaries
-from ragstone.run.directory import RunDirectory, write_manifest
+from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Canaries, Cost, Observed
+from ragstone.run.writer import write_manifest
 
 
 async def watch_judge(
@@ -27,7 +28,7 @@ async def watch_judge(
         update |= {"canaries": found, "cost": _with(run.manifest.cost, ledger)}
     manifest = run.manifest.model_copy(update=update)
     write_manifest(run.path, manifest)
-    return RunDirectory(run.path, manifest)
+    return run.with_manifest(manifest)
 
 
 async def _ask(judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int) -> tuple[Canaries | None, Ledger]:

@@ -25,7 +25,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, RunDirectory, RunWriter
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, RunDirectory
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -33,6 +33,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
+from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.judge_watch import watch_judge
@@ -199,12 +200,11 @@ async def evaluate_golden_set(
             watching = watcher(golden, manifest) if watcher is not None else None
             begin = RunWriter.resume if settings.run.resume else RunWriter.create
             writer = begin(out, manifest, redact=context.redact)
-            await _evaluate_pending(golden, system, judge, writer, settings, context, watching, deadline)
+            return await _evaluate_pending(golden, system, judge, writer, settings, context, watching, deadline)
         finally:
             await system.close()
             if writer is not None:
                 _keep_log(context, out)
-        return RunDirectory.open(out)
 
 
 def _keep_log(context: RunContext, out: Path) -> None:
@@ -231,7 +231,7 @@ async def _evaluate_pending(
     context: RunContext,
     watching: Watcher | None,
     deadline: float | None,
-) -> None:
+) -> RunDirectory:
     if watching is not None:
         _catch_up(watching, writer)
     pending = _pending(golden, writer, watching)
@@ -256,7 +256,7 @@ async def _evaluate_pending(
         raise
     finally:
         context.progress.finish()
-    writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
 
 @asynccontextmanager

@@ -14,29 +14,32 @@ from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score, Scored
-from ragstone.run.directory import SAMPLES, RunDirectory, write_manifest
+from ragstone.run.directory import SAMPLES, RunDirectory
 from ragstone.run.files import replace_text
+from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.run.scoring import score_response
-from ragstone.run.serialise import record_to_line
+from ragstone.run.serialise import RecordFacts, record_to_line
+from ragstone.run.writer import write_manifest
 
 _TOLERANCE = 1e-9
 
 
 def confirm(run: RunDirectory) -> RunDirectory:
-    """`run` once each recorded score has been found to follow from its judgements, by the metrics of this version.
+    """`run`, read, once each recorded score has been found to follow from its judgements, by this version's metrics.
 
     Content hashes that are not those of the samples are put right: two samples are the same when their contents are,
     whatever a file says. Metrics that can't be replayed (see `unverified`) are left alone. Raises RunDirectoryError.
     """
     metrics = [metric for name in run.manifest.metrics if (metric := find_metric(name)) and not _why(run, name)]
-    recorded = run.scores().samples
     hashes: dict[str, str] = {}
-    wrong = False
-    for record in run.records():
-        sample_id = record.sample.id
+    wrong: list[str] = []
+
+    def replay(record: SampleRecord, facts: RecordFacts) -> None:
+        sample_id = facts.sample_id
         hashes[sample_id] = record.sample.content_hash()
-        wrong = wrong or hashes[sample_id] != recorded[sample_id].content_hash
+        if hashes[sample_id] != facts.content_hash:
+            wrong.append(sample_id)
         replayed, _ = score_response(metrics, record.sample, record.response, record.judgements)
         for name, score in replayed.items():
             if name not in record.scores or not _same(record.scores[name], score):
@@ -45,18 +48,17 @@ def confirm(run: RunDirectory) -> RunDirectory:
                     where=str(run.path / SAMPLES),
                     hint="The file was changed after the run; run the evaluation again.",
                 )
-    return _put_right(run, hashes, samples=wrong)
 
-
-def _put_right(run: RunDirectory, hashes: Mapping[str, str], *, samples: bool) -> RunDirectory:
-    if samples:
+    run.scores(replay)
+    if wrong:
         replace_text(run.path / SAMPLES, "".join(f"{record_to_line(record)}\n" for record in run.records()))
+        run = RunDirectory(run.path, run.manifest)  # to be read as it is now
     golden = run.manifest.golden
     if len(hashes) != golden.samples or golden.content_hash == (found := _golden_hash(hashes)):
         return run
     manifest = run.manifest.model_copy(update={"golden": golden.model_copy(update={"content_hash": found})})
     write_manifest(run.path, manifest)
-    return RunDirectory(run.path, manifest)
+    return run.with_manifest(manifest)
 
 
 def _golden_hash(hashes: Mapping[str, str]) -> str:

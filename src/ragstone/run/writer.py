@@ -1,0 +1,219 @@
+"""Writing a run directory: every record as it is finished, in an order and a form that can be resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Set
+from pathlib import Path
+from typing import IO
+
+from ragstone.errors import RunDirectoryError
+from ragstone.files import open_regular
+from ragstone.run.directory import CACHE, LOCK, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES, RunDirectory, read_manifest
+from ragstone.run.files import open_new, replace_text, writing_to
+from ragstone.run.manifest import Cost, Counts, Manifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scoring import sample_state
+from ragstone.run.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_to_line
+
+
+class RunWriter:
+    """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order."""
+
+    def __init__(
+        self, path: Path, manifest: Manifest, stream: IO[bytes], offsets: dict[str, int], redact: Callable[[str], str]
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._stream = stream
+        self._offsets = offsets
+        self._redact = redact
+
+    @classmethod
+    def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
+        """Begin a run in `path`. An earlier run there is replaced, its judgement cache kept.
+
+        The records of an unfinished run are kept beside the new ones as samples.jsonl.previous. Raises
+        RunDirectoryError when `path` holds something that is not a run.
+        """
+        refuse_foreign(path)
+        with writing_to(path):
+            path.mkdir(parents=True, exist_ok=True)
+            _put_aside(path)
+            write_manifest(path, manifest)
+            stream = open_new(path / SAMPLES)
+        return cls(path, manifest, stream, {}, redact)
+
+    @classmethod
+    def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
+        """Go on with the run in `path`, whose manifest must describe the same evaluation as `manifest`.
+
+        A line that a killed run left half-written is cut off. Raises RunDirectoryError that says what differs.
+        """
+        if not (path / MANIFEST).exists():
+            return cls.create(path, manifest, redact=redact)
+        earlier = read_manifest(path)
+        differing = [
+            name
+            for name in ("golden", "judge", "metrics", "repeats")
+            if getattr(earlier, name) != getattr(manifest, name)
+        ]
+        if earlier.system.entrypoint != manifest.system.entrypoint:
+            differing.append("entrypoint")
+        if differing:
+            raise RunDirectoryError(
+                f"can't resume: {' and '.join(differing)} differ from the run that is there.",
+                where=str(path),
+                hint="Take the settings of that run, or start anew without --resume.",
+            )
+        if (path / SAMPLES).is_symlink():
+            raise RunDirectoryError("is a link, which is not written through.", where=str(path / SAMPLES))
+        try:
+            offsets, counts, cost = _finished_part(path)
+        except OSError as error:
+            raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
+        kept = manifest.model_copy(
+            update={"counts": counts, "cost": cost, "wall_s": earlier.wall_s, "created_at": earlier.created_at}
+        )
+        write_manifest(path, kept)
+        with writing_to(path / SAMPLES):
+            stream = (path / SAMPLES).open("ab")
+        return cls(path, kept, stream, offsets, redact)
+
+    @property
+    def finished_ids(self) -> Set[str]:
+        """The samples that are on disk."""
+        return self._offsets.keys()
+
+    def append(self, record: SampleRecord) -> None:
+        """Write `record` and hand it to the operating system. Raises RunDirectoryError when the disk refuses it."""
+        line = self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n"
+        with writing_to(self.path / SAMPLES):
+            offset = self._stream.tell()
+            self._stream.write(line)
+            self._stream.flush()
+        self._offsets[record.sample.id] = offset
+        state = sample_state(record.scores, record.response)
+        counts = self.manifest.counts
+        self.manifest = self.manifest.model_copy(
+            update={
+                "counts": counts.model_copy(update={state: getattr(counts, state) + 1}),
+                "cost": _add_cost(self.manifest.cost, record),
+            }
+        )
+
+    def close(self) -> None:
+        """Leave the run as it is on disk: running, as after a kill."""
+        self._stream.close()
+
+    def stop(self, reason: str, *, wall_s: float) -> None:
+        """End a run that could not be finished; it can be resumed."""
+        with contextlib.suppress(OSError):  # the end of a line that found no room, and is cut off on resume
+            self._stream.close()
+        self._write(state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s)
+
+    def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
+        """End the run: records in the order of the golden set, so that equal runs are equal files."""
+        with writing_to(self.path / SAMPLES):
+            self._stream.close()
+            _sort_records(self.path / SAMPLES, self._offsets, order)
+        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
+        (self.path / f"{SAMPLES}.previous").unlink(missing_ok=True)
+        return RunDirectory(self.path, self.manifest)
+
+    def _write(self, **update: object) -> None:
+        self.manifest = self.manifest.model_copy(update=update)
+        write_manifest(self.path, self.manifest)
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Replace the manifest in one step, so that no reader sees half of it."""
+    replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
+
+
+def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
+    ledger = record.ledger
+    usd = None if cost.usd is None or ledger.cost_usd is None else cost.usd + ledger.cost_usd
+    return Cost(
+        calls=cost.calls + ledger.calls,
+        cached_calls=cost.cached_calls + ledger.cached_calls,
+        input_tokens=cost.input_tokens + ledger.input_tokens,
+        cached_input_tokens=cost.cached_input_tokens + ledger.cached_input_tokens,
+        output_tokens=cost.output_tokens + ledger.output_tokens,
+        usd=usd,
+    )
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise RunDirectoryError where `path`, or what it leads to, is no place for a run: it holds something else."""
+    hint = "Choose another place with --out, or `out` under [run]."
+    try:
+        if path.is_symlink() and not path.exists():
+            raise RunDirectoryError("it is a link that leads nowhere.", where=str(path), hint=hint)
+        place = path.resolve()
+        if place.exists() and not place.is_dir():
+            raise RunDirectoryError("that is a file.", where=str(path), hint=hint)
+        foreign = place.is_dir() and any(entry.name != LOCK for entry in place.iterdir()) and not _holds_run(place)
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    if foreign:
+        raise RunDirectoryError("the directory exists and does not hold a run.", where=str(path), hint=hint)
+    if ".git" in place.parts:
+        raise RunDirectoryError("it is git's own folder, or lies in it.", where=str(path), hint=hint)
+
+
+def _holds_run(place: Path) -> bool:
+    """Whether a run was written there. A manifest.json alone may be anybody's."""
+    if any((place / name).exists() for name in (SAMPLES, CACHE)):
+        return True
+    try:
+        with open_regular(place / MANIFEST) as stream:
+            return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)
+    except FileNotFoundError:
+        return False
+
+
+def _put_aside(path: Path) -> None:
+    samples = path / SAMPLES
+    if not samples.exists():
+        return
+    finished = False
+    with contextlib.suppress(RunDirectoryError):
+        finished = read_manifest(path).state == "finished"
+    if not finished and samples.stat().st_size:
+        samples.replace(path / f"{SAMPLES}.previous")
+
+
+def _finished_part(path: Path) -> tuple[dict[str, int], Counts, Cost]:
+    samples = path / SAMPLES
+    if not samples.exists():
+        samples.touch()
+    offsets: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    cost = Cost()
+    good = 0
+    with open_regular(samples) as stream:
+        while line := stream.readline(MAX_LINE_BYTES):
+            if not is_complete_line(line):
+                break
+            record = record_from_line(line, str(samples))
+            offsets[record.sample.id] = good
+            good += len(line)
+            state = sample_state(record.scores, record.response)
+            counts[state] = counts.get(state, 0) + 1
+            cost = _add_cost(cost, record)
+    os.truncate(samples, good)
+    return offsets, Counts(**counts), cost
+
+
+def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
+    wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
+    if wanted == sorted(wanted):
+        return
+    temporary = path.with_name(f".{SAMPLES}.tmp")
+    with path.open("rb") as stream, open_new(temporary) as out:
+        for offset in wanted:
+            stream.seek(offset)
+            out.write(stream.readline())
+    temporary.replace(path)
