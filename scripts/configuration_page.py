@@ -14,20 +14,20 @@ from ragstone.config import OPTIONS, Settings
 HEAD = """\
 # Configuration
 
-Settings come from four places; a later one goes before an earlier one: the defaults, `ragstone.toml` (or
-`[tool.ragstone]` of `pyproject.toml`), environment variables, and flags. On GitHub, inputs take the place of flags; see
+Settings come from four sources, and later sources override earlier ones: the defaults, `ragstone.toml` (or
+`[tool.ragstone]` in `pyproject.toml`), environment variables, and flags. On GitHub, inputs replace flags; see
 [the action](github-action.md).
 
-Relative paths in the file start from the file's folder; those in flags and variables start from the current directory.
-An unknown key is an error, and so is a variable that is almost one of these, such as `RAGSTONE_ENTRYPONT`. What is good
-enough stands in a file of its own: [thresholds](thresholds.md).
+Relative paths in the file are relative to its folder; those in flags and variables are relative to the current
+directory. Unknown keys are errors, and so are variables that look like a misspelt one, such as `RAGSTONE_ENTRYPONT`.
+Thresholds are set in a separate file: [thresholds](thresholds.md).
 """
 INTRO = {
-    "golden": "Where the golden set is: see [golden sets](golden-sets.md).",
-    "system": "How the system under test is reached: see [entrypoints](entrypoints.md).",
-    "judge": "Who judges, and what it may cost: see [judges](judges.md) and [LLM judges](llm-judges.md).",
-    "run": "What is evaluated, and where the run is written.",
-    "gate": "What the run is compared with, and what follows: see [thresholds](thresholds.md).",
+    "golden": "Location of the golden set: see [golden sets](golden-sets.md).",
+    "system": "Access to the system under test: see [entrypoints](entrypoints.md).",
+    "judge": "The judge and its limits: see [judges](judges.md) and [LLM judges](llm-judges.md).",
+    "run": "The metrics and the run directory.",
+    "gate": "The baseline and the policy: see [thresholds](thresholds.md).",
 }
 
 

@@ -13,7 +13,7 @@ __all__ = ["__version__", "compare", "evaluate", "load_golden_set"]
 
 
 def __getattr__(name: str) -> object:
-    # Loaded on first use, so that `import ragstone` and `ragstone --help` stay quick.
+    # Loaded on first use, so that `import ragstone` and `ragstone --help` stay fast.
     if name in {"compare", "evaluate", "load_golden_set"}:
         from ragstone import api
 

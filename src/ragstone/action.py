@@ -1,4 +1,4 @@
-"""The action's front door: inputs in, exit code out. Runs as the container's entrypoint."""
+"""Entry point of the action: inputs in, exit code out. Runs as the container's entrypoint."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main() -> None:
     """The container's entrypoint."""
     environ = dict(os.environ)
     wipe_environment(name for name in environ if _SECRET.search(name))
-    # HOME (/github/home) and a TMPDIR of the workflow's may belong to the user's code: our own files go elsewhere.
+    # HOME (/github/home) and a TMPDIR set by the workflow may belong to the user's code: our own files go elsewhere.
     os.environ["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
     for name in ("TMPDIR", "TEMP", "TMP", "NETRC"):
         os.environ.pop(name, None)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def run(environ: Mapping[str, str], out: TextIO) -> int:
-    """One job: read the inputs, do what the event asks for, and return the exit code. Never raises, but for signals."""
+    """One job: read the inputs, handle the event, and return the exit code. Raises only for signals."""
     _end_on_signals()
     workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     try:
@@ -64,7 +64,7 @@ def run(environ: Mapping[str, str], out: TextIO) -> int:
     except Exception:
         with commands_stopped(out) as write:
             write(Redactor(_given_secrets(environ))(traceback.format_exc()))
-        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback in the log."
+        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
         print_annotations([Annotation(Level.ERROR, fault, "Ragstone")], out)
         _no_verdict(environ)
         return EXIT_BUG
@@ -73,7 +73,7 @@ def run(environ: Mapping[str, str], out: TextIO) -> int:
 def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path) -> Settings:
     """The settings of the action: config file, environment, inputs. Paths start from `working-directory`.
 
-    Raises ConfigError where that, or the config file, lies outside of the workspace.
+    Raises ConfigError if that folder, or the config file, is outside the workspace.
     """
     directory = _inside(workspace, inputs.working_directory, "working-directory")
     if not directory.is_dir():
@@ -82,20 +82,20 @@ def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace:
     overrides = dict(inputs.overrides)
     if inputs.baseline not in ("artifact", "none"):
         overrides["gate.baseline"] = inputs.baseline
-    # As root we could read what the author of a pull request can't, and an error would show it to him: what the
-    # checkout names is read from the workspace only.
+    # As root we could read files that the author of a pull request can't, and an error would show them: files named in
+    # the checkout are read from the workspace only.
     return load_settings(directory=directory, environ=environ, overrides=overrides, config=config, within=workspace)
 
 
 def _inside(workspace: Path, path: str, name: str) -> Path:
     found = (workspace / path).resolve()
     if not found.is_relative_to(workspace.resolve()):
-        raise ConfigError(f"'{path}' lies outside of the workspace.", where=f"input '{name}'")
+        raise ConfigError(f"'{path}' is outside the workspace.", where=f"input '{name}'")
     return found
 
 
 def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path, private: Path) -> Container | None:
-    """None where we are not root, as on a self-hosted runner that maps users."""
+    """None if we are not root, as on a self-hosted runner that maps users."""
     temporary = Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir())
     if not temporary.is_dir():
         temporary = Path(tempfile.gettempdir())
@@ -121,11 +121,11 @@ def _no_verdict(environ: Mapping[str, str]) -> None:
     try:
         write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
     except OSError as error:
-        print(f"The outputs can't be written: {error.strerror}", file=sys.stderr)  # noqa: T201
+        print(f"Can't write the outputs: {error.strerror}", file=sys.stderr)  # noqa: T201
 
 
 def _end_on_signals() -> None:
-    """Process 1 of a container has no default handlers: without these, a cancelled job would wait to be killed."""
+    """Process 1 in a container has no default handlers: without these, a cancelled job would wait to be killed."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

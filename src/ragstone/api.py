@@ -1,4 +1,4 @@
-"""The Python API, for notebooks and other harnesses. The command line is a thin layer over the same use cases."""
+"""The Python API, for notebooks and other tools. The command line is a thin layer over the same use cases."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished evaluation. `path` is its run directory, `scores` is what the gate reads of it."""
+    """A finished evaluation. `path` is its run directory, `scores` is the gate's input."""
 
     path: Path
     scores: RunScores
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a sample: id, question, answer, and a column a metric (missing where there is no score).
+        """One row per sample: id, question, answer, and one column per metric (missing if there is no score).
 
-        Raises ConfigError when pandas is not installed.
+        Raises ConfigError if pandas is not installed.
         """
         try:
             import pandas
@@ -68,7 +68,7 @@ class Run:
 def load_golden_set(path: str | Path | Sequence[str | Path], columns: Mapping[str, str] | None = None) -> GoldenSet:
     """Read a golden set from a file, a glob, or several.
 
-    `columns` maps a field (``question``, ``reference`` …) to the column it stands in, dotted paths allowed.
+    `columns` maps a field (``question``, ``reference`` …) to its column; dotted paths are allowed.
     Raises GoldenSetError with file and line.
     """
     paths = [path] if isinstance(path, (str, Path)) else list(path)
@@ -85,11 +85,11 @@ def evaluate(
     concurrency: int = 4,
     repeats: int = 1,
 ) -> Run:
-    """Ask `system` every question of `golden_set`, judge and score the answers.
+    """Ask `system` every question in `golden_set`, and judge and score the answers.
 
     `system` is an entrypoint string, or a callable that takes a question. `judge` is a name as in ragstone.toml, or a
-    Judge. The run directory is written to `out` (a new temporary folder by default). Works inside a running event
-    loop too, as in a notebook. Raises the errors of `ragstone run`.
+    Judge. The run directory is written to `out` (a new temporary folder by default). Also works inside a running event
+    loop, as in a notebook. Raises the errors of `ragstone run`.
     """
     where = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
     given: object = golden_set
@@ -118,11 +118,11 @@ def compare(
     baseline: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
 ) -> GateVerdict:
-    """Decide: thresholds on `current`, and allowed drops against `baseline`.
+    """Decide: compare `current` with the floors of `policy` and with `baseline`.
 
-    Runs are given as Run, as a run directory or a score file, or as ``{metric: {sample_id: value}}`` with values in
-    [0, 1]; the policy as a file or as a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``,
-    ``inconclusive`` or ``error``; its `checks` say why.
+    A run is a Run, a run directory or score file, or ``{metric: {sample_id: value}}`` with values in [0, 1]; the policy
+    is a file or a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or
+    ``error``; its `checks` say why.
     """
     return decide_gate(
         _scores_of(current, "current"),
@@ -161,7 +161,7 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:  # a notebook's loop is running: use one of our own beside it
+    with ThreadPoolExecutor(1) as pool:  # a notebook's loop is already running: use our own in a thread
         return pool.submit(asyncio.run, work).result()
 
 

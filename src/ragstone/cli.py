@@ -1,4 +1,4 @@
-"""The command line: finds the command, and maps errors to exit codes."""
+"""The command line: finds the command and maps errors to exit codes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ragstone.errors import EXIT_BUG, RagstoneError
 
 COMMANDS = {
     "init": "Write a starter config, policy, golden set and workflow.",
-    "check": "Validate everything, ask one question, estimate the cost.",
+    "check": "Validate the setup, ask one question, estimate the cost.",
     "run": "Evaluate the system and write a run directory.",
-    "gate": "Evaluate, compare with thresholds and baseline, decide.",
-    "accept": "Accept a drop that a run showed, on purpose.",
-    "compare": "Decide on two runs, or on two score files.",
-    "history": "List past runs, add finished ones, export them as CSV.",
+    "gate": "Evaluate, compare with thresholds and baseline, and decide.",
+    "accept": "Accept the drop of a run on purpose.",
+    "compare": "Compare two runs or score files, and decide.",
+    "history": "List past runs, add finished runs, export CSV.",
     "report": "Render a run's report in another format.",
-    "convert": "Turn any readable golden set into native JSONL.",
-    "plan": "How many samples are needed to see a drop.",
+    "convert": "Convert a golden set to native JSONL.",
+    "plan": "Calculate how many samples are needed to detect a drop.",
     "noise": "Measure the judge's noise on recorded answers.",
-    "calibrate": "Hold the judge against human labels.",
+    "calibrate": "Compare the judge with human labels.",
     "meta-eval": "Measure a judge on a human-labelled data set.",
 }
 
 
 class _Lazy(click.Group):
-    """Loads a command's module only when it is called, so that --help stays quick."""
+    """Loads a command's module only when it is called, so that --help stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -57,7 +57,7 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with the code of what happened."""
+    """Run the command line and exit with the matching code."""
     try:
         result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)
         code = result if isinstance(result, int) else 0
@@ -73,11 +73,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _complain("interrupted.")
         code = 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has left; there is nobody to tell
+        sys.stderr.close()  # the reader of our output has gone
         code = 0
     except Exception:
         traceback.print_exc()
-        _complain("this is a bug in Ragstone, not a verdict on your system. Please report it with the lines above.")
+        _complain("this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above.")
         code = EXIT_BUG
     sys.exit(code)
 

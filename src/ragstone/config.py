@@ -1,7 +1,7 @@
 """Settings: defaults, then ragstone.toml (or [tool.ragstone] of pyproject.toml), the environment, and flags.
 
-One cascade, one place: `OPTIONS` lists every setting that can be given outside the file, with its names on each door.
-The environment and the flags are passed in; nothing here reads them by itself.
+`OPTIONS` lists every setting that can be set outside the file, with its environment variable. The environment and the
+flags are passed in; nothing here reads them directly.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GoldenSettings(_Table):
 
     paths: tuple[str, ...] = Field(default=(), description="files and globs, relative to the config file")
     columns: dict[str, str] = Field(default_factory=dict, description="field to column, dotted paths allowed")
-    limit: int | None = Field(default=None, ge=1, description="evaluate the first so many samples only")
+    limit: int | None = Field(default=None, ge=1, description="evaluate only the first N samples")
 
     @field_validator("paths", mode="before")
     @classmethod
@@ -46,34 +46,32 @@ class GoldenSettings(_Table):
 
 
 class HttpSettings(_Table):
-    """[system.http]: how an HTTP entrypoint is asked and read."""
+    """[system.http]: request and reply of an HTTP entrypoint."""
 
-    question_field: str = Field(default="question", description="field of the request that holds the question")
+    question_field: str = Field(default="question", description="request field for the question")
     answer_field: str | None = Field(
-        default=None, description="dotted path to the answer in the reply; None: the usual names"
+        default=None, description="dotted path to the answer in the reply; None: the known names"
     )
     contexts_field: str | None = Field(
-        default=None, description="dotted path to the contexts in the reply; None: the usual names"
+        default=None, description="dotted path to the contexts in the reply; None: the known names"
     )
     headers: dict[str, str] = Field(
         default_factory=dict,
-        description="header to value; ${NAME} is taken from the environment if in system.env",
+        description="request headers; ${NAME} is replaced by the environment variable if listed in system.env",
     )
-    body: dict[str, Any] = Field(default_factory=dict, description="constant fields of the request")
+    body: dict[str, Any] = Field(default_factory=dict, description="constant request fields")
 
 
 class SystemSettings(_Table):
     """[system]"""
 
-    entrypoint: str | None = Field(default=None, description="how the system under test is reached")
-    version: str | None = Field(
-        default=None, max_length=200, description="what the system calls itself, for the history"
-    )
-    python: str | None = Field(default=None, description="interpreter that a python entrypoint runs in")
+    entrypoint: str | None = Field(default=None, description="entrypoint of the system under test")
+    version: str | None = Field(default=None, max_length=200, description="version of the system, for the history")
+    python: str | None = Field(default=None, description="interpreter for a python entrypoint")
     working_directory: str | None = Field(
-        default=None, description="where the system runs; None: beside the config file"
+        default=None, description="working directory of the system; None: the config file's folder"
     )
-    timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False, description="seconds for one question")
+    timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False, description="timeout per question, in seconds")
     startup_timeout_s: float = Field(
         default=120.0, gt=0, allow_inf_nan=False, description="seconds until a worker must be ready"
     )
@@ -81,12 +79,14 @@ class SystemSettings(_Table):
         default=1800.0,
         gt=0,
         allow_inf_nan=False,
-        description="seconds for `setup`, and for `requirements`, of the action",
+        description="timeout for each of the action's `setup` and `requirements`, in seconds",
     )
-    concurrency: int = Field(default=4, ge=1, le=256, description="questions asked at once")
-    retries: int = Field(default=0, ge=0, le=10, description="how often a failed question is asked again")
-    memory_limit_mb: int | None = Field(default=None, ge=16, description="of each worker of a python entrypoint")
-    env: tuple[str, ...] = Field(default=(), description="names of variables passed to the system under test")
+    concurrency: int = Field(default=4, ge=1, le=256, description="number of concurrent questions")
+    retries: int = Field(default=0, ge=0, le=10, description="retries for a failed question")
+    memory_limit_mb: int | None = Field(default=None, ge=16, description="limit per worker of a python entrypoint")
+    env: tuple[str, ...] = Field(
+        default=(), description="names of environment variables passed to the system under test"
+    )
     http: HttpSettings = HttpSettings()
 
     @field_validator("env", mode="before")
@@ -96,7 +96,7 @@ class SystemSettings(_Table):
 
 
 class Price(_Table):
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -149,11 +149,11 @@ class JudgeSettings(_Table):
     model_digests: tuple[str, ...] = Field(
         default=(), description="digests of the local models that may be loaded; none named: any"
     )
-    base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server, or of a gateway")
+    base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server or a gateway")
     api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
     auth: Literal["key", "oidc"] | None = Field(
         default=None,
-        description="oidc: the CI job's own identity in place of a key; None: a key if there is one, else the identity",
+        description="oidc: the CI job's identity instead of a key; None: a key if there is one, else the identity",
     )
     headers: SecretStr | None = Field(
         default=None, description="`Name: value` lines sent to the judge; never in a file: environment only"
@@ -161,38 +161,40 @@ class JudgeSettings(_Table):
     embeddings: str | None = Field(
         default=None,
         description="embedding model for answer relevancy, or local:FOLDER (relative to the config file); None: the "
-        "judge's default",
+        "default of the judge",
     )
     embeddings_base_url: str | None = Field(
-        default=None, description="address of the embeddings, where it is not the judge's"
+        default=None, description="address of the embeddings, if different from the judge's"
     )
     embeddings_api_key: SecretStr | None = Field(
         default=None, description="key for that address; never in a file: environment only"
     )
-    concurrency: int = Field(default=64, ge=1, le=1024, description="calls in flight at most")
-    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, description="seconds for one call")
-    max_attempts: int = Field(default=5, ge=1, le=20, description="how often a call is tried")
+    concurrency: int = Field(default=64, ge=1, le=1024, description="maximum number of concurrent calls")
+    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, description="timeout per call, in seconds")
+    max_attempts: int = Field(default=5, ge=1, le=20, description="attempts per call")
     breaker_failures: int = Field(default=20, ge=1, description="consecutive failures that stop the run")
     requests_per_minute: int | None = Field(
-        default=None, ge=1, description="limit of the account; None: what the provider says"
+        default=None, ge=1, description="your account's limit; None: the limit that the provider reports"
     )
     tokens_per_minute: int | None = Field(
-        default=None, ge=1, description="limit of the account; None: what the provider says"
+        default=None, ge=1, description="your account's limit; None: the limit that the provider reports"
     )
-    context_window: int | None = Field(default=None, ge=1024, description="tokens; None: known or 128,000")
+    context_window: int | None = Field(
+        default=None, ge=1024, description="size in tokens; None: the known size of the model, or 128,000"
+    )
     parameters: dict[str, JsonValue] = Field(
-        default_factory=dict, description="passed on to the model, such as temperature; may nest"
+        default_factory=dict, description="passed to the model, such as temperature; can be nested"
     )
-    max_cost_usd: float | None = Field(default=None, gt=0, description="stop, and save, before judging costs more")
-    prices: dict[str, Price] = Field(default_factory=dict, description="model to price, over the shipped ones")
-    ca_bundle: str | None = Field(default=None, description="certificates to trust, besides the usual ones")
+    max_cost_usd: float | None = Field(default=None, gt=0, description="stop and save before the cost exceeds this")
+    prices: dict[str, Price] = Field(default_factory=dict, description="prices by model; override the shipped ones")
+    ca_bundle: str | None = Field(default=None, description="additional certificates to trust")
     refresh: bool = Field(default=False, description="ignore cached judgements")
     canaries: int | None = Field(
         default=None,
         ge=0,
         le=500,
-        description="judgements of the baseline that are asked for again, to see whether the judge moved; None: 20 "
-        "where a push, a schedule or a hand starts the run on GitHub, else none",
+        description="number of baseline judgements to repeat, to detect a change of the judge; None: 20 for push, "
+        "scheduled and manual runs on GitHub, else 0",
     )
     batch: bool = Field(default=False, description="use the provider's batch API")
 
@@ -206,7 +208,7 @@ class JudgeSettings(_Table):
         return found
 
     def secrets(self) -> tuple[str, ...]:
-        """Keys and header values: what may be shown to nobody."""
+        """Keys and header values, which must never be shown."""
         values = [value.get_secret_value() for value in (self.api_key, self.embeddings_api_key) if value is not None]
         if self.headers is not None:
             values += [line.partition(":")[2] for line in self.headers.get_secret_value().splitlines()]
@@ -217,15 +219,19 @@ class RunSettings(_Table):
     """[run]"""
 
     out: str = Field(default="ragstone-run", description="run directory to write")
-    metrics: tuple[str, ...] | None = Field(default=None, description="names; None: the four headline metrics")
+    metrics: tuple[str, ...] | None = Field(
+        default=None, description="metrics to compute; None: the four headline metrics"
+    )
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
-    resume: bool = Field(default=False, description="go on with the unfinished run in the directory")
+    resume: bool = Field(default=False, description="resume the unfinished run in the directory")
     time_limit_s: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="seconds for the whole; then it stops, and saves"
+        default=None, gt=0, allow_inf_nan=False, description="stop and save after this many seconds in total"
     )
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
-    seed: int = Field(default=0, ge=0, description="of everything random")
-    history: str | None = Field(default=None, description="file that keeps one line a run; on GitHub there is one")
+    seed: int = Field(default=0, ge=0, description="seed for all randomness")
+    history: str | None = Field(
+        default=None, description="file with one line per run; on GitHub it is kept automatically"
+    )
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -236,27 +242,25 @@ class RunSettings(_Table):
 class GateSettings(_Table):
     """[gate]"""
 
-    thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it is there")
+    thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it exists")
     baseline: str | None = Field(default=None, description="run directory to compare with")
-    baseline_any: bool = Field(
-        default=False, description="compare with the baseline that is named even where its own run failed"
-    )
+    baseline_any: bool = Field(default=False, description="compare with the named baseline even if its run failed")
     fail_on: Literal["fail", "inconclusive", "never"] | None = Field(
         default=None, description="what makes the exit code non-zero; None: as the policy says"
     )
     without_key: Literal["skip", "offline"] = Field(
         default="skip",
-        description="what a pull request without secrets (from a fork) gets, where the judge needs a key: skip what "
-        "needs the judge, or take the offline judge",
+        description="for a pull request without secrets (from a fork), if the judge needs a key: skip the metrics that "
+        "need the judge, or use the offline judge",
     )
 
 
 class Settings(_Table):
-    """All settings, frozen. `root` is the folder that relative paths start from.
+    """All settings, frozen. Relative paths start from `root`.
 
-    `within` is the folder that every file they name must lie in, None for anywhere. `config` is the config file that
-    was named, None for the one that lies in `root`, if any; `from_file` holds the keys (``judge.base_url``) whose value
-    stands there, and nowhere that goes before it.
+    `within` is the folder that every named file must be in, None for anywhere. `config` is the config file that was
+    named explicitly, None for the one in `root`, if any. `from_file` contains the keys (``judge.base_url``) whose value
+    comes from the file and is not overridden.
     """
 
     root: Path = Path()
@@ -270,19 +274,19 @@ class Settings(_Table):
     gate: GateSettings = GateSettings()
 
     def path(self, value: str) -> Path:
-        """`value` as a path, relative ones taken from `root`."""
+        """`value` as a path, relative to `root`."""
         return self.root / value
 
 
 TABLES = ("golden", "system", "judge", "run", "gate")
-"""Those of a config file."""
+"""The tables of a config file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting and its names: table and key in the file, variable in the environment.
+    """A setting and its names: table and key in the file, environment variable.
 
-    `is_path`: relative values given outside the file start from the current directory, not from the file's.
+    `is_path`: relative values set outside the file are relative to the current directory, not to the file's folder.
     """
 
     key: str
@@ -356,9 +360,9 @@ def load_settings(
 ) -> Settings:
     """Merge all sources into Settings.
 
-    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not given". `config` names the file;
-    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are looked for. `within` is the
-    folder that this and every other file that is named must lie in (on GitHub, the workspace).
+    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set". `config` names the file;
+    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are tried. `within` is the folder
+    that this and every other named file must be in (on GitHub, the workspace).
     Raises ConfigError with file, key and expectation.
     """
     table, where, root = _read_file(directory, config, within)
@@ -369,9 +373,9 @@ def load_settings(
     for option in OPTIONS:
         if not option.in_file and option.name in table.get(option.table, {}):
             raise ConfigError(
-                f"'{option.key}' may not stand in a file.",
+                f"'{option.key}' must not be set in a file.",
                 where=where,
-                hint=f"Take it out, and set the environment variable {option.env}.",
+                hint=f"Remove it, and set the environment variable {option.env}.",
             )
         value: object | None = environ.get(option.env) or None
         source = f"environment variable {option.env}"
@@ -401,7 +405,7 @@ def load_settings(
 
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
-    """Raise ConfigError for a variable that is almost one of ours; others may belong to the workflow."""
+    """Raise ConfigError for a variable that is almost one of ours; other variables may belong to the workflow."""
     known = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
     for name in environ:
         tail = name.removeprefix(_PREFIX)
@@ -409,7 +413,7 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             continue
         if close := difflib.get_close_matches(tail, known, n=1, cutoff=0.85):
             hint = f"Did you mean '{_PREFIX}{close[0]}'?"
-            raise ConfigError("no setting has this name.", where=f"environment variable {name}", hint=hint)
+            raise ConfigError("there is no setting with this name.", where=f"environment variable {name}", hint=hint)
 
 
 def _read_file(
@@ -422,7 +426,7 @@ def _read_file(
         if config.name == PYPROJECT:
             document = _our_table(document)
         return _tables(document, str(config)), str(config), config.parent
-    # A link to nowhere is a config that can't be read, not one that is not there.
+    # A dangling link is a config that can't be read, not a missing one.
     if os.path.lexists(directory / CONFIG_FILE):
         return _tables(read_toml(directory / CONFIG_FILE, within=within), CONFIG_FILE), CONFIG_FILE, directory
     if os.path.lexists(directory / PYPROJECT):
@@ -442,7 +446,7 @@ def read_toml(path: Path, *, within: Path | None = None) -> dict[str, Any]:
 
 
 def read_text(path: Path, *, within: Path | None = None, limit: int = MAX_TOML_BYTES) -> str:
-    """The text of a config file of at most `limit` bytes, in UTF-8. Raises ConfigError."""
+    """The UTF-8 text of a config file of at most `limit` bytes. Raises ConfigError."""
     try:
         return read_regular(path, within=within, limit=limit).decode("utf-8-sig")
     except OSError as error:
@@ -454,17 +458,17 @@ def read_text(path: Path, *, within: Path | None = None, limit: int = MAX_TOML_B
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
-    """The document in `text`, which was read from `path`. Raises ConfigError with the line of a syntax error."""
+    """The document in `text`, read from `path`. Raises ConfigError with the line of a syntax error."""
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise ConfigError("not valid TOML: nested too deeply", where=str(path)) from None
-    except ValueError as error:  # syntax, or a number of thousands of digits
+    except ValueError as error:  # a syntax error, or a number with thousands of digits
         raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
 
 
 def _from_directory(value: object, directory: Path, root: Path) -> object:
-    """A path (or paths, or file: entrypoint) given relative to `directory`, as one relative to `root`."""
+    """Convert a path (or paths, or a file: entrypoint) relative to `directory` into one relative to `root`."""
     if isinstance(value, (tuple, list)):
         return tuple(_from_directory(item, directory, root) for item in value)
     if not isinstance(value, str) or directory.resolve() == root.resolve():
@@ -473,7 +477,7 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     if separator and len(scheme) > 1:  # an entrypoint; one letter before the colon is a drive
         return f"file:{_from_directory(rest, directory, root)}" if scheme == "file" else value
     if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
-        # A bare name that is not there is a command (python3), or a new directory beside the config file.
+        # A bare name that doesn't exist is a command (python3), or a new directory next to the config file.
         return value
     return os.path.relpath(directory / value, root)
 

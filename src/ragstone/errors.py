@@ -1,7 +1,7 @@
-"""The tree of errors: one class a cause, one exit code a class.
+"""The error tree: one class per cause, one exit code per class.
 
-Every message is written for the person who hits it: what was found, where, what was expected, and how to
-mend it. `cli.py` and `action.py` are the only places that turn an error into an exit code.
+Every message is written for the person who sees it: what was found, where, what was expected, and how to fix it.
+`cli.py` and `action.py` are the only places that turn an error into an exit code.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
 EXIT_INCONCLUSIVE = 8
 EXIT_BUG = 70
-"""An error that Ragstone did not foresee, as sysexits.h has it; never 1, which says that the gate failed."""
+"""An unexpected error, as in sysexits.h; never 1, which means that the gate failed."""
 
 
 class RagstoneError(Exception):
-    """Root of all errors that a user can cause and mend.
+    """Root of all errors that a user can cause and fix.
 
-    `hint` is one sentence that says what to do; `where` is a place such as ``golden.jsonl:12``.
+    `hint` is one sentence that says what to do; `where` is a location such as ``golden.jsonl:12``.
     """
 
     exit_code = 2
@@ -54,7 +54,7 @@ class SystemUnderTestError(RagstoneError):
 
 
 class JudgeError(RagstoneError):
-    """The judge failed as a whole (dead, refused the key, out of budget), or coverage is too low."""
+    """The judge failed as a whole (down, refused the key, out of budget), or coverage is too low."""
 
     exit_code = 5
 
@@ -66,34 +66,34 @@ class BaselineError(RagstoneError):
 
 
 class GitHubError(RagstoneError):
-    """GitHub refused something that the job can't do without."""
+    """GitHub refused a request that the job depends on."""
 
     exit_code = 7
 
 
-class Interrupted(RagstoneError):  # noqa: N818 - it is no fault
-    """The run was interrupted by a signal: 128 + its number, as shells have it (130 Ctrl-C, 143 SIGTERM)."""
+class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
+    """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM)."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("interrupted.")
         self.exit_code = 128 + signal_number
 
 
-class TimeLimitReached(RagstoneError):  # noqa: N818 - it is no fault
-    """The time that was given for the whole is used up; as timeout(1) ends."""
+class TimeLimitReached(RagstoneError):  # noqa: N818 - not an error of anyone
+    """The total time limit was reached; exits like timeout(1)."""
 
     exit_code = 124
 
     def __init__(self, during: str = "") -> None:
         super().__init__(
-            f"the time limit is used up{during}.",
+            f"the time limit was reached{during}.",
             where="run.time_limit_s",
-            hint="Samples that were finished are saved: go on with --resume, or raise the limit.",
+            hint="Finished samples are saved: continue with --resume, or raise the limit.",
         )
 
 
 class RunDirectoryError(ConfigError):
-    """A run directory is missing, truncated beyond use, or of another schema version."""
+    """A run directory is missing, truncated beyond use, or has another schema version."""
 
 
 def suggestion(found: str, known: Iterable[str]) -> str:

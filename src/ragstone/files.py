@@ -1,8 +1,8 @@
-"""Opening files that others name: a config, a checkout, a run directory from anywhere.
+"""Opens files named by untrusted input: a config, a checkout, a run directory from anywhere.
 
-One function opens them all. What it opens is a regular file of bounded size, below the folder that it must lie in: a
-pipe can't keep a reader for ever, a device is never touched, a link can't lead out, and what was checked is what is
-read, whatever is put in its place meanwhile.
+One function opens them all, and only regular files of bounded size inside the expected folder. A pipe can't block the
+reader, a device is never opened, a link can't lead out, and the file that was checked is the file that is read, even if
+it is replaced in the meantime.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _SELF = "/proc/self/fd"
 def open_regular(path: Path, *, within: Path | None = None, limit: int | None = None) -> BinaryIO:
     """`path` opened for reading, links followed.
 
-    Raises OSError whose `strerror` reads as a sentence after "can't be read:", also for what is no regular file, lies
-    outside of `within` (None: anywhere), or is larger than `limit` bytes. A file may still grow while it is read.
+    Raises OSError with a `strerror` that fits after "can't be read:", also if the file is not regular, is outside
+    `within` (None: anywhere), or is larger than `limit` bytes. A file may still grow while it is read.
     """
     try:
         descriptor = _checked(path, within, limit)
     except ValueError:  # a null character
-        raise OSError(errno.EINVAL, "no file can have such a name", str(path)) from None
+        raise OSError(errno.EINVAL, "not a valid file name", str(path)) from None
     return os.fdopen(descriptor, "rb")
 
 
 def read_regular(path: Path, *, limit: int, within: Path | None = None) -> bytes:
-    """The whole of `path`, of at most `limit` bytes. Raises OSError as `open_regular` does."""
+    """The content of `path`, at most `limit` bytes. Raises OSError like `open_regular`."""
     with open_regular(path, within=within, limit=limit) as stream:
         body = stream.read(limit + 1)
     if len(body) > limit:
@@ -42,7 +42,7 @@ def read_regular(path: Path, *, limit: int, within: Path | None = None) -> bytes
 def _checked(path: Path, within: Path | None, limit: int | None) -> int:
     if not _O_PATH or not os.path.isdir(_SELF):  # noqa: PTH112 - as cheap as it gets
         return _checked_by_name(path, within, limit)
-    # A handle to the very file, got without opening it: what it is and where it lies is told from the handle.
+    # A handle to the file itself, without opening it: type and location are determined from the handle.
     handle = os.open(path, _O_PATH | os.O_CLOEXEC)
     try:
         _check(os.fstat(handle), path, limit)
@@ -81,4 +81,4 @@ def _too_large(path: Path, limit: int) -> OSError:
 
 
 def _outside(path: Path) -> OSError:
-    return OSError(errno.EXDEV, "it lies outside of the workspace", str(path))
+    return OSError(errno.EXDEV, "it is outside the workspace", str(path))

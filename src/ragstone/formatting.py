@@ -87,23 +87,23 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def round_up(count: int) -> int:
-    """A rough count for a reader: rounded up to two leading digits."""
+    """A rough count: rounded up to two leading digits."""
     unit = int(10 ** max(0, len(str(count)) - 2))
     return -(-count // unit) * unit
 
 
 def some(names: list[str], limit: int = 5) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of remaining ones."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 
 
 def most_common(reasons: Iterable[str]) -> str:
-    """The reason given most often; of several, the first in the alphabet."""
+    """The most frequent reason; in a tie, the first alphabetically."""
     counts = Counter(reasons)
     return min(counts, key=lambda reason: (-counts[reason], reason))
 
 
 def clipped(reason: str, limit: int = 160) -> str:
-    """`reason` cut to `limit` characters: others are named in full with the samples that they cost."""
+    """`reason` truncated to `limit` characters; reports show it in full with the affected samples."""
     return reason if len(reason) <= limit else f"{reason[: limit - 1].rstrip()}…"

@@ -92,7 +92,7 @@ def test_finished_runs_can_be_added_and_marked_as_a_release(project: Path) -> No
         gate(project, "--out", name, "--history", f"elsewhere/{name}.jsonl")
     added = ragstone(["history", "add", "two", "one", "two", "--release", "v1"], project)
     assert added.returncode == 0, added.stderr
-    assert "holds 2 runs" in added.stdout
+    assert "now has 2 runs" in added.stdout
     assert [one["release"] for one in lines(project)[1:]] == ["v1", "v1"]
     assert "release v1" in ragstone(["history"], project).stdout
 

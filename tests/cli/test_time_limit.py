@@ -25,12 +25,12 @@ def test_a_run_over_its_time_limit_ends_with_124_and_is_resumed(tmp_path: Path, 
     project = make_project(tmp_path / "repo", n=3, system=SYSTEM)
     done = ragstone([command, *LIMIT], project)
     assert done.returncode == 124, done.stderr
-    assert "run.time_limit_s: the time limit is used up" in done.stderr
+    assert "run.time_limit_s: the time limit was reached" in done.stderr
     assert "--resume" in done.stderr
     run = project / "ragstone-run"
     manifest = json.loads((run / "manifest.json").read_text())
     assert (manifest["state"], manifest["verdict"]) == ("stopped", None)
-    assert manifest["stop_reason"] == "the time limit is used up."
+    assert manifest["stop_reason"] == "the time limit was reached."
     assert len((run / "samples.jsonl").read_text().splitlines()) == 1
     (project / "fast").touch()
     assert ragstone([command, "--resume"], project).returncode in (0, 1, 8)

@@ -89,7 +89,7 @@ def test_a_wrong_value_in_the_environment_is_said_to_be_there(tmp_path: Path) ->
 
 def test_a_key_in_a_file_is_refused_and_never_shown(tmp_path: Path) -> None:
     write(tmp_path / "ragstone.toml", '[judge]\napi_key = "sk-very-secret"\n')
-    with pytest.raises(ConfigError, match="may not stand in a file") as caught:
+    with pytest.raises(ConfigError, match="must not be set in a file") as caught:
         load_settings(directory=tmp_path, environ={})
     assert "sk-very-secret" not in str(caught.value)
 
@@ -135,7 +135,7 @@ def test_the_page_of_the_docs_is_what_the_settings_say() -> None:
     ],
 )
 def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
-    with pytest.raises(ConfigError, match="no setting has this name") as caught:
+    with pytest.raises(ConfigError, match="there is no setting with this name") as caught:
         load_settings(directory=tmp_path, environ={name: "x"})
     assert caught.value.where == f"environment variable {name}"
     assert caught.value.hint == f"Did you mean '{meant}'?"

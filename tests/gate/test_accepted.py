@@ -73,7 +73,7 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (GOOD.replace("date = 2026-11-21", 'date = "2026-11-21"'), "must be a date such as", 8),
         (GOOD.replace('"half the latency"', '"  "'), "'reason' in [[accepted]] must not be empty", 5),
         (GOOD + "expires = 2026-13-01\n", "not valid TOML", None),
-        (f"{GOOD}\n{GOOD}", "stands there twice", 11),
+        (f"{GOOD}\n{GOOD}", "is duplicated", 11),
         ("[accepted]\nmetric = 'x'\n", "must be a list of tables", None),
         ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", None),
         ("[[accepted]\n", "not valid TOML", None),
@@ -119,7 +119,7 @@ def test_an_entry_holds_against_its_own_baseline_and_against_those_that_descend_
     ("changed", "more", "says"),
     [
         ({}, {"lineage": (OTHER,)}, "does not descend from"),
-        ({}, {"spent": (entry().id,)}, "is spent, since the baseline holds the change"),
+        ({}, {"spent": (entry().id,)}, "is spent, because the baseline includes the change"),
         ({"expires": datetime.date(2026, 11, 20)}, {}, "expired on 2026-11-20"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_baseline_of_another_golden_set_is_not_comparable(
     baseline = run(SCORES, offset=offset, hashes=hashes)
     found = pair_runs(run(SCORES, hashes={"s0": "a", "s1": "b", "s2": "c"}), baseline).comparability
     assert not found.comparable
-    assert "another golden set" in found.notes[0]
+    assert "a different golden set" in found.notes[0]
     assert says in found.notes[0]
 
 
@@ -69,7 +69,7 @@ def test_under_another_judge_only_metrics_that_need_none_are_compared(
     assert found.metrics == ("recall@5",)
     assert found.skipped.keys() == {"faithfulness"}
     assert found.skipped["faithfulness"].startswith(says)
-    assert found.skipped["faithfulness"].endswith("metrics that the judge decides are not compared.")
+    assert found.skipped["faithfulness"].endswith("metrics that use the judge are not compared.")
 
 
 def test_a_metric_of_another_version_is_not_compared(run: MakeRun) -> None:
@@ -94,4 +94,4 @@ def test_other_repeats_and_an_unfinished_baseline_are_said(run: MakeRun, manifes
 def test_scores_that_do_not_say_who_judged_are_taken_on_trust_aloud(run: MakeRun, manifest: MakeManifest) -> None:
     found = pair_runs(run(SCORES, manifest=manifest()), run(SCORES, label="old.csv")).comparability
     assert found.comparable
-    assert found.notes[0].startswith("old.csv does not say who judged it")
+    assert found.notes[0].startswith("old.csv does not name its judge")

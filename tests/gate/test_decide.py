@@ -109,7 +109,7 @@ def test_a_drop_that_is_shown_but_perhaps_within_what_is_allowed_is_inconclusive
     verdict = decide_gate(current, baseline, drop(0.04))
     check = only(verdict, CheckKind.DROP)
     assert verdict.status is check.status is Status.INCONCLUSIVE
-    assert check.reason.startswith("faithfulness fell by 0.05 against the baseline on 40 paired samples")
+    assert check.reason.startswith("faithfulness dropped by 0.05 from the baseline on 40 paired samples")
     assert "a drop is shown, but not one of more than the 0.04 allowed" in check.reason
     assert check.interval is not None
     assert check.interval.high < 0.0
@@ -147,7 +147,7 @@ def test_a_drop_is_measured_on_the_same_samples(run: MakeRun) -> None:
     assert (check.n, check.baseline, check.current) == (40, pytest.approx(0.8), pytest.approx(0.55))
     assert check.estimate == pytest.approx(-0.25)
     assert check.threshold == pytest.approx(-0.02)
-    assert "fell by 0.25" in check.reason
+    assert "dropped by 0.25" in check.reason
 
 
 @pytest.mark.parametrize("allowed", [0.0, 0.02, 0.5])
@@ -164,7 +164,7 @@ def test_a_run_in_which_no_sample_got_worse_never_fails_a_drop(run: MakeRun, dec
     baseline, current = run({"faithfulness": [0.5, 0.5]}), run({"faithfulness": [0.5, 1.0]})
     check = only(decide_gate(current, baseline, drop(0.0, decision=decision)), CheckKind.DROP)
     assert check.status is Status.PASS
-    assert check.reason.endswith("not one sample got worse.")
+    assert check.reason.endswith("no sample got worse.")
 
 
 def test_a_small_loss_within_the_allowed_drop_is_no_failure(run: MakeRun) -> None:
@@ -209,7 +209,7 @@ def test_a_metric_that_the_user_named_and_nobody_measured_is_an_error(run: MakeR
     rules = policy(metrics={"faithfulness": {"min": 0.5}, "context_recall": {"min": 0.5}})
     verdict = decide_gate(run({"faithfulness": HIGH}), None, rules)
     assert verdict.status is Status.ERROR
-    assert "context_recall: the policy names it, and this run did not measure it." in verdict.reason
+    assert "context_recall: the policy names it, but this run did not measure it." in verdict.reason
 
 
 def test_a_metric_that_the_defaults_name_and_that_applies_to_nothing_is_a_note(run: MakeRun) -> None:
@@ -251,7 +251,7 @@ def test_a_required_baseline_of_another_golden_set_ends_with_6(run: MakeRun) -> 
     other = run({"faithfulness": HIGH}, offset=1000)
     verdict = decide_gate(run({"faithfulness": HIGH}), other, drop(0.02), baseline_required=True)
     assert verdict.exit_code == 6
-    assert "another golden set" in verdict.reason
+    assert "a different golden set" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -271,10 +271,11 @@ def test_a_rule_that_is_skipped_is_warned_of_once(run: MakeRun, manifest: Callab
     rules = policy(metrics={name: {"max_drop": 0.02} for name in [*names, "recall@5"]})
     verdict = decide_gate(current, baseline, rules)
     assert verdict.warnings == (
-        "the judge changed from openai old to openai new: metrics that the judge decides are not compared.",
+        "the judge changed from openai old to openai new: metrics that use the judge are not compared.",
     )
     other = decide_gate(run({"faithfulness": HIGH}, offset=1000), baseline, drop(0.02))
-    assert other.warnings == ("No drop was checked: the baseline is of another golden set: no sample has the same id.",)
+    wanted = "No drop was checked: the baseline has a different golden set: no sample has the same id."
+    assert other.warnings == (wanted,)
 
 
 def test_a_difference_that_no_rule_asks_about_is_no_warning(run: MakeRun) -> None:
@@ -348,7 +349,7 @@ def test_the_smallest_drop_that_is_seen_is_said_once(run: MakeRun) -> None:
     verdict = decide_gate(current, baseline, drop(0.02))
     detectable = only(verdict, CheckKind.DROP).detectable_drop
     assert detectable is not None
-    assert verdict.resolution == f"This golden set sees a drop of {detectable:.2f} in 4 of 5 runs (faithfulness)."
+    assert verdict.resolution == f"This golden set detects a drop of {detectable:.2f} in 4 of 5 runs (faithfulness)."
     assert verdict.warnings == ()
 
 
@@ -357,18 +358,18 @@ def test_a_golden_set_that_sees_no_small_drop_is_warned_of(run: MakeRun) -> None
     current = run({"faithfulness": [0.0, 1.0, 1.0, 0.5] * 5})
     verdict = decide_gate(current, baseline, drop(0.02))
     assert verdict.resolution is None
-    assert verdict.warnings[0].startswith("This golden set can't see a drop of less than 0.")
+    assert verdict.warnings[0].startswith("This golden set can't detect a drop of less than 0.")
     assert "`ragstone plan`" in verdict.warnings[0]
     four = decide_gate(run({"faithfulness": [1.0] * 4}), run({"faithfulness": [1.0] * 4}), drop(0.02))
     assert four.warnings[0].startswith(
-        "This golden set is too small to see a drop of any size in faithfulness (4 samples)"
+        "This golden set is too small to detect a drop of any size in faithfulness (4 samples)"
     )
 
 
 def test_what_a_first_run_could_see_is_told_by_how_its_scores_vary(run: MakeRun) -> None:
     verdict = decide_gate(run({"faithfulness": HIGH * 10}), None, drop(0.02))
     assert verdict.resolution is not None
-    assert verdict.resolution.startswith("This golden set sees a drop of 0.0")
+    assert verdict.resolution.startswith("This golden set detects a drop of 0.0")
 
 
 def test_rules_that_so_few_samples_can_never_break_are_named(run: MakeRun) -> None:
@@ -395,10 +396,10 @@ def test_a_slice_without_a_pair_is_warned_of(run: MakeRun) -> None:
 
 def test_what_holds_without_a_policy_is_said(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
     judged = decide_gate(run({"faithfulness": HIGH}), None, default_policy())
-    assert "There is no policy file: the default rules hold. `ragstone init` writes one." in judged.warnings
+    assert "There is no policy file: the default rules apply. `ragstone init` writes one." in judged.warnings
     offline = decide_gate(run({"faithfulness": HIGH}, manifest=manifest(provider="offline")), None, default_policy())
     assert (
-        "There is no policy file: the default rules hold, and under the offline judge their floors only warn. "
+        "There is no policy file: the default rules apply, and with the offline judge their floors only warn. "
         "`ragstone init` writes one." in offline.warnings
     )
 

@@ -48,7 +48,7 @@ def test_a_judge_that_answers_under_another_name_is_another_judge(policy: Policy
 def test_another_way_of_asking_is_another_judge(policy: Policy) -> None:
     now, then = run(GOOD, observed=seen("x", ways=("prompt",))), run(GOOD, observed=seen("x"))
     verdict = decide_gate(now, then, policy)
-    assert any("asked by 'prompt', and by 'json_schema' before" in text for text in verdict.warnings)
+    assert any("request mode is 'prompt' now and was 'json_schema' before" in text for text in verdict.warnings)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_judge_that_moved_is_the_first_warning_with_an_interval(policy: Policy
     assert verdict.status is Status.FAIL
     assert verdict.warnings[0] == (
         "The judge itself moved: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval 3.2 % to "
-        "37.9 %; supported: 18 then, 15 now). A rise or a drop in this run may be the judge's, not the code's."
+        "37.9 %; supported: 18 then, 15 now). A rise or drop in this run may come from the judge, not the code."
     )
     assert verdict.attribution is not None
     assert verdict.attribution.side is Side.UNCLEAR
@@ -97,7 +97,7 @@ def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:
     verdict = decide_gate(run(BAD, canaries=canaries(1, unanswered=2)), run(GOOD), policy)
     assert not any("judge" in warning for warning in verdict.warnings)
     assert any("1 of 20 verdicts differs" in note for note in verdict.notes)
-    assert any("2 of the judgements that were asked for again could not be had" in note for note in verdict.notes)
+    assert any("2 of the repeated judgements failed" in note for note in verdict.notes)
     assert verdict.attribution is not None
     assert "judge itself" not in verdict.attribution.reason
 
@@ -105,7 +105,7 @@ def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:
 def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept(policy: Policy) -> None:
     now = run(GOOD, observed=seen("old"), canaries=canaries(0, models=("new",)))
     verdict = decide_gate(now, run(GOOD, observed=seen("old")), policy)
-    assert "answers as 'new', and this run's scores are by 'old'" in verdict.warnings[0]
+    assert "replies as 'new', but this run was scored by 'old'" in verdict.warnings[0]
     assert verdict.comparability is not None
     assert "faithfulness" in verdict.comparability.metrics
 

@@ -58,7 +58,7 @@ def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, text: str, line: i
 
 
 def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no label"):
+    with pytest.raises(ConfigError, match="contains no labels"):
         read(tmp_path, "id,metric,label\nq,m,\n")
 
 

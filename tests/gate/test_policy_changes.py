@@ -23,9 +23,9 @@ def policy(metrics: Any = None, **tables: Any) -> Policy:
     [
         (policy({"faithfulness": {**RULE, "min": 0.8}}), "lowers metrics.faithfulness.min from 0.85 to 0.8"),
         (policy({"faithfulness": {**RULE, "max_drop": 0.1}}), "raises metrics.faithfulness.max_drop from 0.02 to 0.1"),
-        (policy({"faithfulness": {**RULE, "action": "warn"}}), "turns metrics.faithfulness from block into warn"),
-        (policy({"faithfulness": {"min": 0.85}}), "takes metrics.faithfulness.max_drop = 0.02 out"),
-        (policy({"context_recall": RULE}), "takes the rule metrics.faithfulness out"),
+        (policy({"faithfulness": {**RULE, "action": "warn"}}), "changes metrics.faithfulness from block to warn"),
+        (policy({"faithfulness": {"min": 0.85}}), "removes metrics.faithfulness.max_drop = 0.02"),
+        (policy({"context_recall": RULE}), "removes the rule metrics.faithfulness"),
         (policy(gate={"min_coverage": 0.5}), "lowers gate.min_coverage from 0.98 to 0.5"),
         (policy(gate={"decision": "point"}), "changes gate.decision from 'evidence' to 'point'"),
         (policy({"faithfulness": {**RULE, "min": 0.9}}), "raises metrics.faithfulness.min from 0.85 to 0.9"),
@@ -45,7 +45,7 @@ def test_nothing_is_said_of_the_same_policy_in_other_words() -> None:
 def test_a_policy_that_is_taken_away_shows_what_no_longer_holds() -> None:
     strict = policy({"faithfulness": {"min": 0.99}, "mrr": {"min": 0.5}})
     found = policy_changes(strict, default_policy())
-    assert "takes the rule metrics.mrr out" in found
+    assert "removes the rule metrics.mrr" in found
     assert "lowers metrics.faithfulness.min from 0.99 to 0.85" in found
 
 
@@ -53,7 +53,7 @@ def test_rules_of_slices_and_must_pass_samples_count_too() -> None:
     base = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.7}}}}, must_pass=["a", "b"])
     head = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.6}}}}, must_pass=["b"])
     assert policy_changes(base, head) == (
-        "takes a out of must_pass.samples",
+        "removes a from must_pass.samples",
         "lowers slices.de.metrics.faithfulness.min from 0.7 to 0.6",
     )
 
@@ -83,7 +83,7 @@ def test_samples_that_are_gone_or_other_ones_are_counted_and_named() -> None:
     for name in ("q1", "q2"):
         del head[name]
     assert sample_changes(base, head) == (
-        "takes 2 samples out of the golden set (q1, q2)",
-        "changes 1 sample of the golden set (q0)",
+        "removes 2 samples from the golden set (q1, q2)",
+        "changes 1 sample in the golden set (q0)",
     )
     assert sample_changes(base, base) == ()

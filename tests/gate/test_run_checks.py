@@ -51,7 +51,7 @@ def test_a_must_pass_sample_that_the_system_failed_on_fails(run: MakeRun) -> Non
 
 @pytest.mark.parametrize(
     ("sample", "says"),
-    [("gone", "this run does not hold it"), ("s0", "could not be scored: refused"), ("na", "no metric with a floor")],
+    [("gone", "it is not in this run"), ("s0", "could not be scored: refused"), ("na", "no metric with a floor")],
 )
 def test_a_must_pass_sample_that_nothing_is_known_of_is_an_error(run: MakeRun, sample: str, says: str) -> None:
     one = run(

@@ -52,7 +52,7 @@ def test_a_fault_of_our_own_is_told_apart_from_a_failed_gate(tmp_path: Path, mon
 
 @pytest.mark.parametrize("name", ["..", "../..", "/etc", "sub/../.."])
 def test_a_working_directory_outside_of_the_workspace_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="outside of the workspace"):
+    with pytest.raises(ConfigError, match="outside the workspace"):
         settings(tmp_path, working_directory=name)
 
 
@@ -82,7 +82,7 @@ def test_a_config_that_leads_out_of_the_workspace_is_refused(tmp_path: Path) -> 
     (tmp_path / "secret").write_text("[run]\n", encoding="utf-8")
     (workspace / "ragstone.toml").symlink_to(tmp_path / "secret")
     for named in ({}, {"config": "ragstone.toml"}):
-        with pytest.raises(ConfigError, match="outside of the workspace"):
+        with pytest.raises(ConfigError, match="outside the workspace"):
             settings(tmp_path, **named)
 
 

@@ -91,7 +91,7 @@ def test_of_several_attempts_the_newest_artifact_counts(
     github.add_run(1)
     github.add_artifact(1, files)
     github.add_artifact(1, failed_files)
-    assert "may not be a baseline" in reason(find(api))
+    assert "can't be a baseline" in reason(find(api))
 
 
 def test_the_default_branch_stands_in_where_none_is_named(

@@ -272,7 +272,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
 
     unchanged = season.job()
     assert (unchanged.code, unchanged.outputs["baseline-run-id"]) == (0, str(900 + season.runs - 1))
-    assert f"({entry['id']}) is spent, since the baseline holds the change: remove it" in season.github.bodies()[0]
+    assert f"({entry['id']}) is spent, because the baseline includes the change: remove it" in season.github.bodies()[0]
     trade_off(season, wrong=2)
     assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
     trade_off(season)
@@ -312,7 +312,7 @@ def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> No
     assert (entry["commit"], str(entry["expires"])) == ("b" * 40, "2099-01-31")
     assert season.job().code == 0
     again = run_as_printed(season, printed)
-    assert (again.returncode, "accepted already" in again.stderr) == (2, True)
+    assert (again.returncode, "already accepted" in again.stderr) == (2, True)
 
 
 def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) -> None:
@@ -324,7 +324,7 @@ def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) 
     done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
     assert done.returncode == 2
     assert "thresholds.toml:7" in done.stderr
-    assert "Edit its `min`" in done.stderr
+    assert "Change its `min`" in done.stderr
 
 
 # -- runs that were stopped --------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def test_a_folder_that_leads_out_is_not_entered(github: FakeGitHub, checkout: Ch
     found = run(checkout, github, folder)
     assert isinstance(found, Outcome)
     assert found.code in (2, 3, 6), found.log
-    assert "outside of the workspace" in found.log
+    assert "outside the workspace" in found.log
     assert SECRET not in f"{found.log}{found.summary}{github.bodies()}"
 
 
@@ -254,7 +254,7 @@ def test_space_around_an_entrypoint_leads_nowhere_else(github: FakeGitHub, check
     checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", entrypoint.format(outside)))
     found = run(checkout, github)
     assert isinstance(found, Outcome)
-    assert (found.code, "outside of the workspace" in found.log) == (4, True), found.log
+    assert (found.code, "outside the workspace" in found.log) == (4, True), found.log
 
 
 @pytest.mark.parametrize("judge", ["scripted :{}", " scripted:{}", "SCRIPTED:{}", "scripted: {}"])
@@ -274,7 +274,7 @@ def test_a_model_folder_that_leads_out_is_not_read(github: FakeGitHub, checkout:
         checkout.write("ragstone.toml", f'{CONFIG}[judge]\nembeddings = "{embeddings}"\n')
         found = run(checkout, github)
         assert isinstance(found, Outcome)
-        assert (found.code, "outside of the workspace" in found.log) == (2, True), found.log
+        assert (found.code, "outside the workspace" in found.log) == (2, True), found.log
 
 
 @pytest.mark.parametrize("name", ["golden.jsonl", "thresholds.toml", "templates/report.md.j2", "ragstone.toml"])

@@ -67,7 +67,7 @@ def test_secrets_are_in_no_repr() -> None:
         ("MAX-COST-USD", "-1", "a number above 0"),
         ("MAX-COST-USD", "inf", "a number above 0"),
         ("TIME-LIMIT", "0", "a number above 0"),
-        ("SYSTEM-ENV", "KEY=value", "not a variable's name"),
+        ("SYSTEM-ENV", "KEY=value", "not a variable name"),
         ("SYSTEM-ENV", "INPUT_JUDGE", "never passed"),
         ("SYSTEM-ENV", "actions_runtime_token", "never passed"),
         ("SYSTEM-ENV", "GITHUB_TOKEN", "never passed"),

@@ -66,8 +66,8 @@ def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: 
         said = top(text)
         assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
         assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0.1" in said
-        assert "This pull request turns metrics.faithfulness from block into warn" in said
-        assert "This pull request takes 1 sample out of the golden set (moon)" in said
+        assert "This pull request changes metrics.faithfulness from block to warn" in said
+        assert "This pull request removes 1 sample from the golden set (moon)" in said
         assert said.index("accepts") < said.index("lowers")
 
 

@@ -111,7 +111,7 @@ def test_a_failing_gate_never_becomes_the_baseline(github: FakeGitHub, checkout:
     publish(github, checkout)
     found = checkout.gate(github)
     assert found.outputs["baseline-run-id"] == ""
-    assert "may not be a baseline" in found.summary
+    assert "can't be a baseline" in found.summary
 
 
 def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(github: FakeGitHub, checkout: Checkout) -> None:

@@ -59,7 +59,7 @@ def test_a_delimiter_that_the_value_holds_is_not_taken() -> None:
 
 
 def test_a_name_that_could_forge_another_output_is_refused() -> None:
-    with pytest.raises(ValueError, match="not an output's name"):
+    with pytest.raises(ValueError, match="not a valid output name"):
         format_output("verdict=pass\nx", "1")
 
 

@@ -62,7 +62,7 @@ def test_an_existing_file_is_overwritten_with_force_only(tmp_path: Path) -> None
     (tmp_path / "golden.jsonl").write_text("precious\n", encoding="utf-8")
     refused = convert(tmp_path, "a.csv", "-o", "golden.jsonl")
     assert refused.returncode == 2
-    assert "exists already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert (tmp_path / "golden.jsonl").read_text(encoding="utf-8") == "precious\n"
     assert convert(tmp_path, "a.csv", "-o", "golden.jsonl", "--force").returncode == 0
     assert len(load_golden_set("golden.jsonl", root=tmp_path)) == 1

@@ -199,7 +199,7 @@ def test_names_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(GoldenSetError, match=says):
             load_golden_set(name, root=tmp_path)
-    with pytest.raises(GoldenSetError, match="no golden set is named"):
+    with pytest.raises(GoldenSetError, match="no golden set"):
         load_golden_set([], root=tmp_path)
 
 

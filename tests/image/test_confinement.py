@@ -273,7 +273,7 @@ def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: 
         golden_set="golden.jsonl", thresholds="thresholds.toml", entrypoint="file:outputs.jsonl", metrics="faithfulness"
     )
     assert found.code == code
-    assert "outside of the workspace" in found.log
+    assert "outside the workspace" in found.log
     for secret in SECRETS.values():
         assert secret not in "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
 

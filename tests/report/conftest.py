@@ -299,7 +299,7 @@ def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdi
         if status is Status.FAIL
         else (),
         notes=("context_entity_recall applies to no sample.",),
-        resolution="This golden set sees a drop of 0.04 in 4 of 5 runs (faithfulness).",
+        resolution="This golden set detects a drop of 0.04 in 4 of 5 runs (faithfulness).",
         warnings=(text.warning,),
     )
 

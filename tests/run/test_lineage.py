@@ -38,7 +38,7 @@ def test_a_manifest_of_before_is_judged_by_its_verdict(good: RunDirectory, verdi
 
 
 def test_what_the_manifest_says_of_itself_goes_before_its_verdict(good: RunDirectory) -> None:
-    fact = BaselineFact(eligible=True, reason="it lacked nothing but a baseline")
+    fact = BaselineFact(eligible=True, reason="it only lacked a baseline")
     assert with_fact(good, fact, verdict="error").manifest.standing.eligible
 
 

@@ -74,7 +74,7 @@ def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragston
     (tmp_path / "other.csv").write_text("id,metric,value\nelse,m,1\n")
     code, out, _ = ragstone("compare", "other.csv", current)
     assert code == 6
-    assert "another golden set" in out
+    assert "a different golden set" in out
 
 
 def test_a_current_run_that_is_missing_or_broken_ends_with_2(ragstone: Ragstone, tmp_path: Path) -> None:
@@ -102,4 +102,4 @@ def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path:
     code, out, _ = ragstone("compare", "before", "after", "--format", "json")
     assert code == 1
     assert json.loads(out)["status"] == "fail"
-    assert "fell by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
+    assert "dropped by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]

@@ -119,7 +119,7 @@ def test_a_judge_that_stays_is_asked_the_same_twenty_again_and_cleared(project: 
     assert support_calls(project.fake) - calls == CANARIES
     assert found.run.manifest.canaries.asked == CANARIES
     assert found.run.manifest.canaries.differing == 0
-    assert any("shows no move: 0 of 20" in note for note in found.verdict.notes)
+    assert any("no change of the judge: 0 of 20" in note for note in found.verdict.notes)
     # What it cost is in the run's cost.
     assert found.run.manifest.cost.calls == CANARIES
 
@@ -158,7 +158,7 @@ def test_a_judge_that_fails_when_asked_again_spoils_no_run(project: Project) -> 
     found = project.gate("two", "one", canaries=CANARIES)
     assert found.run.manifest.state == "finished"
     assert found.run.manifest.canaries.unanswered == CANARIES
-    assert any("could not be had" in note for note in found.verdict.notes)
+    assert any("of the repeated judgements failed" in note for note in found.verdict.notes)
 
 
 def test_the_offline_judge_can_not_move(project: Project) -> None:

@@ -119,7 +119,7 @@ def test_a_run_that_was_judged_once_has_no_repeats_on_record(run: RunDirectory) 
 
 def test_a_run_without_judged_metrics_is_refused(tmp_path: Path, write_run: WriteRun) -> None:
     run = write_run(tmp_path / "run", {"recall@5": dict.fromkeys(IDS, 1.0)})
-    with pytest.raises(ConfigError, match="no judge takes part"):
+    with pytest.raises(ConfigError, match="no metric of this run uses a judge"):
         measure(run, ScriptedJudge({}))
 
 

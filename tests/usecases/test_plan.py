@@ -87,10 +87,10 @@ def test_the_planned_number_of_samples_sees_the_drop_about_as_often_as_promised(
 def test_two_runs_that_do_not_differ_fall_back_on_how_their_scores_vary() -> None:
     varied = run_of([0.2, 0.9, 0.5, 1.0] * 10)
     same = plan(policy(), drop=0.05, run=varied, baseline=varied).metrics[0]
-    assert same.source == "40 scores, 40 % taken to change"
+    assert same.source == "40 scores, 40 % assumed to change"
     assert same.needed == plan(policy(), drop=0.05, run=varied).metrics[0].needed
     flat = plan(policy(), drop=0.05, run=run_of([1.0] * 20)).metrics[0]
-    assert flat.source == "no score differs, so assumed"
+    assert flat.source == "assumed, because no score differs"
     assert (flat.needed or 0) > 20
 
 
@@ -110,7 +110,7 @@ def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -
     scores = tmp_path / "scores.csv"
     scores.write_text("id,metric,value\n" + "".join(f"q{i},m,{i % 3 / 2}\n" for i in range(30)))
     text = CliRunner().invoke(command, [str(scores), "--drop", "0.1"])
-    assert "30 samples, as now, see a drop of" in text.output
+    assert "the current 30 samples detect a drop of" in text.output
     document = json.loads(CliRunner().invoke(command, [str(scores), "--drop", "0.1", "--format", "json"]).stdout)
     assert document["metrics"][0]["metric"] == "m"
     assert document["needed"] == document["metrics"][0]["needed"]

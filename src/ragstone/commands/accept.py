@@ -1,4 +1,4 @@
-"""`ragstone accept`: take a drop on purpose."""
+"""`ragstone accept`: accept a drop on purpose."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ragstone.errors import ConfigError
 
 @click.command(name="accept")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.option("--metric", required=True, metavar="NAME", help="The metric that fell.")
-@click.option("--slice", "tag", metavar="TAG", help="The slice, where the drop is that of a slice.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why it is worth it, for whoever reviews it.")
-@click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it holds.")
-@click.option("--drop", type=float, metavar="SIZE", help="How large it is, where no RUN is at hand.")
-@click.option("--of-run", metavar="FINGERPRINT", help="The run that showed it, as its report names it.")
-@click.option("--of-baseline", metavar="FINGERPRINT", help="The baseline of that run, as its report names it.")
-@click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml where there is one]")
+@click.option("--metric", required=True, metavar="NAME", help="The metric that dropped.")
+@click.option("--slice", "tag", metavar="TAG", help="The slice, if the drop is in a slice.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it is worth it, for the reviewer.")
+@click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it is valid.")
+@click.option("--drop", type=float, metavar="SIZE", help="Size of the drop, if you don't have the RUN directory.")
+@click.option("--of-run", metavar="FINGERPRINT", help="The run with the drop, as shown in its report.")
+@click.option("--of-baseline", metavar="FINGERPRINT", help="The baseline of that run, as shown in its report.")
+@click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml if it exists]")
 @CONFIG
 def command(
     run: Path | None,
@@ -34,12 +34,12 @@ def command(
     thresholds: str | None,
     config: Path | None,
 ) -> int:
-    """Accept the drop of one metric that RUN showed (by default, the run in ragstone-run).
+    """Accept the drop of one metric in RUN (by default, the run in ragstone-run).
 
-    Appends an entry to accepted.toml beside the policy, to be committed with the change and reviewed like code. The
-    drop is then allowed up to its size, for that metric alone, in runs whose baseline is the one that it was measured
-    against, or descends from it, until a baseline holds the change. The report of a run that failed shows the whole
-    command, for where its directory is not at hand.
+    Appends an entry to accepted.toml, next to the policy. Commit it with the change; it is reviewed like code. The drop
+    is then allowed up to its size, for that metric only, in runs whose baseline is the one it was measured against, or
+    a descendant of it, until a baseline includes the change. The report of a failed run shows the full command, in case
+    you don't have its directory.
 
     \b
     Example:
@@ -51,11 +51,15 @@ def command(
     settings = settings_from({"config": config, "thresholds": thresholds})
     given = (drop, of_run, of_baseline)
     if run is not None and any(value is not None for value in given):
-        raise ConfigError("a RUN says how large its drop is.", hint="Leave --drop, --of-run and --of-baseline out.")
+        raise ConfigError(
+            "a RUN already contains the size of its drop.", hint="Remove --drop, --of-run and --of-baseline."
+        )
     shown: Shown | Path = run or settings.path(settings.run.out)
     if any(value is not None for value in given):
         if drop is None or of_run is None or of_baseline is None:
-            raise ConfigError("--drop, --of-run and --of-baseline belong together.", hint="Give all three, or a RUN.")
+            raise ConfigError(
+                "--drop, --of-run and --of-baseline must be used together.", hint="Give all three, or a RUN."
+            )
         shown = Shown(drop, of_run, of_baseline)
     done = accept(
         settings,
@@ -68,5 +72,5 @@ def command(
     )
     entry = done.entry
     click.echo(terminal(f"Accepted a drop of {entry.title} of up to {entry.drop:.4g} ({entry.id}) in {done.file}."))
-    click.echo("Commit the file with the change. Once a baseline holds the change, a report says to remove the entry.")
+    click.echo("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
     return 0

@@ -1,4 +1,4 @@
-"""`ragstone calibrate`: how far the judge agrees with people."""
+"""`ragstone calibrate`: how well the judge agrees with people."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import click
     show_default=True,
     help="The run whose answers were labelled, or a score file.",
 )
-@click.option("--metric", metavar="NAME", help="What the labels are of, where their lines do not say.")
+@click.option("--metric", metavar="NAME", help="The labelled metric, if the lines don't name it.")
 @click.option(
     "--scale",
     type=(float, float),
     default=(0.0, 1.0),
     show_default=True,
     metavar="WORST BEST",
-    help="Of numeric labels.",
+    help="Scale of numeric labels.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibration for the gate.")
 @click.option(
@@ -41,12 +41,13 @@ def command(
     seed: int,
     form: str,
 ) -> int:
-    """Hold the judge of a run against human LABELS.
+    """Compare the judge of a run with human LABELS.
 
-    LABELS is JSON Lines, or CSV with a header, of id, label, metric and, where there were several people, annotator.
+    LABELS is JSON Lines, or CSV with a header, with id, label, metric and, if there were several people, annotator.
     A label is a number from 0 to 1 (or on --scale), or pass or fail. Label samples drawn at random.
 
-    Says how far judge and people agree, where the judge errs, and which mean people would have given to all samples.
+    Reports how well judge and people agree, where the judge errs, and an estimate of the mean that people would have
+    given to all samples.
 
     \b
     Example:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _rules(policy: Policy) -> str:
-    where = policy.file or "the defaults of the field"
+    where = policy.file or "defaults"
     rules = []
     for name, rule in policy.metrics.items():
         bounds = [
@@ -42,8 +42,8 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     if budget_usd is None or estimate.usd is None or estimate.usd <= budget_usd:
         return cost
     return (
-        f"{cost}\nbudget       {dollars(budget_usd)} is less than that: a run may stop before its end, with code 5; "
-        "raise judge.max_cost_usd, or finish it with --resume"
+        f"{cost}\nbudget       {dollars(budget_usd)} is less than that: a run may stop early with code 5; raise "
+        "judge.max_cost_usd, or finish with --resume"
     )
 
 
@@ -61,7 +61,7 @@ def _models(judge: JudgeIdentity) -> list[str]:
 def command(**flags: object) -> None:
     """Validate config, policy, golden set and entrypoint.
 
-    Asks the entrypoint one question, and says how many judge calls (and, where prices are known, dollars) a run would
+    Asks the entrypoint one question, and estimates the number of judge calls in a run and, if prices are known, their
     cost. Judges nothing and writes nothing.
     """
     from ragstone.commands.context import run_context, run_to_end
@@ -85,7 +85,7 @@ def command(**flags: object) -> None:
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
     if found.resolution is not None:
-        by = "by the baseline's scores" if found.baseline else "if scores vary as they mostly do"
+        by = "from the baseline's scores" if found.baseline else "assuming typical variances"
         lines.append(f"resolution   {found.resolution} ({by})")
     lines += [f"note         {remark}" for remark in found.warnings]
     for line in "\n".join(lines).split("\n"):

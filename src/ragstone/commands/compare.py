@@ -1,4 +1,4 @@
-"""`ragstone compare`: the decision alone."""
+"""`ragstone compare`: only the decision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
     "--thresholds",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Policy  [default: thresholds.toml where there is one, else the defaults]",
+    help="Policy  [default: thresholds.toml if it exists, else the built-in defaults]",
 )
 @click.option(
     "--format",
@@ -22,18 +22,18 @@ import click
     type=click.Choice(["text", "md", "json"]),
     default="text",
     show_default=True,
-    help="Of the report.",
+    help="Report format.",
 )
-@click.option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its own run failed.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything random.")
+@click.option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its run failed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 def command(baseline: Path, current: Path, thresholds: Path | None, form: str, baseline_any: bool, seed: int) -> int:
-    """Hold CURRENT against a policy and against BASELINE, and decide.
+    """Compare CURRENT with a policy and with BASELINE, and decide.
 
-    Each side is a run directory, or a plain score file that any evaluator can write: JSON Lines, or CSV with a header,
-    of id, metric, value (in [0, 1]) and, where samples belong together, group.
+    Each is a run directory, or a plain score file from any evaluator: JSON Lines, or CSV with a header, with id,
+    metric, value (in [0, 1]) and, if samples belong together, group.
 
     Exits with 0 pass · 1 fail · 2 usage or a bad file · 5 coverage too low · 6 baseline missing or not comparable ·
-    8 inconclusive where the policy says that blocks.
+    8 inconclusive, if the policy says that blocks.
 
     \b
     Example:

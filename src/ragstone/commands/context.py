@@ -1,4 +1,4 @@
-"""The world that the command line hands to a use case: environment, terminal, signals, secrets."""
+"""What the command line passes to a use case: environment, terminal, signals, secrets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 @contextlib.contextmanager
 def run_context(settings: Settings) -> Iterator[RunContext]:
-    """Those of a person, or a CI job, at a terminal."""
+    """The surroundings of a command at a terminal or in a CI job."""
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         yield RunContext(
             environ=os.environ,
@@ -42,14 +42,14 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
 
 
 def show_report(view: ReportView) -> None:
-    """The report on standard output: in colour and as wide as the terminal where there is one."""
+    """Print the report, in colour and as wide as the terminal if there is one."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((120, 24)).columns
     click.echo(render_text(view, width=width, colour=colour), nl=False, color=True)
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work`; Ctrl-C and SIGTERM cancel it, let it save, and end as Interrupted."""
+    """Run `work`; Ctrl-C and SIGTERM cancel it, let it save, and raise Interrupted."""
     terminated = False
 
     async def guarded() -> Result:

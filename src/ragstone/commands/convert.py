@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="Read a field from this column; may be repeated. Comes before [golden.columns] of the config.",
+    help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output file.")
 @CONFIG
 def command(
     files: tuple[str, ...], output: Path | None, columns: tuple[str, ...], force: bool, config: Path | None
 ) -> None:
-    """Turn any golden set that Ragstone reads into native JSONL.
+    """Convert any golden set that Ragstone can read to native JSONL.
 
-    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV or Parquet. What was read from which column goes to standard
-    error.
+    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV or Parquet. The mapping of columns to fields is printed to
+    standard error.
     """
     from ragstone.usecases.convert import convert, write_conversion
 
@@ -54,7 +54,7 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     field, sign, column = text.partition("=")
     if not sign:
-        raise ConfigError(f"--column {text}: FIELD=COLUMN is expected.", hint="For instance: --column question=frage")
+        raise ConfigError(f"--column {text}: expected FIELD=COLUMN.", hint="For example: --column question=frage")
     return field.strip(), column.strip()
 
 

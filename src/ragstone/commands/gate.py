@@ -1,4 +1,4 @@
-"""`ragstone gate`: the main job."""
+"""`ragstone gate`: the main command."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings
 @click.option(
     "--github",
     is_flag=True,
-    help="In a `run:` step on GitHub: baseline from the artifacts; summary, annotations, comment, outputs.",
+    help="For a `run:` step on GitHub: use the baseline from artifacts; write summary, annotations, comment, outputs.",
 )
 def command(github: bool, **flags: object) -> int:
-    """Evaluate, compare with the thresholds and the baseline, decide.
+    """Evaluate, compare with the thresholds and the baseline, and decide.
 
-    Writes the run directory with its reports, shows the verdict, and exits with
+    Writes the run directory with its reports, prints the verdict, and exits with
     0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
-    7 GitHub refused · 8 inconclusive where the policy says that blocks.
+    7 GitHub refused · 8 inconclusive, if the policy says that blocks.
     """
     from ragstone.commands.context import run_context, run_to_end, show_report
     from ragstone.usecases.gate import gate

@@ -12,7 +12,7 @@ from ragstone.formatting import counted
 _FILE = click.option(
     "--history",
     metavar="FILE",
-    help="The history  [default: [run] history of ragstone.toml, else history.jsonl in the run directory]",
+    help="The history  [default: [run] history in ragstone.toml, else history.jsonl in the run directory]",
 )
 
 
@@ -20,13 +20,13 @@ _FILE = click.option(
 @with_options((CONFIG,))
 @_FILE
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="The newest N runs only.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the newest N runs.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write it there  [default: print]"
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
 )
 @click.pass_context
 def command(ctx: click.Context, /, form: str, last: int | None, output: Path | None, **flags: object) -> int:
-    """List past runs: one line each, the newest last, with marks where the judge or the golden set changed.
+    """List past runs, newest last, with marks where the judge or the golden set changed.
 
     \b
     Examples:
@@ -64,10 +64,12 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
 
 @command.command(name="add")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--release", metavar="NAME", help='They are this release: `[drift] anchor = "release"` starts there.')
 @click.option(
-    "--thresholds", metavar="FILE", help="Policy, for its slices  [default: thresholds.toml where there is one]"
+    "--release",
+    metavar="NAME",
+    help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
 )
+@click.option("--thresholds", metavar="FILE", help="Policy, for its slices  [default: thresholds.toml if it exists]")
 @_FILE
 @click.pass_obj
 def add(
@@ -77,7 +79,7 @@ def add(
     thresholds: str | None,
     history: str | None,
 ) -> int:
-    """Add finished runs to the history, in whatever order. A run that is there already takes its own place."""
+    """Add finished runs to the history, in any order. A run that was added before is replaced."""
     from ragstone.history.file import read_history, write_history
     from ragstone.report.escape import terminal
     from ragstone.usecases.gate import read_policy
@@ -92,7 +94,7 @@ def add(
     write_history(path, kept)
     for line in added:
         click.echo(terminal(f"Added the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
-    click.echo(terminal(f"{path} holds {counted(len(kept.runs), 'run')}."))
+    click.echo(terminal(f"{path} now has {counted(len(kept.runs), 'run')}."))
     return 0
 
 

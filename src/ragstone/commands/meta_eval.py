@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     type=click.Choice(["metric", "score", "ranking"]),
     default="metric",
     show_default=True,
-    help="Ragstone's metrics, or the RAGAS paper's baselines GPT Score and GPT Ranking.",
+    help="Ragstone's metrics, or the RAGAS paper's GPT Score and GPT Ranking baselines.",
 )
-@click.option("--split", metavar="NAME", help="Split to use  [default: test where there is one]")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use the first N items only.")
-@click.option("--seed", type=int, metavar="N", help="Seed of the bootstrap  [default: 0]")
-@click.option("--out", metavar="DIR", help="Where the judgement cache lies  [default: ragstone-run]")
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JSON too.")
+@click.option("--split", metavar="NAME", help="Split to use  [default: test, if it exists]")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N items.")
+@click.option("--seed", type=int, metavar="N", help="Bootstrap seed  [default: 0]")
+@click.option("--out", metavar="DIR", help="Directory of the judgement cache  [default: ragstone-run]")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Also write the results as JSON.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     dataset: Path, method: str, split: str | None, limit: int | None, output: Path | None, style: str, **flags: object
@@ -57,7 +57,7 @@ def command(
 
 
 def as_text(found: MetaEvaluation) -> str:
-    """The table for people: one block a task, one line a measure."""
+    """The table as text: one block per task, one line per measure."""
     from ragstone.report.escape import terminal
 
     lines = [f"{terminal(found.judge.label())} on {terminal(found.dataset)}, method {found.method}"]

@@ -1,4 +1,4 @@
-"""`ragstone noise`: how much a score moves when nothing changed."""
+"""`ragstone noise`: how much scores vary when nothing changed."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ragstone.commands.options import CONFIG, settings_from, with_options
     "--again",
     type=click.Path(path_type=Path),
     metavar="RUN",
-    help="A second run of the same version, to tell the system's own variance.",
+    help="A second run of the same version, to measure the system's own variance.",
 )
-@click.option("--recorded", is_flag=True, help="Use the repeats on record (--repeats 2 or more); judge nothing anew.")
+@click.option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
 @click.option("--judge", metavar="NAME", help="Judge to measure  [default: the one in ragstone.toml]")
 @click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
-@click.option("--max-cost-usd", type=float, metavar="USD", help="Stop before judging costs more.")
-@click.option("--answers", type=int, default=100, show_default=True, help="So many answers, drawn at random.")
-@click.option("--seed", type=int, help="Seed of the draw  [default: 0]")
+@click.option("--max-cost-usd", type=float, metavar="USD", help="Stop before the cost exceeds this.")
+@click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
+@click.option("--seed", type=int, help="Sampling seed  [default: 0]")
 @click.option("--thresholds", metavar="FILE", help="Policy, to warn about a max_drop below the noise.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_options((CONFIG,))
 def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
-    """Judge the answers of RUN twice, and say how far apart the two are.
+    """Judge the answers of RUN twice, and report how much the results differ.
 
-    Nothing is taken from the judgement cache, so that a paid judge is paid: about 8 calls an answer for the four
-    headline metrics. Says how much of a score's variance is the samples, the judge and, with --again, the system.
-    A max_drop in the policy that is smaller than the noise is warned about.
+    The judgement cache is not used, so a paid judge costs money: about 8 calls per answer for the four headline
+    metrics. Reports how much of the variance of a score comes from the samples, the judge and, with --again, the
+    system. Warns if a max_drop in the policy is smaller than the noise.
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.run.directory import RunDirectory

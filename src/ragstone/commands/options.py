@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they are as settings."""
+"""Options shared by several commands, and their settings."""
 
 from __future__ import annotations
 
@@ -47,43 +47,43 @@ CONFIG = click.option(
 )
 
 SYSTEM = (
-    click.option("--golden", multiple=True, metavar="FILE", help="Golden set: a file or a glob; may be repeated."),
-    click.option("--limit", type=int, metavar="N", help="Evaluate the first N samples only."),
+    click.option("--golden", multiple=True, metavar="FILE", help="Golden set file or glob; can be repeated."),
+    click.option("--limit", type=int, metavar="N", help="Evaluate only the first N samples."),
     click.option(
         "--entrypoint", metavar="WHERE", help="python:module:attribute, command:…, http(s)://…, or file:outputs.jsonl"
     ),
-    click.option("--python", metavar="EXE", help="Interpreter that a python entrypoint runs in."),
-    click.option("--timeout", type=float, metavar="SECONDS", help="For one question  [default: 60]"),
-    click.option("--concurrency", type=int, metavar="N", help="Questions asked at once  [default: 4]"),
-    click.option("--system-env", metavar="NAMES", help="Variables passed to the system under test."),
+    click.option("--python", metavar="EXE", help="Interpreter for a python entrypoint."),
+    click.option("--timeout", type=float, metavar="SECONDS", help="Timeout per question  [default: 60]"),
+    click.option("--concurrency", type=int, metavar="N", help="Number of concurrent questions  [default: 4]"),
+    click.option("--system-env", metavar="NAMES", help="Environment variables passed to the system under test."),
 )
 
 JUDGE = (
     click.option("--judge", metavar="NAME", help="offline, local:FOLDER, or a provider and its model: openai:MODEL"),
     click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server."),
     click.option("--embeddings", metavar="MODEL", help="Embedding model for answer relevancy, or local:FOLDER."),
-    click.option("--max-cost-usd", type=float, metavar="USD", help="Stop, and save, before judging costs more."),
+    click.option("--max-cost-usd", type=float, metavar="USD", help="Stop and save before the cost exceeds this."),
     click.option("--refresh", is_flag=True, default=None, help="Ignore cached judgements."),
     click.option("--batch", is_flag=True, default=None, help="Use the provider's batch API (cheaper, slower)."),
     click.option("--repeats", type=int, metavar="K", help="Independent judgements of each answer  [default: 1]"),
-    click.option("--metrics", metavar="NAMES", help="Metrics, separated by commas  [default: the four headline ones]"),
+    click.option("--metrics", metavar="NAMES", help="Comma-separated metrics  [default: the four headline metrics]"),
 )
 
 RUN = (
     click.option("--out", metavar="DIR", help="Run directory to write  [default: ragstone-run]"),
-    click.option("--resume", is_flag=True, default=None, help="Go on with the unfinished run in the directory."),
-    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop, and save, when the whole takes longer."),
+    click.option("--resume", is_flag=True, default=None, help="Resume the unfinished run in the directory."),
+    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop and save when the total time exceeds this."),
 )
 
 GATE = (
-    click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml where there is one]"),
+    click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml if it exists]"),
     click.option("--baseline", metavar="RUN_DIR", help="Run to compare with."),
     click.option(
-        "--baseline-any", is_flag=True, default=None, help="Compare with the baseline even if its own run failed."
+        "--baseline-any", is_flag=True, default=None, help="Compare with the baseline even if its run failed."
     ),
-    click.option("--history", metavar="FILE", help="History to hold the run against and to add it to."),
+    click.option("--history", metavar="FILE", help="History to compare the run with and add it to."),
     click.option("--stop-early", is_flag=True, default=None, help="Stop when every blocking check is decided."),
-    click.option("--seed", type=int, metavar="N", help="Seed of everything random  [default: 0]"),
+    click.option("--seed", type=int, metavar="N", help="Random seed  [default: 0]"),
     click.option(
         "--fail-on",
         type=click.Choice(["fail", "inconclusive", "never"]),
@@ -93,7 +93,7 @@ GATE = (
 
 
 def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
-    """All options of `groups`, in order."""
+    """Add all options of `groups`, in order."""
 
     def apply(function: Function) -> Function:
         for option in reversed([option for group in groups for option in group]):
@@ -106,7 +106,7 @@ def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callabl
 def settings_from(
     flags: Mapping[str, object], environ: Mapping[str, str] | None = None, *, within: Path | None = None
 ) -> Settings:
-    """Settings from the flags of a command and the process's environment; files must lie below `within`."""
+    """Settings from the flags of a command and the process's environment; files must be inside `within`."""
     overrides = {key: flags[flag] for flag, key in FLAGS.items() if flag in flags and flags[flag] not in (None, ())}
     config = flags.get("config")
     return load_settings(

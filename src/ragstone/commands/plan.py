@@ -1,4 +1,4 @@
-"""`ragstone plan`: how many samples it takes."""
+"""`ragstone plan`: how many samples are needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import click
 @click.command(name="plan")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="A second run to pair RUN with.")
-@click.option("--drop", type=float, default=0.03, show_default=True, help="The true drop that should be seen.")
-@click.option("--power", type=float, default=0.8, show_default=True, help="In which share of the runs.")
+@click.option("--drop", type=float, default=0.03, show_default=True, help="The true drop to detect.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="Share of runs in which to detect it.")
 @click.option(
     "--thresholds", type=click.Path(path_type=Path), metavar="FILE", help="Policy  [default: thresholds.toml]"
 )
 @click.option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
 @click.option(
-    "--changed", type=float, default=0.4, show_default=True, help="Share of answers that a change makes anew."
+    "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
@@ -30,10 +30,10 @@ def command(
     changed: float,
     form: str,
 ) -> int:
-    """Say how many golden samples are needed to see a drop.
+    """Calculate how many golden samples are needed to detect a drop.
 
-    RUN is a run directory or a score file, whose own variances are used; with --baseline, the paired differences of
-    the two. Without RUN, typical variances are assumed. A drop counts from what the policy allows (max_drop).
+    RUN is a run directory or a score file, to use its variances or, with --baseline, the paired differences of the two
+    runs. Without RUN, typical variances are assumed. Only the excess over the allowed drop (max_drop) counts.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def command(
     from ragstone.usecases.plan import plan, plan_lines
 
     if baseline is not None and run is None:
-        raise ConfigError("--baseline needs a RUN to pair it with.", hint="ragstone plan RUN --baseline OTHER_RUN")
+        raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
     found = plan(
         read_compare_policy(thresholds),
         drop=drop,

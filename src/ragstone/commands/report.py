@@ -1,4 +1,4 @@
-"""`ragstone report`: a run that is on disk, in any format."""
+"""`ragstone report`: render a stored run in any format."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import click
     type=click.Choice(["text", "md", "json", "junit", "html"]),
     default="text",
     show_default=True,
-    help="Of the report.",
+    help="Report format.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write it there  [default: print]"
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
 )
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Run to compare with.")
 @click.option(
     "--thresholds",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Policy  [default: thresholds.toml where there is one, else the defaults]",
+    help="Policy  [default: thresholds.toml if it exists, else the built-in defaults]",
 )
 @click.option(
     "--templates",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
-    help="Folder with a report.md.j2 of your own  [default: templates, where it holds one]",
+    help="Folder with your report.md.j2  [default: templates, if it contains one]",
 )
 @click.option(
-    "--history", type=click.Path(path_type=Path), metavar="FILE", help="History  [default: the run's own, if any]"
+    "--history", type=click.Path(path_type=Path), metavar="FILE", help="History  [default: the one in RUN, if any]"
 )
-@click.option("--link", metavar="URL", help="Links samples to their lines; has {file} and {line} in it.")
+@click.option("--link", metavar="URL", help="URL pattern for links to samples, with {file} and {line}.")
 def command(
     run: Path,
     form: str,
@@ -48,10 +48,10 @@ def command(
     history: Path | None,
     link: str | None,
 ) -> int:
-    """Show the run in RUN, a directory that `ragstone run` or `ragstone gate` wrote.
+    """Show the run in RUN, a directory written by `ragstone run` or `ragstone gate`.
 
-    Nothing is evaluated again: the stored scores are held against the policy and the baseline. Exits with 0 whatever
-    the verdict; `ragstone gate` and `ragstone compare` are the commands whose exit code is the verdict.
+    Nothing is evaluated again: the stored scores are compared with the policy and the baseline. Always exits with 0;
+    for an exit code that reflects the verdict, use `ragstone gate` or `ragstone compare`.
 
     \b
     Examples:

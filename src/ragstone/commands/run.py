@@ -12,8 +12,9 @@ from ragstone.commands.options import CONFIG, JUDGE, RUN, SYSTEM, settings_from,
 def command(**flags: object) -> int:
     """Evaluate the system under test and write a run directory.
 
-    Asks every sample of the golden set, judges and scores the answers. Decides nothing: that is `ragstone gate`, or
-    `ragstone compare` on the directory afterwards. Exits with 4 when the system gave no answer at all.
+    Asks the question of every sample in the golden set, and judges and scores the answers. Makes no decision: use
+    `ragstone gate` for that, or `ragstone compare` on the directory afterwards. Exits with 4 if the system gave no
+    answer at all.
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError

@@ -1,4 +1,4 @@
-"""Drops that the team accepted on purpose: accepted.toml, and which of its entries are in force in a run."""
+"""Drops that the team accepted on purpose: accepted.toml, and which entries are in force in a run."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import lineage
 
 ACCEPTED_FILE = "accepted.toml"
-"""Beside the policy file, and apart from it: it is written by a command, and must not touch what people wrote."""
+"""Next to the policy file, and separate from it: a command writes it, and must not change what people wrote."""
 
 TABLE = "accepted"
 Target = tuple[str, str | None]
-"""A metric, and the tag of a slice where it is for one."""
+"""A metric, and the tag of a slice or None."""
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=500, strip_whitespace=True)]
 _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class AcceptedEntry(BaseModel):
-    """[[accepted]]: one drop of one metric, bound to the run that showed it and to that run's baseline."""
+    """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -63,66 +63,66 @@ class AcceptedEntry(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What would have to be accepted for a drop check that failed to pass."""
+    """The drop to accept for a failed drop check to pass."""
 
     metric: str
     slice: str | None
     drop: float
 
     def command(self, *, run: str, baseline: str, folder: str | None = None, thresholds: str | None = None) -> str:
-        """The shell line that accepts it; `run` and `baseline` are fingerprints."""
+        """The shell command that accepts it; `run` and `baseline` are fingerprints."""
         words = ["ragstone", "accept", "--metric", self.metric]
         words += ["--slice", self.slice] if self.slice is not None else []
         words += ["--drop", f"{self.drop:.4g}", "--of-run", run, "--of-baseline", baseline]
         words += ["--thresholds", thresholds] if thresholds not in (None, POLICY_FILE) else []
-        line = shlex.join([*words, "--reason", "say why it is worth it"])
+        line = shlex.join([*words, "--reason", "why it is worth it"])
         return line if folder in (None, ".") else f"{shlex.join(['cd', folder])} && {line}"
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The entries that hold in a run, and a sentence on each that does not any more."""
+    """The entries in force in a run, and a sentence on each that is no longer in force."""
 
     entries: tuple[AcceptedEntry, ...] = ()
     removable: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence on each entry, for the top of a report."""
+        """A sentence per entry, for the top of a report."""
         return (*(in_force_note(entry) for entry in self.widest.values()), *self.removable)
 
     @property
     def widest(self) -> dict[Target, AcceptedEntry]:
-        """The entry that counts for each target: the largest, never a sum."""
+        """The entry that counts for each target: the largest, never the sum."""
         return {entry.target: entry for entry in sorted(self.entries, key=lambda entry: entry.drop)}
 
 
 def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
-    """The id of an entry: the same drop of the same run has the same one."""
+    """The id of an entry: the same drop of the same run has the same id."""
     body = "\0".join((metric, slice_ or "", run, baseline))
     digest = hashlib.sha256(body.encode("utf-8", "replace")).digest()
-    # Not in hexadecimal digits: GitHub would take those for a commit.
+    # Not hexadecimal: GitHub would link it as a commit.
     return base64.b32encode(digest[:5]).decode().lower()
 
 
 def entries_in_force(
     entries: Iterable[AcceptedEntry], *, lineage: Sequence[str], spent: Collection[str], today: datetime.date
 ) -> InForce:
-    """Which of `entries` hold in a run of `today`. Pure.
+    """Which of `entries` are in force in a run of `today`. Pure.
 
-    `lineage` holds the fingerprints of its baseline and of the baselines before that one, `spent` the ids of drops
-    that the baseline's scores hold already. Without a baseline nothing is in force, and nothing is said.
+    `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the ids of drops that the
+    baseline's scores already include. Without a baseline, nothing is in force and nothing is reported.
     """
     held: list[AcceptedEntry] = []
     removable: list[str] = []
     for entry in entries:
         why = None
         if entry.id in spent:
-            why = "is spent, since the baseline holds the change"
+            why = "is spent, because the baseline includes the change"
         elif entry.expires is not None and today > entry.expires:
             why = f"expired on {entry.expires}"
         elif lineage and entry.baseline not in lineage:
-            why = "is bound to a baseline that the one of this run does not descend from"
+            why = "is bound to a baseline that this run's baseline does not descend from"
         elif lineage:
             held.append(entry)
         if why is not None:
@@ -131,7 +131,7 @@ def entries_in_force(
 
 
 def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None, today: datetime.date) -> InForce:
-    """Which of `entries` hold in a run of `today` that is compared with `baseline`."""
+    """Which of `entries` are in force in a run of `today` that is compared with `baseline`."""
     if baseline is None:
         return entries_in_force(entries, lineage=(), spent=(), today=today)
     fact = baseline.manifest.baseline
@@ -140,7 +140,7 @@ def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None,
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
-    """What would have to be accepted for the drop checks that end this run to pass."""
+    """The drops to accept for the drop checks that fail this run to pass."""
     ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
     found = [
         offer_for(check, policy_gate.decision)
@@ -151,9 +151,9 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
 
 
 def offer_for(check: Check, decision: str) -> Offer | None:
-    """The drop (or drift) to accept for `check` to pass, rounded up to four digits; None for any other check.
+    """The drop (or drift) to accept for `check` to pass, rounded up to four digits; None for other checks.
 
-    `decision` is the policy's: "assured" passes only what is shown, so that it takes the interval's far end.
+    `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
     if check.kind not in (CheckKind.DROP, CheckKind.DRIFT) or check.metric is None or check.estimate is None:
         return None
@@ -166,7 +166,7 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 def check_to_accept(
     metric: str, slice_: str | None, estimate: float | None, low: float | None, decision: str
 ) -> Offer | None:
-    """The same from the figures of a check that did not pass; `low` is the lower end of its interval."""
+    """The same from the numbers of a check that did not pass; `low` is the lower end of its interval."""
     if estimate is None:
         return None
     change = min(estimate, low) if decision == "assured" and low is not None else estimate
@@ -178,7 +178,7 @@ def check_to_accept(
 
 
 def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEntry, ...]:
-    """The entries of the file `path`, none where there is no such file. Raises ConfigError with file and line."""
+    """The entries in the file `path`, or none if it doesn't exist. Raises ConfigError with file and line."""
     if not os.path.lexists(path):
         return ()
     return parse_accepted(read_text(path, within=within, limit=MAX_POLICY_BYTES), str(path))
@@ -199,13 +199,13 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     for index, entry in enumerate(entries):
         if entry.id in seen:
             line = lines[index].get("id") if index < len(lines) else None
-            raise ConfigError(f"the id {entry.id} stands there twice.", where=f"{where}:{line}" if line else where)
+            raise ConfigError(f"the id {entry.id} is duplicated.", where=f"{where}:{line}" if line else where)
         seen.add(entry.id)
     return tuple(entries)
 
 
 def entry_text(entry: AcceptedEntry) -> str:
-    """`entry` as it is appended to the file."""
+    """`entry` as appended to the file."""
     fields = entry.model_dump(exclude_none=True)
     return f"[[{TABLE}]]\n" + "".join(f"{name} = {_value(value)}\n" for name, value in fields.items())
 
@@ -237,7 +237,7 @@ def _expected(found: Any) -> str:
 
 
 def _lines(text: str) -> list[dict[str, int]]:
-    """For each entry the line of its head (under "") and of its keys."""
+    """For each entry, the line of its header (under "") and of its keys."""
     found: list[dict[str, int]] = []
     for number, statement in statements(text):
         parsed = tomllib.loads(statement)
@@ -255,7 +255,7 @@ def _value(value: object) -> str:
 
 
 def in_force_note(entry: AcceptedEntry) -> str:
-    """One sentence on an entry that holds."""
+    """One sentence on an entry that is in force."""
     until = f", until {entry.expires}" if entry.expires is not None else ""
     return (
         f"A drop of {entry.title} of up to {entry.drop:.4g} is accepted{until} "

@@ -1,4 +1,4 @@
-"""What human labels do to the gate: required agreement, and floors held by the mean that people would have given."""
+"""How human labels affect the gate: required agreement, and floors on the mean that people would have given."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ragstone.stats.intervals import MeanInterval, mean_interval
 
 
 def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
-    """One check for each judged metric: do judge and people agree as far as the policy requires?
+    """One check per judged metric: do judge and people agree as well as the policy requires?
 
-    A metric without labels is a warning; a calibration of another judge or formula is an error.
+    A metric without labels is a warning; a calibration for another judge or formula is an error.
     """
     calibration = policy.calibration
     needed = policy.labels.min_agreement is not None or policy.labels.estimate == "corrected"
@@ -32,13 +32,13 @@ def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
             continue
         if metric not in calibration.metrics:
             if policy.labels.min_agreement is not None:
-                why = "no human labels say how far to trust it"
+                why = "there are no human labels to say how far to trust it"
                 yield _check(metric, Status.INCONCLUSIVE, Action.WARN, policy, why)
         elif not same_judge(calibration, run):
             label = calibration.judge.label() if calibration.judge else "another evaluator"
             yield _check(metric, Status.ERROR, action, policy, f"the human labels were compared with {label}")
         elif not calibrated_version(calibration, metric, run):
-            why = "its formula changed since people's labels were compared"
+            why = "its formula changed since the human labels were compared"
             yield _check(metric, Status.ERROR, action, policy, why)
         elif policy.labels.min_agreement is not None:
             yield _agreement(metric, calibration.metrics[metric], policy.labels.min_agreement, action)
@@ -50,7 +50,7 @@ def _check(metric: str, status: Status, action: Action, policy: Policy, why: str
         kind=CheckKind.AGREEMENT,
         status=status,
         action=action,
-        reason=f"{metric}: {why}; run `ragstone calibrate` with labels of this judge's run.",
+        reason=f"{metric}: {why}; run `ragstone calibrate` with labels for a run of this judge.",
         metric=metric,
         threshold=policy.labels.min_agreement,
     )
@@ -65,7 +65,7 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
             kind=CheckKind.AGREEMENT,
             status=Status.INCONCLUSIVE,
             action=action,
-            reason=f"{metric}: agreement can't be told from {n} that all have the same score and label.",
+            reason=f"{metric}: agreement can't be measured on {n} that all have the same score and label.",
             metric=metric,
             threshold=required,
             n=len(found.pairs),
@@ -77,7 +77,7 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
         kind=CheckKind.AGREEMENT,
         status=Status.PASS if enough else Status.ERROR,
         action=action,
-        reason=f"{metric}: judge and people agree to {figure(alpha.estimate, required)} on {n} ({span}), "
+        reason=f"{metric}: the agreement of judge and people is {figure(alpha.estimate, required)} on {n} ({span}), "
         f"{'at least' if enough else 'less than'} the {figure(required)} required.",
         metric=metric,
         estimate=alpha.estimate,
@@ -89,7 +89,7 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
 
 
 def is_corrected(question: BoundCheck, run: RunScores, policy: Policy) -> bool:
-    """Whether this floor is held by the mean that people would have given."""
+    """Whether this floor applies to the mean that people would have given."""
     calibration = policy.calibration
     return (
         policy.labels.estimate == "corrected"
@@ -104,11 +104,11 @@ def is_corrected(question: BoundCheck, run: RunScores, policy: Policy) -> bool:
 def corrected_floor(
     question: BoundCheck, run: RunScores, calibration: Calibration, policy: Policy, *, alpha: float
 ) -> Check:
-    """The floor held by the judge's mean plus what people said above or below the judge on labelled samples.
+    """A floor on the judge's mean, corrected by the difference between people and judge on labelled samples.
 
-    `alpha` is the chance of a false fail. The judge's error on the labelled samples is taken to be its error on this
-    run (prediction-powered inference with full weight: Angelopoulos et al. 2023, "Prediction-powered inference",
-    section 2.1); the two intervals are joined as Zou and Donner 2008 (MOVER) do.
+    `alpha` is the probability of a false fail. The judge's error on the labelled samples is assumed to be its error on
+    this run (prediction-powered inference with full weight: Angelopoulos et al. 2023, "Prediction-powered inference",
+    section 2.1); the two intervals are combined as in Zou and Donner 2008 (MOVER).
     """
     labelled = calibration.metrics[question.rule.metric]
     groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(question.samples)})
@@ -153,7 +153,7 @@ def corrected_floor(
         status=status,
         action=question.action,
         reason=f"{question.rule.title} as people would score it is {figure(estimate, question.bound)} ({span}; the "
-        f"judge says {figure(question.current)} on {counted(judged.n, 'sample')}, corrected by "
+        f"judge gives {figure(question.current)} on {counted(judged.n, 'sample')}, corrected by "
         f"{counted(wrong.n, 'label')}): {words}.",
         metric=question.rule.metric,
         estimate=estimate,

@@ -1,8 +1,8 @@
-"""Does the system answer at all? A guard that holds whichever judge scores, and whatever the policy blocks on.
+"""Does the system answer at all? A guard that applies with any judge and any policy.
 
-An empty answer claims nothing, so it is never unfaithful; a constant one can be faithful to a constant context; and a
-floor may only warn. So these three are asked of every finished run, as facts or beyond doubt:
-empty answers, one answer to everything, and retrieval that finds next to nothing.
+An empty answer makes no claims, so it is never unfaithful; a constant one can be faithful to a constant context; and a
+floor may only warn. So every finished run is checked for three things: empty answers, the same answer to everything,
+and retrieval that finds almost nothing.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _RECALL = "context_recall"
 _HALF = 0.5
 
 _FEWEST_ALIKE = 2
-"""One answer to so many questions, whose references differ, is the same answer to everything."""
+"""The same answer to this many questions with different references counts as one answer to everything."""
 _FEWEST_ALIKE_UNREFERENCED = 5
-"""Without references five: fewer questions may all be answered "Yes."."""
+"""Five if there are no references: fewer questions may all be answered "Yes."."""
 
 
 def answers_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
-    """A check of the answers of a finished run, and one of its context recall if it is next to nothing.
+    """A check of the answers of a finished run, and a check of context recall if it is almost zero.
 
-    Unanswerable samples count for nothing here: to answer each of them alike, or not at all, is right.
+    Unanswerable samples don't count here: the same answer to each of them, or none, is right.
     """
     if run.manifest is None or run.manifest.state != "finished" or not run.system.answers:
         return
@@ -51,7 +51,7 @@ def _answers(run: RunScores, asked: Sequence[str], allowed: float) -> Check:
         reason = f"the system gave the same answer to each of {n}."
     else:
         status = Status.PASS
-        reason = f"the system gave an empty answer to {empty} of {n}, and not the same to all."
+        reason = f"the system gave an empty answer to {empty} of {n}, and not the same answer to all."
     return Check(
         name="system.answers",
         kind=CheckKind.ANSWERS,
@@ -95,7 +95,7 @@ def _recall(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[C
         action=Action.BLOCK,
         reason=f"{_RECALL} is {figure(found.estimate)} on {counted(found.n, 'sample')} "
         f"({percent(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less than "
-        f"half of its floor of {figure(floor)}, which fails whichever judge scored it.{hint}",
+        f"half of its floor of {figure(floor)}, which fails with any judge.{hint}",
         metric=_RECALL,
         estimate=found.estimate,
         interval=Interval(found.low, found.high, found.confidence, found.method),

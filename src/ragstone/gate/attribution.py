@@ -1,4 +1,4 @@
-"""Retrieval or generation: which half of the system moved."""
+"""Attributes a regression to retrieval or generation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
 _CONFIDENCE = 0.9
-"""Two-sided, so that each half is said to have fallen wrongly in 5 of 100 unchanged runs at most."""
+"""Two-sided, so that each half is wrongly said to have dropped in at most 5 of 100 unchanged runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class _Moved:
 def attribute(
     current: RunScores, baseline: RunScores | None, pairing: Pairing | None, checks: Sequence[Check]
 ) -> Attribution | None:
-    """Where to look first, from the metrics that moved; None when no metric that Ragstone knows failed.
+    """Where to look first, based on the metrics that changed; None if no built-in metric failed.
 
-    With a comparable baseline a half of the system moved when one of its metrics is shown to have fallen; without one,
-    when one of its floors was missed.
+    With a comparable baseline, a half of the system got worse if one of its metrics is shown to have dropped; without
+    one, if one of its floors was missed.
     """
     failed = [
         check
@@ -70,18 +70,20 @@ def _by_change(moved: Sequence[_Moved]) -> Attribution:
     retrieval, generation = fallen[Side.RETRIEVAL], fallen[Side.GENERATION]
     if retrieval and generation:
         reason = (
-            f"Retrieval fell ({_changes(retrieval)}) and so did generation ({_changes(generation)}): "
-            "look at retrieval first, answers follow what was retrieved."
+            f"Retrieval dropped ({_changes(retrieval)}) and so did generation ({_changes(generation)}): "
+            "look at retrieval first, because answers depend on what was retrieved."
         )
         return Attribution(Side.BOTH, reason)
     if retrieval:
         still = _steady(moved, Side.GENERATION)
-        return Attribution(Side.RETRIEVAL, f"Retrieval fell ({_changes(retrieval)}){still}.")
+        return Attribution(Side.RETRIEVAL, f"Retrieval dropped ({_changes(retrieval)}){still}.")
     if generation:
         still = _steady(moved, Side.RETRIEVAL)
-        return Attribution(Side.GENERATION, f"Generation fell ({_changes(generation)}){still}.")
+        return Attribution(Side.GENERATION, f"Generation dropped ({_changes(generation)}){still}.")
     rest = [one for one in moved if one.fell]
-    return Attribution(Side.UNCLEAR, f"What fell ({_changes(rest)}) points at neither retrieval nor generation alone.")
+    return Attribution(
+        Side.UNCLEAR, f"The metrics that dropped ({_changes(rest)}) point at neither retrieval nor generation alone."
+    )
 
 
 def _steady(moved: Iterable[_Moved], half: Side) -> str:
@@ -96,12 +98,14 @@ def _by_floor(failed: Sequence[Check]) -> Attribution:
     means = {check.metric: check.current for check in reversed(overall) if check.current is not None}
     shown = ", ".join(f"{metric} {figure(mean)}" for metric, mean in sorted(means.items(), key=lambda one: str(one[0])))
     if halves == {Side.RETRIEVAL}:
-        return Attribution(Side.RETRIEVAL, f"Only retrieval falls short ({shown}).")
+        return Attribution(Side.RETRIEVAL, f"Only retrieval is below its floors ({shown}).")
     if halves == {Side.GENERATION}:
-        return Attribution(Side.GENERATION, f"Only generation falls short ({shown}).")
+        return Attribution(Side.GENERATION, f"Only generation is below its floors ({shown}).")
     if {Side.RETRIEVAL, Side.GENERATION} <= halves:
-        return Attribution(Side.BOTH, f"Retrieval and generation fall short ({shown}): look at retrieval first.")
-    return Attribution(Side.UNCLEAR, f"What falls short ({shown}) points at neither half alone.")
+        return Attribution(
+            Side.BOTH, f"Retrieval and generation are below their floors ({shown}): look at retrieval first."
+        )
+    return Attribution(Side.UNCLEAR, f"The metrics below their floors ({shown}) point at neither half alone.")
 
 
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)

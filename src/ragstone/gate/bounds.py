@@ -1,8 +1,8 @@
 """Floors and drops: from scores to hypotheses, and from decisions back to checks.
 
-Under ``decision = "evidence"`` a check fails when it is shown to be broken, and passes when there is no evidence
-against it. It is inconclusive when there is some, but not enough: a drop is shown, but not one of more than is allowed;
-or a mean lies so far below its floor that chance would put it there in less than one of five runs.
+With ``decision = "evidence"`` a check fails if it is shown to be violated, and passes if there is no evidence against
+it. It is inconclusive if there is some evidence, but not enough: a drop is shown, but not one of more than is allowed;
+or a mean is so far below its floor that chance would explain it in fewer than one of five runs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, decid
 ROUNDING = 1e-9
 
 FLOOR_WEIGHT = 0.2
-"""A floor's share of the error rate against a drop's: where nothing changed, a drop sits at its bound, while a floor
-mostly has slack. Chosen by `bench/gate_error_rates.py`; with floors alone it cancels out."""
+"""A floor's weight in the error rate relative to a drop's: if nothing changed, a drop is at its bound, while a floor
+usually has slack. Chosen with `bench/gate_error_rates.py`; with floors alone it cancels out."""
 
 LEAN = 0.2
-"""A mean below its floor counts as evidence if a system exactly at the floor would come out as low in less than this
-share of runs. Every mean below its floor would be too many: of runs on 20 samples whose true means are 10 points above
-their floors, up to a half have one (`bench/gate_error_rates.py`). All slices together get as much as one floor."""
+"""A mean below its floor counts as evidence if a system exactly at the floor would score as low in fewer than this
+share of runs. Counting every mean below its floor would be too strict: of runs on 20 samples whose true means are 10
+points above their floors, up to half have one (`bench/gate_error_rates.py`). All slices together get as much as one
+floor.
+"""
 
 
 def questions(
     current: RunScores, baseline: RunScores | None, pairing: Pairing | None, rules: Sequence[Rule]
 ) -> Iterator[BoundCheck]:
-    """Every floor and drop that the rules ask for and that has at least one score (or pair)."""
+    """Every floor and drop in the rules that has at least one score (or pair)."""
     columns = Columns(current, baseline, pairing)
     for rule in rules:
         if rule.min is not None and (column := columns.scores(rule.metric, rule.samples)) is not None:
@@ -50,10 +52,10 @@ def questions(
                 columns.ids,
                 column.units,
                 column.now - column.then,
-                0.0 - rule.max_drop,  # so that no drop at all is 0.0, and not -0.0
+                0.0 - rule.max_drop,  # so that no drop is 0.0, not -0.0
                 float(column.now.mean()),
                 float(column.then.mean()),
-                # What was accepted is allowed without a doubt: more of it fails, up to there nothing is open.
+                # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
                 unchanged=0.0 if rule.accepted is None else 0.0 - rule.max_drop,
             )
 
@@ -67,9 +69,9 @@ def decide_questions(
     seed: int,
     revise: Callable[[Sequence[BoundCheck], Sequence[Decision]], Sequence[Decision]] | None = None,
 ) -> list[Check]:
-    """The checks that answer `asked`, decided as one family with error rate `alpha`.
+    """The checks for `asked`, decided as one family with error rate `alpha`.
 
-    `revise` may replace the decisions, for a run that was looked at while it went on.
+    `revise` can replace the decisions, for a run that was monitored while it ran.
     """
     labels = group_labels(run, {sample_id: index for index, sample_id in enumerate(asked[0].ids)}) if asked else None
     slices = len({one.rule.slice for one in asked} - {None})
@@ -105,7 +107,7 @@ def _evidence_against(
     alpha: float,
     seed: int,
 ) -> list[bool]:
-    """For each question that is not decided, whether there is evidence against it all the same."""
+    """For each undecided question, whether there is some evidence against it."""
     open_ = [not (decision.below or decision.above) for decision in decisions]
     slice_floors = sum(one.kind is CheckKind.FLOOR and one.rule.slice is not None for one in asked)
     found = [
@@ -115,10 +117,10 @@ def _evidence_against(
         for one, decision in zip(asked, decisions, strict=True)
     ]
     drops = [index for index, one in enumerate(asked) if one.kind is CheckKind.DROP]
-    # Where no drop is allowed, a drop that is shown has failed already.
+    # If no drop is allowed, a shown drop has already failed.
     fell = [i for i in drops if open_[i] and asked[i].bound < asked[i].unchanged > decisions[i].estimate]
     if fell:
-        # "No drop at all", for the same drops, as a family of its own with the same error rate.
+        # "No drop at all", for the same drops, as a separate family with the same error rate.
         no_drops = [replace(hypotheses[index], bound=asked[index].unchanged) for index in drops]
         _, adjusted = adjusted_p_values(no_drops, seed=seed)
         shown = {index for index, p in zip(drops, adjusted, strict=True) if p <= alpha}
@@ -128,14 +130,14 @@ def _evidence_against(
 
 
 def _weight(one: BoundCheck, slices: int) -> float:
-    """Shares of the error rate: all slices together weigh as much as the whole set, so adding some costs little."""
+    """Shares of the error rate: all slices together weigh as much as the whole set, so adding slices costs little."""
     weight = FLOOR_WEIGHT if one.kind is CheckKind.FLOOR else 1.0
     return weight if one.rule.slice is None else weight / slices
 
 
 def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -> Check:
-    # Where no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an
-    # unchanged judge differ by exactly zero, and better ones must not do worse than unchanged ones.
+    # If no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an unchanged
+    # judge differ by exactly zero, and better ones must not do worse than unchanged ones.
     unharmed = one.kind is CheckKind.DROP and bool(np.all(one.values >= 0.0))
     status = Status.PASS if unharmed else _status(decision, one.bound, policy.gate.decision, against=against)
     evidence = policy.gate.decision == "evidence"
@@ -144,7 +146,7 @@ def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -
     found = decision.interval
     detectable = None
     if one.kind is CheckKind.DROP and decision.detectable is not None:
-        # A score can't fall by more than 1: so few samples show no drop at all.
+        # A score can't drop by more than 1: this few samples can't show any drop.
         detectable = drop if (drop := decision.detectable - one.bound) <= 1.0 else None
     settled = decision.below or (status is Status.PASS and decision.estimate >= one.bound)
     return Check(
@@ -178,7 +180,7 @@ def _status(decision: Decision, bound: float, how: str, *, against: bool) -> Sta
 
 
 def _consistent(decision: Decision, unchanged: float, *, below: bool) -> Decision:
-    """With an interval that holds "no drop at all" exactly if no drop is shown, since the family decides that."""
+    """Adjust the interval to contain "no drop at all" exactly if no drop is shown, because the family decides that."""
     found = decision.interval
     if below and found.high >= unchanged:
         return replace(decision, interval=replace(found, high=float(np.nextafter(unchanged, -np.inf))))

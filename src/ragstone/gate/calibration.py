@@ -1,6 +1,6 @@
-"""A judge held against people: agreement, bias, and the mean that people would have given.
+"""Compares a judge with people: agreement, bias, and the mean that people would have given.
 
-The result is a small file that a repository can keep, so that the gate knows how far its judge can be trusted.
+The result is a small file to keep in the repository, so that the gate knows how far its judge can be trusted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ragstone.stats.intervals import mean_interval
 from ragstone.stats.ppi import powered_mean
 
 PASS_MARK = 0.5
-"""From here on, a score or a label counts as a pass where the two are compared as pass or fail."""
+"""From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
 
 MAX_CALIBRATION_BYTES = 64 * 1024 * 1024
 MOST_ERRORS = 10
@@ -37,7 +37,7 @@ class _Part(BaseModel):
 
 
 class Estimate(_Part):
-    """A number with its two-sided interval; None where it is not defined."""
+    """A number with its two-sided interval; None if it is not defined."""
 
     estimate: float | None
     low: float | None
@@ -47,7 +47,7 @@ class Estimate(_Part):
 
 
 class JudgeDisagreement(_Part):
-    """A sample on which judge and people are far apart, both in [0, 1]."""
+    """A sample on which judge and people differ widely, both in [0, 1]."""
 
     sample_id: str
     judge: Score
@@ -57,12 +57,11 @@ class JudgeDisagreement(_Part):
 class MetricCalibration(_Part):
     """Judge and people on one metric.
 
-    `pairs` maps a sample id to the judge's score and the people's (mean) label, `groups` to its group. `agreement` is
-    Krippendorff's alpha of the two, `kappa` Cohen's on pass or fail, `equal` the share of samples on which both say
-    pass or both fail. `people` is the alpha among annotators, `people_kappa` Cohen's where there were two. `bias` is
-    judge minus people. `corrected` estimates the mean that people would have given over all samples of the run
-    (PPI++), beside the mean of the judge, `judge_mean`; `gain` is how many labels without a judge would be worth one
-    with it.
+    `pairs` maps a sample id to the judge's score and the mean human label, `groups` to its group. `agreement` is
+    Krippendorff's alpha of the two, `kappa` Cohen's kappa on pass or fail, `equal` the share of samples on which both
+    pass or both fail. `people` is the alpha among annotators, `people_kappa` Cohen's kappa if there were two. `bias` is
+    judge minus people. `corrected` estimates the mean that people would have given to all samples of the run (PPI++),
+    `judge_mean` is the mean of the judge; `gain` is how many labels without a judge are worth one label with it.
     """
 
     version: str | None
@@ -88,16 +87,16 @@ class MetricCalibration(_Part):
         return np.array([label - score for _, (score, label) in sorted(self.pairs.items())], dtype=np.float64)
 
     def group_of_residuals(self) -> NDArray[np.int64] | None:
-        """A label for each of `residuals`; None where no sample is in a group."""
+        """A label for each of `residuals`; None if no sample is in a group."""
         if not self.groups:
             return None
-        # A sample without a group stands for itself; the pairs keep the two kinds of names apart.
+        # A sample without a group is its own group; the pairs keep the two kinds of names apart.
         names = [("group", self.groups[i]) if i in self.groups else ("sample", i) for i in sorted(self.pairs)]
         return np.unique([f"{kind} {name}" for kind, name in names], return_inverse=True)[1].astype(np.int64)
 
 
 class Calibration(_Part):
-    """The whole of calibration.json. `judge` is None for plain score files."""
+    """The content of calibration.json. `judge` is None for plain score files."""
 
     schema_version: Literal[1] = 1
     judge: JudgeManifest | None
@@ -105,10 +104,10 @@ class Calibration(_Part):
 
 
 def calibrate(run: RunScores, labels: Labels, *, confidence: float = 0.95, seed: int = 0) -> Calibration:
-    """Hold the scores of `run` against `labels`, metric by metric.
+    """Compare the scores of `run` with `labels`, metric by metric.
 
-    Assumes that the labelled samples were drawn at random from the run's. Raises ConfigError for a metric that the run
-    did not measure, and when no labelled sample has a score.
+    Assumes that the labelled samples were drawn at random from the run. Raises ConfigError for a metric that the run
+    did not measure, or if no labelled sample has a score.
     """
     found = {}
     for metric in sorted(labels.by_metric):
@@ -129,7 +128,7 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         raise ConfigError(
             f"no labelled sample has a score of '{metric}'.",
             where=run.label,
-            hint="Labels and run must have the same sample ids; is it the run whose answers were labelled?",
+            hint="Labels and run must have the same sample ids: is this the run whose answers were labelled?",
         )
     judge = np.array([scores[i] for i in ids], dtype=np.float64)
     human = np.array([people[i] for i in ids], dtype=np.float64)
@@ -174,7 +173,7 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
 
 
 def _ratings(labels: Labels, metric: str) -> NDArray[np.float64]:
-    """(annotators, samples), NaN where one has not labelled."""
+    """(annotators, samples), NaN where there is no label."""
     names, rows = labels.annotators(metric), labels.by_metric[metric]
     return np.array([[rows[i].get(name, np.nan) for i in sorted(rows)] for name in names], dtype=np.float64)
 
@@ -200,7 +199,7 @@ def _estimate(found: Agreement) -> Estimate:
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
-    """Replace the calibration file `path` in one step. Raises ConfigError when it can't be written."""
+    """Replace the calibration file `path` atomically. Raises ConfigError if it can't be written."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         temporary.write_text(calibration.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -210,8 +209,8 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 
 
 def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:
-    """The calibration in `path`, below `within`; `where` is the key that names it. Raises ConfigError."""
-    hint = "Make it again: ragstone calibrate LABELS --run RUN --out FILE."
+    """The calibration in `path`, inside `within`; `where` is the key with its name. Raises ConfigError."""
+    hint = "Create it again: ragstone calibrate LABELS --run RUN --out FILE."
     try:
         return Calibration.model_validate_json(read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES))
     except OSError as error:
@@ -223,11 +222,11 @@ def read_calibration(path: Path, *, where: str | None = None, within: Path | Non
 
 
 def same_judge(calibration: Calibration, run: RunScores) -> bool:
-    """Whether `calibration` is of the judge (and prompts) of `run`."""
+    """Whether `calibration` is for the judge (and prompts) of `run`."""
     return calibration.judge == (None if run.manifest is None else run.manifest.judge)
 
 
 def calibrated_version(calibration: Calibration, metric: str, run: RunScores) -> bool:
-    """Whether `calibration` is of the formula that `run` scored `metric` with."""
+    """Whether `calibration` is for the formula with which `run` scored `metric`."""
     scores: Mapping[str, MetricCalibration] = calibration.metrics
     return metric in scores and metric in run.metrics and scores[metric].version == run.metrics[metric].version

@@ -1,4 +1,4 @@
-"""Scores as arrays: each metric is looked up once, however many slices are cut from it."""
+"""Scores as arrays: each metric is looked up once, however many slices use it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Column:
     then: NDArray[np.float64]
 
     def cut(self, members: NDArray[np.bool_]) -> Column:
-        """The rows whose sample is in `members`, a mask over all samples."""
+        """The rows with a sample in `members`, a mask over all samples."""
         kept = members[self.units]
         return Column(self.units[kept], self.now[kept], self.then[kept])
 
@@ -42,7 +42,7 @@ class Columns:
         self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
 
     def scores(self, metric: str, samples: frozenset[str] | None = None) -> Column | None:
-        """The scores of `metric` (`then` repeats `now`), of `samples` only where given; None where there are none."""
+        """The scores of `metric` (`then` repeats `now`), only for `samples` if given; None if there are none."""
         if metric not in self._scores:
             values = self._current.metrics[metric].values if metric in self._current.metrics else _NOTHING
             ids = self.ids if len(values) == len(self.ids) else tuple(i for i in self.ids if i in values)
@@ -51,7 +51,7 @@ class Columns:
         return self._cut(self._scores[metric], samples)
 
     def pairs(self, metric: str, samples: frozenset[str] | None = None) -> Column | None:
-        """The paired scores of `metric`; None where no pair has both."""
+        """The paired scores of `metric`; None if no pair has both."""
         if self._baseline is None or self._pairing is None:
             return None
         if metric not in self._pairs:

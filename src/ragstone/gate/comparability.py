@@ -1,4 +1,4 @@
-"""What two runs have in common, and in plain sentences what they do not."""
+"""What two runs have in common, and plain sentences about the differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pairing:
         return self.comparability.metrics
 
     def pairs(self, metric: str, current: RunScores, baseline: RunScores) -> tuple[str, ...]:
-        """The ids, sorted, of the paired samples that both runs have a score of `metric` for."""
+        """The sorted ids of the paired samples with a score of `metric` in both runs."""
         if metric not in self.metrics:
             return ()
         if metric not in self._pairs:
@@ -37,11 +37,11 @@ class Pairing:
 
 
 def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:
-    """Find what `current` and `baseline` can be compared on.
+    """Find the samples and metrics on which `current` and `baseline` can be compared.
 
-    Samples are the same when their ids are, and their contents where both are known. A metric is compared when its
-    version agrees and, if a judge takes part in it, the judge and its prompts agree; else it is skipped.
-    `unmatched` is the policy's.
+    Samples are the same if their ids are, and their contents if both are known. A metric is compared if its version
+    agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. `unmatched` comes from the
+    policy.
     """
     notes: list[str] = []
     skipped: dict[str, str] = {}
@@ -69,7 +69,7 @@ def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes
     gone = len(baseline.samples) - len(common)
     if not same:
         notes.append(
-            "the baseline is of another golden set: "
+            "the baseline has a different golden set: "
             + ("no sample has the same content." if common else "no sample has the same id.")
         )
         return ()
@@ -103,7 +103,7 @@ def _same_metrics(
         )
     elif current.manifest is not None or baseline.manifest is not None:
         bare = baseline if baseline.manifest is None else current
-        notes.append(f"{bare.label} does not say who judged it; that the judge is the same is taken on trust.")
+        notes.append(f"{bare.label} does not name its judge; it is assumed to be the same.")
     compared: list[str] = []
     for name in sorted(current.metrics):
         now, then = current.metrics[name], baseline.metrics.get(name)
@@ -123,7 +123,7 @@ def _same_metrics(
 def _judge_difference(now: JudgeManifest, then: JudgeManifest) -> str | None:
     if now == then:
         return None
-    end = "metrics that the judge decides are not compared."
+    end = "metrics that use the judge are not compared."
     if now.label() != then.label():
         return f"the judge changed from {then.label()} to {now.label()}: {end}"
     if now.version != then.version:
@@ -136,7 +136,7 @@ def _judge_difference(now: JudgeManifest, then: JudgeManifest) -> str | None:
 
 
 def is_judged(metric: str) -> bool:
-    """Whether a judge takes part in `metric`; yes for one that Ragstone does not know."""
+    """Whether `metric` uses a judge; True for an unknown metric."""
     known = find_metric(metric)
     return known is None or bool(known.needs(_PROBE))
 
@@ -148,7 +148,7 @@ def _harmless_differences(now: Manifest, then: Manifest) -> list[str]:
     if now.repeats != then.repeats:
         notes.append(f"answers were judged {_times(then.repeats)} for the baseline and {_times(now.repeats)} now.")
     if then.state != "finished":
-        notes.append("the baseline run did not finish; only the samples that it holds are compared.")
+        notes.append("the baseline run did not finish; only its finished samples are compared.")
     return notes
 
 

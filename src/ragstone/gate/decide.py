@@ -42,13 +42,13 @@ def decide_gate(
     looked_in_order: Sequence[str] | None = None,
     drift: Sequence[Check] = (),
 ) -> GateVerdict:
-    """Hold `current` against `policy`, and against `baseline` where there is one.
+    """Compare `current` with `policy`, and with `baseline` if there is one.
 
-    Floors and drops that block are decided as one family, so that an unchanged run fails with at most the chance that
-    the policy states; those that warn are a family of their own. The order of samples never matters, and the same
-    inputs and seed give the same verdict. `looked_in_order` is the order of evaluation of a run that could stop early:
-    then what blocks is decided by limits that hold at every look. `drift` are the checks against the history, which
-    have an error rate of their own. Raises ConfigError when the policy names a metric that nobody knows.
+    Blocking floors and drops are decided as one family, so that an unchanged run fails with at most the probability in
+    the policy; those that warn are a separate family. The order of samples never matters, and the same inputs and seed
+    give the same verdict. `looked_in_order` is the order of evaluation of a run that could stop early: blocking checks
+    are then decided by limits that are valid at every look. `drift` are the checks against the history, which have a
+    separate error rate. Raises ConfigError if the policy names an unknown metric.
     """
     policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
     resolved = resolve_rules(policy, current)
@@ -118,14 +118,14 @@ def _revision(
 def _decided(
     asked: Sequence[BoundCheck], current: RunScores, policy: Policy, seed: int, revise: _Revision | None
 ) -> Iterator[Check]:
-    """Floors, drops and latency: what blocks as one family, what warns as another."""
+    """Floors, drops and latency: blocking checks as one family, warning checks as another."""
     has_latency = policy.system.latency_p95_s is not None
     for action in (Action.BLOCK, Action.WARN):
         family = [one for one in asked if one.action is action]
         with_latency = has_latency and policy.system.action is action
         corrected = [one for one in family if is_corrected(one, current, policy)]
         family = [one for one in family if not is_corrected(one, current, policy)]
-        # These have no joint distribution with the scores, so they take their share of alpha by Bonferroni.
+        # These have no joint distribution with the scores, so they get their share of alpha by Bonferroni.
         apart = len(corrected) + with_latency
         alpha = policy.alpha / (len(family) + apart) if apart else 0.0
         for one in corrected:
@@ -168,7 +168,7 @@ def _baseline_checks(
 
 def _nothing_to_decide(run: RunScores) -> Check:
     if not run.samples:
-        reason = f"nothing to decide: {run.label} holds no sample."
+        reason = f"nothing to decide: {run.label} has no samples."
     elif not any(scores.values for scores in run.metrics.values()):
         reason = f"nothing to decide: none of {counted(len(run.samples), 'sample')} has a score."
     else:
@@ -180,12 +180,12 @@ def _nothing_to_decide(run: RunScores) -> Check:
 
 
 def _news(found: Comparability, warnings: Sequence[str]) -> Comparability:
-    """Without the notes that the warnings say already."""
+    """The notes that are not already warnings."""
     return found if found.comparable or not warnings else replace(found, notes=())
 
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
-    """A failed check of a metric says which half of the system it points at."""
+    """Add to a failed check of a metric which half of the system it points at."""
     failed = check.status is Status.FAIL and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
     if not failed or attribution is None:
         return check
@@ -205,7 +205,7 @@ def _verdict(checks: tuple[Check, ...], policy: Policy, draft: GateVerdict) -> G
     by_status = {status: [check for check in blocking if check.status is status] for status in Status}
     undecided = by_status[Status.INCONCLUSIVE]
     unanswered = [check for check in by_status[Status.FAIL] if check.kind is CheckKind.ANSWERS]
-    if unanswered:  # what such a system could not be scored on is its own doing, and no fault of the judge
+    if unanswered:  # such a system could not be scored because of its answers, not because of the judge
         status, reason = Status.FAIL, _first([*unanswered, *_without(by_status[Status.FAIL], unanswered)], "failed")
     elif by_status[Status.ERROR]:
         status, reason = Status.ERROR, _first(by_status[Status.ERROR], "could not be made")

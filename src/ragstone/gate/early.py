@@ -1,8 +1,8 @@
 """Early stopping: look after every sample, and stop when every blocking check is decided.
 
-The limits are anytime-valid (stats/sequential.py), so that looking all the time costs no more false alarms than the
-policy states. Samples must be evaluated in random order, and count in that order, whatever order they finish in:
-else quick samples would come first, and they may be the easy ones.
+The limits are anytime-valid (stats/sequential.py), so that continuous looking causes no more false alarms than the
+policy allows. Samples must be evaluated in random order, and count in that order, whatever order they finish in:
+otherwise fast samples would come first, and they may be the easy ones.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ragstone.stats.family import Decision
 from ragstone.stats.sequential import confidence_sequence, watch
 
 LOOK_EVERY = 5
-"""Samples between two looks. Looking less often spares time, and can only make false alarms rarer."""
+"""Samples between two looks. Looking less often saves time, and can only reduce false alarms."""
 
 
 def random_order(ids: Sequence[str], seed: int) -> tuple[str, ...]:
-    """The ids in the order in which a run that may stop early evaluates them: the same for the same ids and seed."""
+    """The order in which a run that may stop early evaluates the ids: the same for the same ids and seed."""
     order = sorted(ids)
     random.Random(seed).shuffle(order)  # noqa: S311 - it needs to be fair, not secret
     return tuple(order)
 
 
 def family_size(rules: Sequence[Rule], *, baseline: bool) -> int:
-    """How many blocking floors and drops `rules` can ask: the error rate is shared out among so many."""
+    """The number of blocking floors and drops in `rules`, which share the error rate."""
     floors = sum(rule.min is not None and rule.floor_action is Action.BLOCK for rule in rules)
     drops = sum(rule.max_drop is not None and rule.drop_action is Action.BLOCK for rule in rules)
     return floors + (drops if baseline else 0)
@@ -46,9 +46,9 @@ def family_size(rules: Sequence[Rule], *, baseline: bool) -> int:
 def watched_decisions(
     asked: Sequence[BoundCheck], fixed: Sequence[Decision], order: Sequence[str], *, level: float
 ) -> list[Decision]:
-    """`fixed` with interval and decision replaced by what holds under continuous looking.
+    """`fixed` with interval and decision replaced by those that are valid under continuous looking.
 
-    `level` is the error rate of one question; `order` is that of evaluation.
+    `level` is the error rate of one question; `order` is the order of evaluation.
     """
     place = {sample_id: index for index, sample_id in enumerate(order)}
     return [_watched(one, decision, place, level) for one, decision in zip(asked, fixed, strict=True)]
@@ -78,7 +78,7 @@ def _bounds(one: BoundCheck) -> tuple[float, float]:
 
 
 class EarlyStop:
-    """Takes scores as samples finish and knows when every blocking floor and drop is decided."""
+    """Receives scores as samples finish, and detects when every blocking floor and drop is decided."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class EarlyStop:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """The samples that count: all finished, with none unfinished before them in the order."""
+        """The samples that count: finished, with no unfinished sample before them in the order."""
         return self._order[: self._prefix]
 
     def add(self, sample_id: str, scores: Mapping[str, Score]) -> None:
@@ -131,7 +131,7 @@ class EarlyStop:
             pairing = pair_runs(run, self._baseline, unmatched=self._policy.gate.unmatched)
         resolved = resolve_rules(self._policy, run)
         if resolved.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
-            return False  # a slice that has not been seen yet
+            return False  # a slice without samples so far
         level = self._policy.alpha / max(1, family_size(resolved.rules, baseline=self._baseline is not None))
         asked = [one for one in questions(run, self._baseline, pairing, resolved.rules) if one.action is Action.BLOCK]
         place = {sample_id: index for index, sample_id in enumerate(self._order)}

@@ -1,4 +1,4 @@
-"""Whether a run may be a baseline: a fact of its own, beside whether it passed."""
+"""Whether a run can be a baseline, independently of whether it passed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
 
 
 def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
-    """Whether a finished run with this verdict may be a baseline, and why, without a full stop.
+    """Whether a finished run with this verdict can be a baseline, and why, without a full stop.
 
-    What failed may not, nor what could not be decided for lack of scores. An inconclusive run may: nothing is shown
-    against it. So may one that lacked nothing but a baseline, or there would never be a first.
+    A failed run can't, nor one that could not be decided for lack of scores. An inconclusive run can: nothing is shown
+    against it. So can one that only lacked a baseline, or there would never be a first.
     """
     blocking = [check for check in verdict.checks if check.action is Action.BLOCK]
     failed = [check.name for check in blocking if check.status is Status.FAIL]
@@ -21,7 +21,7 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     if broken:
         return False, f"it could not be decided ({some(broken)})"
     if errors:
-        return True, "it lacked nothing but a baseline"
+        return True, "it only lacked a baseline"
     if verdict.status in (Status.FAIL, Status.ERROR):
         return False, f"its verdict was {verdict.status}"
     return True, "nothing is shown against it" if verdict.status is Status.INCONCLUSIVE else "it passed"

@@ -1,4 +1,4 @@
-"""Samples that belong together, as the statistics want them."""
+"""Groups of samples, as labels for the statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragstone.run.scores import RunScores
 
 
 def group_labels(run: RunScores, units: Mapping[str, int]) -> NDArray[np.int64] | None:
-    """A label for every unit; samples without a group stand for themselves. None: there are no groups."""
+    """A label for every unit; a sample without a group is its own group. None: there are no groups."""
     names = {i: run.samples[i].group for i in units if i in run.samples}
     named = sorted({name for name in names.values() if name is not None})
     if not named:

@@ -1,4 +1,4 @@
-"""Whether the judge itself moved: what it said it is, how it was asked, and what it said when asked again."""
+"""Detects a change of the judge: by its reported model, the request mode, and repeated judgements."""
 
 from __future__ import annotations
 
@@ -11,73 +11,73 @@ from ragstone.run.scores import RunScores
 from ragstone.stats.proportion import p_proportion_at_most, proportion_interval
 
 STEADY = 0.02
-"""The share of verdicts that a judge which has not moved changes between two askings, at most."""
+"""Maximum share of verdicts that an unchanged judge changes between two requests."""
 
 ALPHA = 0.05
-_END = "metrics that the judge decides are not compared."
+_END = "metrics that use the judge are not compared."
 
 
 def moved(canaries: Canaries | None) -> bool:
-    """Whether more of the verdicts that were asked for again differ than a steady judge's would."""
+    """Whether more of the repeated verdicts differ than for an unchanged judge."""
     if canaries is None or not canaries.asked:
         return False
     return p_proportion_at_most(canaries.differing, canaries.asked, STEADY) < ALPHA
 
 
 def canary_warnings(current: RunScores) -> Iterator[str]:
-    """The warning that what looks like a change of quality may be the judge's."""
+    """The warning that a change of quality may come from the judge."""
     found = _canaries(current)
     if found is None:
         return
     if moved(found):
         yield (
-            f"The judge itself moved: {_told(found)}. A rise or a drop in this run may be the judge's, not the code's."
+            f"The judge itself moved: {_told(found)}. A rise or drop in this run may come from the judge, not the code."
         )
     observed = current.manifest.observed if current.manifest is not None else None
     if observed is not None and observed.models and (new := _new(found.models, observed.models)):
         yield (
-            f"The judge's name means another model now: it answers as {_list(new)}, and this run's scores are by "
+            f"The judge's name now refers to another model: it replies as {_list(new)}, but this run was scored by "
             f"{_list(observed.models)}."
         )
 
 
 def canary_notes(current: RunScores) -> Iterator[str]:
-    """What asking again came to where it is no cause for a warning."""
+    """The result of repeated judgements if it is no reason for a warning."""
     found = _canaries(current)
     if found is None or moved(found):
         return
     if found.asked:
-        yield f"Asked again, the judge shows no move: {_told(found)}."
+        yield f"Repeated judgements show no change of the judge: {_told(found)}."
     if found.unanswered:
-        yield f"{found.unanswered} of the judgements that were asked for again could not be had."
+        yield f"{found.unanswered} of the repeated judgements failed."
 
 
 def blame(current: RunScores, attribution: Attribution | None) -> Attribution | None:
-    """`attribution`, unless the judge moved: then neither half of the system is blamed."""
+    """`attribution`, unless the judge changed: then neither half of the system is blamed."""
     if attribution is None or not moved(_canaries(current)):
         return attribution
-    return Attribution(Side.UNCLEAR, f"the judge itself moved, so its scores blame nobody ({attribution.reason})")
+    return Attribution(Side.UNCLEAR, f"the judge itself moved, so the drop can't be attributed ({attribution.reason})")
 
 
 def observed_difference(now: Manifest, then: Manifest) -> str | None:
-    """Why two runs of one judge by name were judged by two; None where they were not, or nobody knows."""
+    """Why two runs with the same judge name had different judges; None if they had not, or it is unknown."""
     mine, theirs = now.observed, then.observed
     if mine is None or theirs is None:
         return None
     if theirs.models and (new := _new(mine.models, theirs.models)):
-        return f"the judge '{now.judge.model}' answered as {_list(new)}, and as {_list(theirs.models)} before: {_END}"
+        return f"the judge '{now.judge.model}' replied as {_list(new)} now and as {_list(theirs.models)} before: {_END}"
     if theirs.ways and (new := _new(mine.ways, theirs.ways)):
-        return f"the judge was asked by {_list(new)}, and by {_list(theirs.ways)} before: {_END}"
+        return f"the judge's request mode is {_list(new)} now and was {_list(theirs.ways)} before: {_END}"
     return None
 
 
 def fingerprint_note(now: Manifest | None, then: Manifest | None) -> Iterator[str]:
-    """That the provider's backend changed: it does so often, and mostly without a verdict that changes."""
+    """A note that the provider's backend changed, which happens often and mostly without changing verdicts."""
     mine, theirs = (manifest.observed if manifest else None for manifest in (now, then))
     if not isinstance(mine, Observed) or not isinstance(theirs, Observed) or not theirs.fingerprints:
         return
     if new := _new(mine.fingerprints, theirs.fingerprints):
-        yield f"The judge's provider reports another backend than for the baseline (fingerprint {_list(new)})."
+        yield f"The judge's provider reports a different backend from the baseline's (fingerprint {_list(new)})."
 
 
 def _told(found: Canaries) -> str:

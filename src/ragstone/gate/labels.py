@@ -10,9 +10,7 @@ from pathlib import Path
 from ragstone.errors import ConfigError
 from ragstone.run.score_files import read_rows
 
-_EXPECTED = (
-    'Expected are lines such as {"id": "q1", "metric": "faithfulness", "label": "pass"}, or CSV with that header.'
-)
+_EXPECTED = 'Expected lines such as {"id": "q1", "metric": "faithfulness", "label": "pass"}, or CSV with that header.'
 _WORDS = {
     **dict.fromkeys(("pass", "true", "yes", "good", "correct"), 1.0),
     **dict.fromkeys(("fail", "false", "no", "bad", "wrong"), 0.0),
@@ -21,7 +19,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What people said: metric → sample id → annotator → label in [0, 1]."""
+    """Human labels: metric → sample id → annotator → label in [0, 1]."""
 
     by_metric: Mapping[str, Mapping[str, Mapping[str, float]]]
 
@@ -30,7 +28,7 @@ class Labels:
         return {i: sum(each.values()) / len(each) for i, each in self.by_metric[metric].items()}
 
     def annotators(self, metric: str) -> tuple[str, ...]:
-        """The names of all who labelled `metric`, sorted."""
+        """The sorted names of everyone who labelled `metric`."""
         return tuple(sorted({name for each in self.by_metric[metric].values() for name in each}))
 
 
@@ -38,11 +36,11 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
     """The labels in `path`.
 
     A label is a number within `scale` (mapped to [0, 1]), true or false, or one of pass/fail, yes/no, good/bad,
-    correct/wrong. `metric` is for lines that name none. Raises ConfigError with the line of what is wrong.
+    correct/wrong. `metric` is for lines that name none. Raises ConfigError with the line.
     """
     low, high = scale
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ConfigError(f"a scale goes from its worst to its best value, got {low:g} to {high:g}.")
+        raise ConfigError(f"a scale must go from the worst to the best value, got {low:g} to {high:g}.")
     found: dict[str, dict[str, dict[str, float]]] = {}
     for where, row in read_rows(Path(path), required=("id", "label"), expected=_EXPECTED):
         label = _label(row["label"], low, high, where)
@@ -57,11 +55,11 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
             raise ConfigError(
                 f"a second label of '{sample_id}' for '{name}'{who}.",
                 where=where,
-                hint="Name who labelled in a field 'annotator', where there were several.",
+                hint="If there were several annotators, name them in a field 'annotator'.",
             )
         each[annotator] = label
     if not found:
-        raise ConfigError("holds no label.", where=str(path), hint=_EXPECTED)
+        raise ConfigError("contains no labels.", where=str(path), hint=_EXPECTED)
     return Labels(found)
 
 
@@ -69,7 +67,7 @@ def _name(row: Mapping[str, object], field: str, default: str | None, where: str
     value = row.get(field)
     if value is None or value == "":
         if default is None:
-            hint = "Name the metric in each line, or give --metric." if field == "metric" else _EXPECTED
+            hint = "Name the metric in each line, or use --metric." if field == "metric" else _EXPECTED
             raise ConfigError(f"'{field}' is missing.", where=where, hint=hint)
         return default
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -90,9 +88,9 @@ def _label(value: object, low: float, high: float, where: str) -> float | None:
         number = math.nan
     if math.isfinite(number) and low <= number <= high:
         return (number - low) / (high - low)
-    hint = "Another scale is given as --scale WORST BEST, for example --scale 1 5."
+    hint = "For another scale, use --scale WORST BEST, for example --scale 1 5."
     raise ConfigError(
-        f"a label is a number from {low:g} to {high:g}, or pass or fail, found {str(value)[:80]!r}.",
+        f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {str(value)[:80]!r}.",
         where=where,
         hint=hint,
     )

@@ -1,4 +1,4 @@
-"""The policy in force: what thresholds.toml says, its defaults, and what follows from both."""
+"""The policy in force: thresholds.toml, defaults, and the rules derived from both."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from ragstone.metrics.registry import METRICS, select_metrics
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy in force. `file` and `lines` are empty where it was not read from a file.
+    """A policy in force. `file` and `lines` are empty if it was not read from a file.
 
-    `calibration` is what people's labels say of the judge, where the policy names such a file. `accepted` are the
-    entries of accepted.toml beside it; those in `widened` are in force.
+    `calibration` compares the judge with human labels, if the policy names such a file. `accepted` are the entries of
+    accepted.toml next to it; those in `widened` are in force.
     """
 
     table: PolicyTable
@@ -72,12 +72,12 @@ class Policy:
 
     @property
     def names_metrics(self) -> bool:
-        """Whether the user said which metrics are checked; False: the default rules hold."""
+        """Whether the policy names the metrics to check; False: the default rules apply."""
         return self.table.metrics is not None
 
     @property
     def metrics(self) -> Mapping[str, MetricRule]:
-        """Metric name to rule. A headline metric named without a number takes the field's defaults."""
+        """Metric name to rule. A headline metric named without a number gets its defaults."""
         if self.table.metrics is None:
             return DEFAULT_METRICS
         return {name: _filled(name, rule) for name, rule in self.table.metrics.items()}
@@ -88,10 +88,10 @@ class Policy:
         return 1.0 - self.gate.confidence
 
     def action_for(self, metric: str, kind: CheckKind, *, offline_judge: bool) -> Action:
-        """What a check of `metric` over all samples does when it does not pass.
+        """What a check of `metric` over all samples does if it does not pass.
 
-        What the user wrote wins, and a rule that the user wrote blocks unless it says otherwise. Under the default
-        rules an offline judge blocks on drops of `OFFLINE_BLOCKS` only.
+        An explicit action wins, and an explicit rule blocks unless it says otherwise. Under the default rules, an
+        offline judge blocks only on drops of `OFFLINE_BLOCKS`.
         """
         rule = self.metrics.get(metric)
         if rule is not None and rule.action is not None:
@@ -101,7 +101,7 @@ class Policy:
         return Action.BLOCK if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS else Action.WARN
 
     def require_known_metrics(self, scored: Collection[str] = ()) -> None:
-        """Raise ConfigError if the policy names a metric that is neither Ragstone's nor in `scored`."""
+        """Raise ConfigError if the policy names a metric that is neither built in nor in `scored`."""
         named = [(path, name) for path, name, _ in self.table.rules()]
         named += [(("must_pass", "metrics"), name) for name in self.must_pass.metrics or ()]
         for path, name in named:
@@ -113,7 +113,7 @@ class Policy:
                 )
 
     def line_of(self, *path: str) -> int | None:
-        """The line (from 1) on which a key, or else the nearest table above it, is written."""
+        """The line (from 1) of a key, or else of the nearest table above it."""
         return _line_of(self.lines, path)
 
     def where(self, *path: str) -> str | None:
@@ -124,15 +124,15 @@ class Policy:
         return self.file if line is None else f"{self.file}:{line}"
 
     def line_of_check(self, check: Check) -> int | None:
-        """The line of the key that `check` holds the run against, for annotations."""
+        """The line of the key behind `check`, for annotations."""
         return self.line_of(*key_of_check(check))
 
     def with_accepted(self, held: InForce) -> Policy:
-        """The same policy, in which a drop that was accepted is allowed."""
+        """The same policy with accepted drops allowed."""
         return replace(self, widened=held.widest)
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
-        """The same policy with another answer to inconclusive checks (the ``fail-on`` setting)."""
+        """The same policy with another action for inconclusive checks (the ``fail-on`` setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
@@ -169,10 +169,10 @@ def load_policy(
     calibration: bool = True,
     within: Path | None = None,
 ) -> Policy:
-    """The policy in `path`, with the calibration that it names (unless `calibration` is False), both below `within`.
+    """The policy in `path`, with its calibration (unless `calibration` is False), both inside `within`.
 
-    A metric must be Ragstone's or stand in `known_metrics`; None puts that check off until the scores are known
-    (`decide_gate` makes it). Raises ConfigError with file, line, key, what was found and what is expected.
+    A metric must be built in or in `known_metrics`; None postpones that check until the scores are known (to
+    `decide_gate`). Raises ConfigError with file, line, key, what was found and what is expected.
     """
     table, lines = read_policy_file(Path(path), within=within)
     accepted = read_accepted(Path(path).with_name(ACCEPTED_FILE), within=within)
@@ -183,10 +183,10 @@ def load_policy(
 
 
 def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True) -> Policy:
-    """The policy that `mapping`, of the structure of thresholds.toml, describes.
+    """The policy in `mapping`, which is structured like thresholds.toml.
 
-    A calibration that it names is read (unless `calibration` is False), relative to the current directory. Metric names
-    are checked by `decide_gate`, when the scores are known. Raises ConfigError.
+    Its calibration is read (unless `calibration` is False), relative to the current directory. `decide_gate` checks
+    metric names once the scores are known. Raises ConfigError.
     """
     policy = Policy(read_policy_mapping(mapping))
     return _with_calibration(policy, Path()) if calibration else policy
@@ -199,9 +199,9 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
         return replace(policy, calibration=found)
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
-            "[labels] needs to know what people said.",
+            "[labels] needs a calibration file.",
             where=policy.where("labels"),
-            hint='Run `ragstone calibrate LABELS --out calibration.json`, and name it: file = "calibration.json".',
+            hint='Run `ragstone calibrate LABELS --out calibration.json`, and set file = "calibration.json".',
         )
     return policy
 

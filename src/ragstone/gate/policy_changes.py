@@ -1,4 +1,4 @@
-"""What one policy changes about another: never silent in the pull request that does it."""
+"""Differences between two policies, so that a pull request never changes the policy silently."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _WEAKER_WHEN_HIGHER = frozenset({"max_drop", "max_drift", "latency_p95_s", "max_
 
 
 def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
-    """What `head` changes about `base`: verb phrases such as "lowers metrics.faithfulness.min from 0.85 to 0.8".
+    """The changes from `base` to `head`: verb phrases such as "lowers metrics.faithfulness.min from 0.85 to 0.8".
 
-    What it accepts comes first, then what weakens the gate, then the rest. Defaults count as if they were written, so
-    that a policy file that is taken away shows what no longer holds.
+    Accepted drops come first, then changes that weaken the gate, then the rest. Defaults count as if they were written,
+    so that removing a policy file shows which rules no longer apply.
     """
     weaker: list[str] = []
     others: list[str] = []
     before, after = _keys(base), _keys(head)
     gone = {path[:-1] for path in before if path[:-1] not in {path[:-1] for path in after}}
-    weaker += [f"takes the rule {_name(rule)} out" for rule in sorted(gone)]
+    weaker += [f"removes the rule {_name(rule)}" for rule in sorted(gone)]
     for path in sorted(before.keys() | after.keys()):
         then, now = before.get(path), after.get(path)
         if then != now and path[:-1] not in gone:
@@ -32,14 +32,14 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
 
 
 def sample_changes(base: Mapping[str, str], head: Mapping[str, str]) -> tuple[str, ...]:
-    """What the golden set `head` takes out of `base` or changes in it; both map ids to content hashes."""
+    """The samples of the golden set `base` that `head` removes or changes; both map ids to content hashes."""
     removed = [name for name in base if name not in head]
     changed = [name for name in base if name in head and base[name] != head[name]]
     found = []
     if removed:
-        found.append(f"takes {counted(len(removed), 'sample')} out of the golden set ({some(removed)})")
+        found.append(f"removes {counted(len(removed), 'sample')} from the golden set ({some(removed)})")
     if changed:
-        found.append(f"changes {counted(len(changed), 'sample')} of the golden set ({some(changed)})")
+        found.append(f"changes {counted(len(changed), 'sample')} in the golden set ({some(changed)})")
     return tuple(found)
 
 
@@ -51,7 +51,7 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
-    """Every key with its value, in force by the file or by default. Rules of metrics always have an action."""
+    """Every key with its value, from the file or by default. Rules for metrics always have an action."""
     found: dict[KeyPath, object] = {}
     rules: list[tuple[KeyPath, MetricRule]] = [(("metrics", name), rule) for name, rule in policy.metrics.items()]
     for tag, part in policy.slices.items():
@@ -69,17 +69,17 @@ def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
     """The phrase, and whether it weakens the gate."""
     name, key = _name(path), path[-1]
     if key == "action":
-        return f"turns {_name(path[:-1])} from {then or 'nothing'} into {now or 'nothing'}", now == "warn"
+        return f"changes {_name(path[:-1])} from {then or 'nothing'} to {now or 'nothing'}", now == "warn"
     if isinstance(then, list) or isinstance(now, list):
         before, after = (value if isinstance(value, list) else [] for value in (then, now))
         out = [str(one) for one in before if one not in after]
         if out:
-            return f"takes {some(out)} out of {name}", True
+            return f"removes {some(out)} from {name}", True
         return f"adds {some([str(one) for one in after if one not in before])} to {name}", False
     if then is None:
         return f"adds {name} = {_shown(now)}", False
     if now is None:
-        return f"takes {name} = {_shown(then)} out", True
+        return f"removes {name} = {_shown(then)}", True
     if isinstance(then, int | float) and isinstance(now, int | float):
         lowers = now < then
         is_weaker = key in (_WEAKER_WHEN_LOWER if lowers else _WEAKER_WHEN_HIGHER)

@@ -1,4 +1,4 @@
-"""Reading thresholds.toml, with the line of every key, and errors that say where and what."""
+"""Reads thresholds.toml with the line of every key, for precise error messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EXPECTED = {
 
 
 def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, dict[KeyPath, int]]:
-    """What the policy file `path` says, and the line of every key. Raises ConfigError."""
+    """The content of the policy file `path`, and the line of every key. Raises ConfigError."""
     if not os.path.lexists(path):
         raise ConfigError(f"policy file not found: {path}", hint="Run `ragstone init` to write one.")
     text = read_text(path, within=within, limit=MAX_POLICY_BYTES)
@@ -74,8 +74,8 @@ def policy_schema() -> dict[str, Any]:
 def key_lines(text: str) -> dict[KeyPath, int]:
     """The line (from 1) of every key and table of the TOML document `text`.
 
-    The document is cut into its smallest parts that are TOML by themselves (a header, or a key with its value,
-    over as many lines as the value takes), so that tomllib alone decides what a key is.
+    The document is split into the smallest parts that are valid TOML (a header, or a key with its value, on one or more
+    lines), so that tomllib alone decides what a key is.
     """
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
@@ -88,7 +88,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 def statements(text: str) -> Iterator[tuple[int, str]]:
-    """The smallest parts of a TOML document that are TOML by themselves, each with its line."""
+    """The smallest parts of a TOML document that are valid TOML, each with its line."""
     held: list[str] = []
     start = 1
     for number, line in enumerate(text.split("\n"), start=1):
@@ -134,7 +134,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
         has_defaults = path == ("metrics", name) and name in DEFAULT_METRICS
         if path[0] == "slices" and rule.max_drift is not None:
             raise ConfigError(
-                f"'{'.'.join(path)}.max_drift': drift is measured over all samples, not over a slice.",
+                f"'{'.'.join(path)}.max_drift': drift is measured over all samples, not by slice.",
                 where=_where(file, lines, (*path, "max_drift")),
                 hint=f"Put it under [metrics.{name}].",
             )
@@ -142,7 +142,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
             raise ConfigError(
                 f"[{'.'.join(path)}] has none of 'min', 'max_drop' and 'max_drift', so it checks nothing.",
                 where=_where(file, lines, path),
-                hint="Give it one of them, or take the table out.",
+                hint="Set one of them, or remove the table.",
             )
     floors = DEFAULT_METRICS if table.metrics is None else table.metrics
     for name in table.must_pass.metrics or ():
@@ -151,7 +151,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
             raise ConfigError(
                 f"'must_pass.metrics' names '{name}', which has no floor.",
                 where=_where(file, lines, ("must_pass", "metrics")),
-                hint=f"Say what a sample must reach: 'min' under [must_pass], or under [metrics.{name}].",
+                hint=f"Set 'min' under [must_pass], or under [metrics.{name}].",
             )
     return table
 
@@ -159,7 +159,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
 def _as_config_error(
     error: ValidationError, document: Mapping[str, Any], file: str | None, lines: Mapping[KeyPath, int]
 ) -> ConfigError:
-    # An unknown key is most often a misspelt one, and then explains whatever else is wrong.
+    # An unknown key is usually a misspelt one, and often explains other errors.
     found = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
     path = _key_path(found["loc"], document)
     where = _where(file, lines, path)
@@ -175,7 +175,7 @@ def _as_config_error(
 
 
 def expected(found: ErrorDetails) -> str:
-    """What a value must be, in words."""
+    """The expected value, in words."""
     sentence = _EXPECTED.get(found["type"])
     if sentence is None:
         return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

@@ -1,4 +1,4 @@
-"""What thresholds.toml may say: every key with its type, range, default and meaning."""
+"""The keys of thresholds.toml, with type, range, default and meaning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 POLICY_FILE = "thresholds.toml"
 
 KeyPath = tuple[str, ...]
-"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts may hold dots."""
+"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain dots."""
 
 
 class _Table(BaseModel):
@@ -23,12 +23,12 @@ class _Table(BaseModel):
 
 
 class GateRules(_Table):
-    """[gate]: what holds for every check."""
+    """[gate]: settings for every check."""
 
     min_coverage: Share = Field(
         default=0.98,
-        description="Smallest share of samples, of those a metric applies to, that must have a score. "
-        "Below it the run is an error, not a low or a high score.",
+        description="Minimum share of samples with a score, among those that a metric applies to. "
+        "Below it the run is an error, not a low or high score.",
     )
     confidence: Annotated[float, Field(gt=0.5, lt=1.0, strict=True)] = Field(
         default=0.95,
@@ -36,8 +36,8 @@ class GateRules(_Table):
     )
     decision: Literal["evidence", "assured", "point"] = Field(
         default="evidence",
-        description="evidence: fail what is shown to be broken, pass what has no evidence against it. assured: "
-        "pass only what is shown to hold, fail the rest. point: compare the bare means.",
+        description="evidence: fail what is shown to be violated, pass what has no evidence against it. assured: "
+        "pass only what is shown to hold, fail the rest. point: compare means only.",
     )
     inconclusive: Literal["pass", "warn", "fail"] = Field(
         default="warn",
@@ -46,13 +46,13 @@ class GateRules(_Table):
     )
     on_no_baseline: Literal["pass", "warn", "fail"] = Field(
         default="pass",
-        description="What happens to drop checks when there is no comparable baseline: pass says so at the top of the "
+        description="What happens to drop checks without a comparable baseline: pass says so at the top of the "
         "report, warn makes the run inconclusive, fail ends the job with exit code 6.",
     )
     unmatched: Literal["pair", "refuse"] = Field(
         default="pair",
-        description="When the two runs do not hold the same samples: pair compares those that both have and says how "
-        "many that is, refuse does not compare at all.",
+        description="If the two runs do not have the same samples: pair compares those that both have and reports "
+        "their number, refuse does not compare at all.",
     )
 
 
@@ -66,19 +66,19 @@ class MetricRule(_Table):
     )
     max_drift: Share | None = Field(
         default=None,
-        description="Largest loss against an older run of the main branch, see [drift]; for all samples only.",
+        description="Largest loss compared with an older run of the main branch, see [drift]; only for all samples.",
     )
     action: Action | None = Field(
         default=None,
-        description="block: a failed check fails the run. warn: it is shown and nothing more. Default: block.",
+        description="block: a failed check fails the run. warn: it is only reported. Default: block.",
     )
 
 
 class SliceRules(_Table):
-    """[slices.TAG]: rules for the samples that carry one tag."""
+    """[slices.TAG]: rules for the samples with a tag."""
 
     metrics: dict[Name, MetricRule] = Field(
-        min_length=1, description="As [metrics], for the samples that carry the tag only."
+        min_length=1, description="Like [metrics], only for the samples with the tag."
     )
 
 
@@ -87,16 +87,16 @@ class DriftRules(_Table):
 
     max_drift: Share = Field(
         default=0.05,
-        description="Largest loss against the anchor, for every metric that has no max_drift of its own. "
-        "An alarm comes between half of it and the whole.",
+        description="Largest loss compared with the anchor, for every metric without its own max_drift. "
+        "An alarm is raised between half of it and all of it.",
     )
     anchor: Literal["oldest", "release", "off"] = Field(
         default="oldest",
         description="What a run is compared with. oldest: the first comparable runs of the last `days` days. "
-        "release: those from the newest release or tag on. off: nothing.",
+        "release: those since the newest release or tag. off: no check.",
     )
     days: Annotated[int, Field(ge=7, le=366, strict=True)] = Field(
-        default=90, description="How old the anchor may be, with anchor = oldest."
+        default=90, description="Maximum age of the anchor, with anchor = oldest."
     )
     action: Action = Field(default=Action.BLOCK, description="block or warn.")
 
@@ -105,48 +105,46 @@ class SystemRules(_Table):
     """[system]: limits of the system under test."""
 
     latency_p95_s: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)] | None = Field(
-        default=None, description="95 of 100 answers must take at most so many seconds."
+        default=None, description="95 of 100 answers must take at most this many seconds."
     )
     max_error_rate: Share | None = Field(
-        default=None, description="Largest share of samples that the system under test may fail to answer."
+        default=None, description="Maximum share of samples that the system under test may fail to answer."
     )
     max_empty: Share = Field(
         default=0.2,
-        description="Largest share of the answerable samples that may get an empty answer. Always blocks.",
+        description="Maximum share of the answerable samples with an empty answer. Always blocks.",
     )
     action: Action = Field(default=Action.BLOCK, description="block or warn, for latency and error rate.")
 
 
 class MustPass(_Table):
-    """[must_pass]: samples that may never go wrong. A plain list of ids is the short form."""
+    """[must_pass]: samples that must always pass. A plain list of ids is the short form."""
 
     samples: tuple[Name, ...] = Field(default=(), description="Ids of the samples.")
     metrics: tuple[Name, ...] | None = Field(
-        default=None, description="Metrics that each sample must reach; default: every metric with a floor."
+        default=None, description="Metrics to check for each sample; default: every metric with a floor."
     )
-    min: Share | None = Field(
-        default=None, description="What each sample must reach; default: the floor of each metric."
-    )
+    min: Share | None = Field(default=None, description="Minimum for each sample; default: the floor of each metric.")
     action: Action = Field(default=Action.BLOCK, description="block or warn.")
 
 
 class LabelRules(_Table):
-    """[labels]: what human labels, gathered by `ragstone calibrate`, do to the gate."""
+    """[labels]: how human labels, compared by `ragstone calibrate`, affect the gate."""
 
     file: Name | None = Field(
         default=None,
-        description="The calibration that `ragstone calibrate --out` wrote, relative to this file. "
-        "The two keys below need it.",
+        description="The file written by `ragstone calibrate --out`, relative to this file. "
+        "Required by the two keys below.",
     )
     min_agreement: Share | None = Field(
         default=None,
-        description="Smallest agreement of judge and people (Krippendorff's alpha) at which a metric may decide; "
+        description="Minimum agreement between judge and people (Krippendorff's alpha) for a metric to decide; "
         "below it the run is an error.",
     )
     estimate: Literal["judge", "corrected"] = Field(
         default="judge",
-        description="judge: floors hold the judge's mean. corrected: floors hold the mean that people would have "
-        "given, estimated from their labels (PPI++).",
+        description="judge: floors apply to the judge's mean. corrected: floors apply to the mean that people would "
+        "have given, estimated from labels (PPI++).",
     )
 
 
@@ -161,24 +159,24 @@ DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
         "answer_correctness": MetricRule(max_drop=DEFAULT_MAX_DROP),
     }
 )
-"""The rules of a policy that names no metric: the floors that the field uses."""
+"""The rules of a policy that names no metric."""
 
 OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctness"})
-"""Metrics whose drops the offline judge sees well enough to block on, when the policy names no metric."""
+"""Metrics whose drops the offline judge measures well enough to block on, if the policy names no metric."""
 
 
 class PolicyTable(_Table):
-    """The whole of thresholds.toml."""
+    """The content of thresholds.toml."""
 
-    gate: GateRules = Field(default=GateRules(), description="What holds for every check.")
+    gate: GateRules = Field(default=GateRules(), description="Settings for every check.")
     metrics: dict[Name, MetricRule] | None = Field(
-        default=None, description="Metric name to its rule. Without this table the default rules hold."
+        default=None, description="Metric name to its rule. Without this table the default rules apply."
     )
     slices: dict[Name, SliceRules] = Field(default_factory=dict, description="Tag to its rules.")
     drift: DriftRules = Field(default=DriftRules(), description="Slow losses over the history of the main branch.")
     system: SystemRules = Field(default=SystemRules(), description="Limits of the system under test.")
-    must_pass: MustPass = Field(default=MustPass(), description="Samples that may never go wrong.")
-    labels: LabelRules = Field(default=LabelRules(), description="What human labels do to the gate.")
+    must_pass: MustPass = Field(default=MustPass(), description="Samples that must always pass.")
+    labels: LabelRules = Field(default=LabelRules(), description="How human labels affect the gate.")
 
     @field_validator("must_pass", mode="before")
     @classmethod
@@ -186,7 +184,7 @@ class PolicyTable(_Table):
         return {"samples": value} if isinstance(value, list | tuple) else value
 
     def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
-        """Every metric rule as it was written: its key, the metric, the rule."""
+        """Every explicit metric rule: its key, the metric, the rule."""
         found: list[tuple[KeyPath, str, MetricRule]] = [
             (("metrics", name), name, rule) for name, rule in (self.metrics or {}).items()
         ]

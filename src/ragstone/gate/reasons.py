@@ -1,4 +1,4 @@
-"""What a floor or a drop came to, in one plain sentence."""
+"""The result of a floor or a drop, in one plain sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragstone.stats.family import Decision
 
 
 def reason_for(one: BoundCheck, decision: Decision, status: Status, policy: Policy) -> str:
-    """The reason of the check that answers `one`."""
+    """The reason of the check for `one`."""
     text = _floor_reason if one.kind is CheckKind.FLOOR else _drop_reason
     sentence = f"{one.rule.title} {text(one, decision, status)}"
     if status is Status.INCONCLUSIVE or (status is Status.FAIL and policy.gate.decision == "assured"):
@@ -48,12 +48,12 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     if one.rule.accepted is not None:
         too_much = f"a drop of more than {bound(-one.bound)}"
         allowed = f"a drop of {bound(-one.bound)} is accepted ({one.rule.accepted})"
-    fell = f"fell by {figure(-decision.estimate, -one.bound)} against the baseline on {n} {span}"
+    fell = f"dropped by {figure(-decision.estimate, -one.bound)} from the baseline on {n} {span}"
     if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
         return f"{fell}; {allowed}"
-    start = f"changed by {moved} against the baseline on {n} {span}"
+    start = f"changed by {moved} from the baseline on {n} {span}"
     if bool(np.all(one.values >= 0.0)):
-        return f"{start}: not one sample got worse"
+        return f"{start}: no sample got worse"
     if decision.above and status is Status.PASS:
         return f"{start}: {too_much} is ruled out"
     if status is Status.PASS and one.rule.accepted is not None:

@@ -1,4 +1,4 @@
-"""The samples that got worse, or that are far below their floor."""
+"""Samples that got worse, or that are far below their floor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragstone.run.scores import RunScores
 MOST_SAMPLES = 20
 
 Losses = Mapping[str, Mapping[str, float]]
-"""By metric and sample id, how much a sample lost; only what it lost, so above 0."""
+"""Loss by metric and sample id; only losses, so above 0."""
 
 
 def worst_regressions(
@@ -25,10 +25,10 @@ def worst_regressions(
     *,
     limit: int = MOST_SAMPLES,
 ) -> tuple[Regression, ...]:
-    """What the worst samples lost, at most `limit` samples, worst first, and of each the largest loss first.
+    """The losses of the worst samples, at most `limit` samples, worst first, with the largest loss of each first.
 
-    With a comparable baseline a loss is what a pair fell; without one, what a sample lacks to the floor of a failed
-    check. Samples are ranked by what they lost in the metrics of failed checks, then by what they lost at all.
+    With a comparable baseline, a loss is the drop of a pair; without one, the distance to the floor of a failed check.
+    Samples are ranked by their losses in the metrics of failed checks, then by their total losses.
     """
     failed = {check.metric for check in checks if check.status is Status.FAIL and check.metric}
     compared = baseline is not None and pairing is not None and pairing.comparability.comparable

@@ -1,4 +1,4 @@
-"""Which drop a golden set can see at all: in 4 of 5 runs, at the policy's rate of false alarms."""
+"""Which drop a golden set can detect in 4 of 5 runs, at the policy's false-alarm rate."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ragstone.stats.power import detectable_drop
 from ragstone.stats.variance import variance_components
 
 SHORT_SIGHTED = 0.15
-"""A golden set that sees no smaller drop than this is warned of."""
+"""If a golden set can't detect a smaller drop than this, there is a warning."""
 
 TYPICAL_SD = 0.25
-"""Standard deviation of one score where no run tells: that of scores heaped at 1 with a tail below."""
+"""Assumed standard deviation of a score without a run: for scores concentrated at 1 with a tail below."""
 
 TYPICAL_CHANGED = 0.4
-"""Share of the answers that a change of the system generates anew, where no two runs tell."""
+"""Assumed share of the answers that change between runs, without two runs to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How one metric's paired differences vary. `n` pairs are at hand; `source` says where `sd` was taken from."""
+    """The variation of one metric's paired differences. There are `n` pairs; `source` is the source of `sd`."""
 
     metric: str
     sd: float
@@ -45,7 +45,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The smallest `drop` in `metric` that `n` samples see in 4 of 5 runs; None: none at all."""
+    """The smallest `drop` in `metric` that `n` samples detect in 4 of 5 runs; None: none at all."""
 
     metric: str
     drop: float | None
@@ -60,10 +60,10 @@ def sights(
     checks: Sequence[Check] = (),
     samples: int | None = None,
 ) -> list[Sight]:
-    """What the blocking drop rules over all samples can see; where none blocks, those that warn.
+    """What the blocking drop rules over all samples can detect; if none blocks, those that warn.
 
-    A drop that was checked knows by its pairs (`checks`). Without a baseline the scores of `run` say how they vary, or
-    typical variances are assumed; `samples` is then the size of the golden set.
+    For a checked drop, the variance comes from its pairs (`checks`). Without a baseline, it comes from the scores of
+    `run`, or typical variances are assumed; `samples` is then the size of the golden set.
     """
     drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
     drops = [rule for rule in drops if rule.drop_action is Action.BLOCK] or drops
@@ -100,14 +100,14 @@ def _drop(spread: Spread, n: int, allowed: float, alpha: float, tests: float) ->
 
 
 def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
-    """One sentence on what the golden set sees, and whether it is a warning; None where no drop is limited."""
+    """One sentence on what the golden set detects, and whether it is a warning; None if no drop is limited."""
     if not found:
         return None, False
     blind = [f"{one.metric} ({counted(one.n, 'sample')})" for one in found if one.drop is None]
     if blind:
         return (
-            f"This golden set is too small to see a drop of any size in {', '.join(blind)}; "
-            "`ragstone plan` says how many samples it takes.",
+            f"This golden set is too small to detect a drop of any size in {', '.join(blind)}; "
+            "`ragstone plan` says how many samples are needed.",
             True,
         )
     worst = max(one.drop or 0.0 for one in found)
@@ -115,15 +115,15 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
     each = found[0].metric if len(found) == 1 else each
     if worst > SHORT_SIGHTED:
         return (
-            f"This golden set can't see a drop of less than {figure(worst)} in 4 of 5 runs ({each}); "
-            "`ragstone plan` says how many samples it takes.",
+            f"This golden set can't detect a drop of less than {figure(worst)} in 4 of 5 runs ({each}); "
+            "`ragstone plan` says how many samples are needed.",
             True,
         )
-    return f"This golden set sees a drop of {figure(worst)} in 4 of 5 runs ({each}).", False
+    return f"This golden set detects a drop of {figure(worst)} in 4 of 5 runs ({each}).", False
 
 
 def share_of_error(rules: Sequence[Rule]) -> float:
-    """By how much the error rate is divided for a drop over all samples: the weights of all blocking checks."""
+    """The divisor of the error rate for a drop over all samples: the weights of all blocking checks."""
     slices = len({rule.slice for rule in rules} - {None})
     total = 0.0
     for rule in rules:
@@ -134,7 +134,7 @@ def share_of_error(rules: Sequence[Rule]) -> float:
 
 
 def imagined_run(policy: Policy) -> RunScores:
-    """A run that measured what the policy names, for resolving its rules."""
+    """A run that measured the metrics in the policy, for resolving its rules."""
     one = MetricScores({"sample": 1.0})
     metrics = {name: one for name, rule in policy.metrics.items() if policy.names_metrics or rule.min is not None}
     return RunScores("plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))})
@@ -148,18 +148,18 @@ def spread_of(
     sd: float | None,
     changed: float,
 ) -> Spread | None:
-    """How paired differences of `metric` vary: by pairs, by scores of which a share `changed` is drawn anew, or as
-    assumed (`sd` of one score); None where the run has too few scores."""
+    """The variation of paired differences of `metric`: from pairs, from scores assuming that a share `changed` is
+    regenerated, or assumed (`sd` of one score); None if the run has too few scores."""
     assumed = math.sqrt(2.0 * changed)
     if run is None:
         return Spread(metric, assumed * (sd or TYPICAL_SD), "assumed", 0)
     found: Spread | None = None
     if baseline is not None and pairing is not None:
         found = _from_pairs(metric, run, baseline, pairing)
-    if found is None or found.sd == 0.0:  # two runs that do not differ tell nothing
-        found = _from_scores(metric, run, assumed, f"{percent(changed)} taken to change") or found
+    if found is None or found.sd == 0.0:  # identical runs give no information
+        found = _from_scores(metric, run, assumed, f"{percent(changed)} assumed to change") or found
     if found is not None and found.sd == 0.0:
-        found = replace(found, sd=assumed * TYPICAL_SD, source="no score differs, so assumed")
+        found = replace(found, sd=assumed * TYPICAL_SD, source="assumed, because no score differs")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Which rules of the policy apply to a run: names resolved, families opened, defaults filled in."""
+"""Which rules of the policy apply to a run: resolves names, expands families, fills in defaults."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ragstone.run.scores import RunScores
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One metric over all samples, or over those with the tag `slice`; `samples` None stands for all.
+    """One metric over all samples, or over those with the tag `slice`; `samples` None means all.
 
-    `key` is the name that the policy has it under (a family's, perhaps). `written` says that the user named it, so
-    that it must have scores. `accepted` is the id of the accepted drop that `max_drop` comes from, if it does.
+    `key` is its name in the policy (possibly of a family). `written` says that the policy names it, so it must have
+    scores. `accepted` is the id of the accepted drop that `max_drop` comes from, if any.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Rule:
 
     @property
     def action(self) -> Action:
-        """The stronger of the actions of the checks that the rule makes."""
+        """The stronger of the actions of the rule's checks."""
         actions = {
             action
             for bound, action in ((self.min, self.floor_action), (self.max_drop, self.drop_action))
@@ -53,10 +53,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class BoundCheck:
-    """A floor or a drop, ready to be decided.
+    """A floor or a drop to decide.
 
-    `ids` are all samples of the run, sorted; `units` (n,) the positions in it of the samples that count here; `values`
-    (n,) their scores, or what changed. `unchanged` is the change that counts as no drop at all.
+    `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
+    their scores or changes. `unchanged` is the change that counts as no drop at all.
     """
 
     rule: Rule
@@ -86,14 +86,14 @@ class BoundCheck:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The rules for a run. `unknown_tags` maps a tag that no sample carries to a hint."""
+    """The rules for a run. `unknown_tags` maps a tag that no sample has to a hint."""
 
     rules: tuple[Rule, ...]
     unknown_tags: Mapping[str, str]
 
 
 def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
-    """All rules that `policy` has for `run`, those over all samples first, each group by metric name."""
+    """All rules of `policy` for `run`, those over all samples first, sorted by metric name."""
     rules = list(_overall(policy, run))
     by_tag: dict[str, set[str]] = {}
     for sample_id, facts in run.samples.items():
@@ -102,7 +102,7 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
     unknown: dict[str, str] = {}
     for tag, part in policy.slices.items():
         if tag not in by_tag:
-            unknown[tag] = suggestion(tag, by_tag) if by_tag else "No sample of this run carries any tag."
+            unknown[tag] = suggestion(tag, by_tag) if by_tag else "No sample of this run has any tag."
             continue
         members = frozenset(by_tag[tag])
         for name, rule in part.metrics.items():
@@ -115,7 +115,7 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
 
 
 def _widened(rule: Rule, policy: Policy) -> Rule:
-    """`rule` with a drop allowed that was accepted, where that is wider."""
+    """`rule` with the accepted drop allowed, if that is larger."""
     entry = policy.widened.get((rule.metric, rule.slice))
     if entry is None or rule.max_drop is None or entry.drop <= rule.max_drop:
         return rule
@@ -140,8 +140,8 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
 
 
 def _unnamed(run: RunScores) -> Iterator[Rule]:
-    # Without a word from the user, whatever else was measured is held to the default drop. It blocks where no judge
-    # of ours takes part: retrieval metrics, and the scores of another evaluator.
+    # By default, all other measured metrics get the default drop. It blocks if no judge is involved: for retrieval
+    # metrics, and the scores of another evaluator.
     covered = {metric for name in DEFAULT_METRICS for metric in _members(name, run, DEFAULT_METRICS)}
     for metric in sorted(run.metrics):
         if metric not in covered:
@@ -157,9 +157,9 @@ def _unnamed_action(metric: str) -> Action:
 
 
 def _members(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
-    """The metrics of `run` that the rule `name` is for: itself, and its family where no other rule is for them.
+    """The metrics of `run` that the rule `name` covers: itself, and its family members without their own rule.
 
-    A member to which no sample applies gives way to one that has scores.
+    A member that applies to no sample gives way to one that has scores.
     """
     family = [metric for metric in run.metrics if metric == name or (metric not in named and _family(metric) == name)]
     scored = [metric for metric in family if run.metrics[metric].values or run.metrics[metric].failed]

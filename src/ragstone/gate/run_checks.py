@@ -1,7 +1,7 @@
-"""Checks of what happened in this run: coverage, must-pass samples, errors and latency of the system under test.
+"""Checks of this run alone: coverage, must-pass samples, errors and latency of the system under test.
 
-Coverage, must-pass samples and the error rate are facts, compared as they stand. The latency's 95th percentile
-depends on which samples were drawn, so it is answered with an interval.
+Coverage, must-pass samples and the error rate are facts, compared as they are. The 95th percentile of latency depends
+on which samples were drawn, so it gets an interval.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _NO_SCORES = MetricScores(values={})
 
 
 def coverage_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
-    """One check a metric and slice: of the samples that it applies to, were enough scored?
+    """One check per metric and slice: do enough of the samples it applies to have a score?
 
-    A metric that the default rules name and that applies to no sample makes no check.
+    A metric of the default rules that applies to no sample gets no check.
     """
     done: set[tuple[str, str | None]] = set()
     for rule in rules:
@@ -56,7 +56,7 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> 
     covered = scored / n
     enough = covered >= minimum and scored > 0
     if not failed:
-        reason = f"all {counted(n, 'sample')} that it applies to have a score."
+        reason = f"all {counted(n, 'sample')} it applies to have a score."
     else:
         reason = (
             f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): "
@@ -88,11 +88,11 @@ def _causes(failed: list[Failed]) -> str:
 
 def _nothing_scored(rule: Rule, scores: MetricScores, *, measured: bool) -> Check:
     if not measured:
-        reason = "the policy names it, and this run did not measure it."
+        reason = "the policy names it, but this run did not measure it."
     else:
         excused = [scores.not_applicable[i] for i in _within(scores.not_applicable, rule.samples)]
         why = f", most often because {most_common(excused)}" if excused else ""
-        reason = f"the policy names it, and no sample has a score{why}."
+        reason = f"the policy names it, but no sample has a score{why}."
     return Check(
         name=_name(rule, CheckKind.COVERAGE),
         kind=CheckKind.COVERAGE,
@@ -147,7 +147,7 @@ def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
 
 def _must_pass(run: RunScores, sample_id: str, floors: Mapping[str, float]) -> tuple[Status, str]:
     if sample_id not in run.samples:
-        return Status.ERROR, "this run does not hold it"
+        return Status.ERROR, "it is not in this run"
     if sample_id in run.system.failures:
         return Status.FAIL, f"the system under test failed on it: {run.system.failures[sample_id]}"
     below, unscored, reached = [], [], 0
@@ -194,7 +194,7 @@ def error_rate_check(run: RunScores, policy: Policy) -> Check | None:
 
 
 def latency_check(run: RunScores, policy: Policy, *, alpha: float) -> Check | None:
-    """Do 95 of 100 answers come in time? `alpha` is the chance of a false fail."""
+    """Do 95 of 100 answers arrive in time? `alpha` is the probability of a false fail."""
     limit = policy.system.latency_p95_s
     if limit is None:
         return None
@@ -205,7 +205,7 @@ def latency_check(run: RunScores, policy: Policy, *, alpha: float) -> Check | No
             kind=CheckKind.LATENCY,
             status=Status.ERROR,
             action=policy.system.action,
-            reason="the policy limits the latency, and this run did not measure it.",
+            reason="the policy limits the latency, but this run did not measure it.",
             threshold=limit,
         )
     found = quantile_interval(latencies, 0.95, confidence=1.0 - 2.0 * alpha)
@@ -215,7 +215,7 @@ def latency_check(run: RunScores, policy: Policy, *, alpha: float) -> Check | No
         Status.FAIL: f"over the limit of {limit:g} s"
         if found.estimate > limit
         else f"not shown to be within the limit of {limit:g} s",
-        Status.INCONCLUSIVE: f"over the limit of {limit:g} s, by too few answers to rule out chance",
+        Status.INCONCLUSIVE: f"over the limit of {limit:g} s, but with too few answers to rule out chance",
     }[status]
     low = max(found.low, 0.0)
     return Check(
@@ -238,15 +238,15 @@ def _against_limit(low: float, estimate: float, high: float, limit: float, polic
         return Status.FAIL if estimate > limit else Status.PASS
     if decision == "assured":
         return Status.PASS if high <= limit else Status.FAIL
-    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast each is; so being in time is
-    # enough to pass, and only being late needs evidence.
+    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they are. So being in time is enough
+    # to pass, and only being late needs evidence.
     if estimate <= limit:
         return Status.PASS
     return Status.FAIL if low > limit else Status.INCONCLUSIVE
 
 
 def unfinished_check(run: RunScores) -> Check | None:
-    """An error for a run that was stopped or killed: what it holds is not what was to be evaluated."""
+    """An error for a run that was stopped or killed: it does not contain all samples."""
     manifest = run.manifest
     if manifest is None or manifest.state == "finished":
         return None
@@ -256,20 +256,20 @@ def unfinished_check(run: RunScores) -> Check | None:
         kind=CheckKind.COVERAGE,
         status=Status.ERROR,
         action=Action.BLOCK,
-        reason=f"the run did not finish: it holds {len(run.samples)} of {counted(manifest.golden.samples, 'sample')} "
-        f"({why.rstrip('.')}). Go on with --resume.",
+        reason=f"the run did not finish: it has {len(run.samples)} of {counted(manifest.golden.samples, 'sample')} "
+        f"({why.rstrip('.')}). Continue with --resume.",
         n=manifest.golden.samples,
     )
 
 
 def unknown_tag_checks(unknown: Mapping[str, str]) -> Iterator[Check]:
-    """One error for each slice whose tag no sample carries."""
+    """One error for each slice with a tag that no sample has."""
     for tag, hint in unknown.items():
         yield Check(
             name=f"{tag}/coverage",
             kind=CheckKind.COVERAGE,
             status=Status.ERROR,
             action=Action.BLOCK,
-            reason=f"the policy has rules for the tag '{tag}', and no sample carries it. {hint}",
+            reason=f"the policy has rules for the tag '{tag}', but no sample has it. {hint}",
             slice=tag,
         )

@@ -1,4 +1,4 @@
-"""What the gate says: checks, and the verdict over all of them."""
+"""The gate's output: checks, and the verdict over all of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CheckKind(StrEnum):
 
 
 class Action(StrEnum):
-    """What a check that does not pass does to the run."""
+    """The effect of a check that does not pass."""
 
     BLOCK = "block"
     WARN = "warn"
@@ -38,7 +38,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A two-sided interval. `confidence` is in (0, 1); `method` is words for a reader (``paired bootstrap``)."""
+    """A two-sided interval. `confidence` is in (0, 1); `method` is a readable name (``paired bootstrap``)."""
 
     low: float
     high: float
@@ -48,13 +48,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question to the run, and its answer.
+    """One requirement, and its result.
 
     `estimate` is in the metric's unit: the mean for a floor, current minus baseline for a drop, a share for coverage
-    and error rate, seconds for latency. `threshold` is the bound that `estimate` is held against (for a drop:
-    minus `max_drop`; drift is a drop against the anchor). `n` counts the samples (pairs) behind the estimate. `n_more`
-    says how many more samples would settle an inconclusive check. `accepted` is the id of the accepted drop that the
-    threshold comes from, if it does. `reason` is one plain sentence.
+    and error rate, seconds for latency. `threshold` is the bound that `estimate` is compared with (for a drop:
+    minus `max_drop`; drift is a drop from the anchor). `n` is the number of samples (pairs) behind the estimate.
+    `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
+    accepted drop that the threshold comes from, if any. `reason` is one plain sentence.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Where to look first; `reason` is one sentence with the figures behind it."""
+    """Where to look first; `reason` is one sentence with the numbers behind it."""
 
     side: Side
     reason: str
@@ -106,9 +106,9 @@ class Regression:
 class Comparability:
     """Whether and where two runs can be compared.
 
-    `comparable` False means that no drop check was made. `notes` are plain sentences on what differs; `skipped` says
-    for a metric that is not compared why not; `paired` counts the samples compared; `total` those of the current run;
-    `metrics` names the metrics compared.
+    `comparable` False means that no drop was checked. `notes` are plain sentences on the differences; `skipped` maps
+    metrics that are not compared to the reason; `paired` is the number of compared samples, `total` that of the current
+    run; `metrics` are the compared metrics.
     """
 
     comparable: bool
@@ -124,8 +124,8 @@ class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
     `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
-    says which drop the golden set can see, unless a warning says it; `notes` are footnotes; `accept` are the commands
-    that accept a drop which ends the run.
+    says which drop the golden set can detect, unless a warning does; `notes` are footnotes; `accept` are the commands
+    that accept the drops that fail the run.
     """
 
     status: Status
@@ -146,7 +146,7 @@ class GateVerdict:
 
     @property
     def exit_code(self) -> int:
-        """0 pass (or inconclusive where the policy lets it) · 1 fail · 5 coverage · 6 baseline · 8 inconclusive."""
+        """0 pass (or inconclusive, if the policy allows it) · 1 fail · 5 coverage · 6 baseline · 8 inconclusive."""
         if self.status is Status.FAIL:
             return EXIT_GATE_FAILED
         if self.status is Status.ERROR:

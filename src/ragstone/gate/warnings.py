@@ -1,4 +1,4 @@
-"""What a verdict says besides its checks: what it does not guard, and footnotes."""
+"""Warnings and notes of a verdict: what it does not guard, and footnotes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OTHER_HALF = {
 _NO_SCORES = MetricScores({})
 
 _LOST_SHARE = 0.05
-"""A metric that stops to apply to more samples than this is worth a note."""
+"""A metric that no longer applies to more samples than this is worth a note."""
 
 
 def unguarded(pairing: Pairing | None, rules: Sequence[Rule], checks: Sequence[Check]) -> Iterator[str]:
-    """Warnings: rules of the policy that this run was not held to, and why."""
+    """Warnings: rules of the policy that were not applied to this run, and why."""
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
     if not drops:
         return
@@ -43,19 +43,19 @@ def unguarded(pairing: Pairing | None, rules: Sequence[Rule], checks: Sequence[C
 
 
 def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Iterator[str]:
-    """Warnings: what holds because nobody wrote a policy."""
+    """Warnings: rules that apply because there is no policy."""
     if policy.names_metrics:
         return
     warns = offline and any(rule.min is not None and rule.floor_action is Action.WARN for rule in rules)
-    floors = ", and under the offline judge their floors only warn" if warns else ""
+    floors = ", and with the offline judge their floors only warn" if warns else ""
     if policy.file is None:
-        yield f"There is no policy file: the default rules hold{floors}. `ragstone init` writes one."
+        yield f"There is no policy file: the default rules apply{floors}. `ragstone init` writes one."
     elif warns:
-        yield f"{policy.file} names no metric: the default rules hold{floors}."
+        yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
 def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> Iterator[str]:
-    """A warning that names the rules which so few samples can never show to be broken."""
+    """A warning that names the rules that can never fail with this few samples."""
     tests = share_of_error(rules)
     slices = len({rule.slice for rule in rules} - {None})
     found = []
@@ -77,20 +77,20 @@ def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> I
 
 
 def below_by_chance(checks: Sequence[Check]) -> Iterator[str]:
-    """Warnings: floors that pass with an estimate below them, which a reader would take for an error."""
+    """Warnings: floors that pass with an estimate below them, which could look like an error."""
     for check in checks:
         if is_below_by_chance(check):
             yield check.reason
 
 
 def is_below_by_chance(check: Check) -> bool:
-    """Whether a floor passes with an estimate below it: by no more than chance explains."""
+    """Whether a floor passes with an estimate below it, by no more than chance explains."""
     passes = check.kind is CheckKind.FLOOR and check.status is Status.PASS
     return passes and check.estimate is not None and check.threshold is not None and check.estimate < check.threshold
 
 
 def differences(pairing: Pairing) -> list[str]:
-    """What the two runs differ in, each difference once."""
+    """The differences between the two runs, each once."""
     found = pairing.comparability
     return list(dict.fromkeys((*found.notes, *found.skipped.values())))
 
@@ -101,12 +101,12 @@ def footnotes(
     pairing: Pairing | None,
     rules: Sequence[Rule],
 ) -> Iterator[str]:
-    """Notes: what a reader may want to know of metrics that do not apply."""
+    """Notes about metrics that do not apply."""
     for rule in rules:
         scores = current.metrics.get(rule.metric)
         other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
         if other.values:
-            continue  # every sample counts to one half of the family: that the other is empty is no news
+            continue  # every sample belongs to one half of the family, so an empty other half is expected
         if not rule.written and scores is not None and not scores.values and scores.not_applicable:
             why = most_common(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."
@@ -115,12 +115,12 @@ def footnotes(
 
 
 def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[str]:
-    """Say so when a metric lost samples: an answer that claims nothing can't be unfaithful."""
+    """Notes on metrics that lost samples: an answer that makes no claims can't be unfaithful."""
     for metric in pairing.metrics:
         excused, before = current.metrics[metric].not_applicable, baseline.metrics[metric].values
         lost = [excused[i] for i in pairing.samples if i in excused and i in before]
         if len(lost) > _LOST_SHARE * len(pairing.samples):
             yield (
-                f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} that the "
-                f"baseline has a score for, most often because {most_common(lost)}."
+                f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} with a score "
+                f"in the baseline, most often because {most_common(lost)}."
             )

@@ -1,4 +1,4 @@
-"""Step outputs, written to the file that GITHUB_OUTPUT names."""
+"""Step outputs, written to the file in GITHUB_OUTPUT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragstone.github.command_files import append
 from ragstone.metrics.registry import METRICS
 
 MAX_VALUE_BYTES = 200_000
-"""GitHub allows 1 MB of outputs a job; longer values are left out rather than cut."""
+"""GitHub allows 1 MB of outputs per job; longer values are left out rather than truncated."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -24,7 +24,7 @@ class Output:
 
 
 def metric_output(metric: str) -> str:
-    """The output that carries a metric's mean: ``context_recall`` → ``context-recall``, ``hit@5`` → ``hit-at-5``."""
+    """The output for a metric's mean: ``context_recall`` → ``context-recall``, ``hit@5`` → ``hit-at-5``."""
     return metric.replace("_", "-").replace("@", "-at-")
 
 
@@ -34,30 +34,30 @@ def is_output_name(name: str) -> bool:
 
 OUTPUTS: tuple[Output, ...] = (
     Output("verdict", "`pass`, `fail`, `inconclusive` or `error`"),
-    Output("passed", "`true` where the gate passed, else `false`, whatever `fail-on` makes of it"),
+    Output("passed", "`true` if the gate passed, else `false`, regardless of `fail-on`"),
     *(
-        Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty where nothing was scored")
+        Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty if nothing was scored")
         for name, metric in METRICS.items()
         if "@" not in name
     ),
     Output("coverage", "Share of samples that could be scored, in [0, 1]"),
-    Output("cost-usd", "What judging cost, empty where a price is not known"),
-    Output("baseline-run-id", "The run that was compared with, empty where there was none"),
-    Output("run-directory", "The run directory, relative to the workspace: upload it as the artifact"),
+    Output("cost-usd", "Cost of judging, empty if a price is unknown"),
+    Output("baseline-run-id", "Id of the baseline's workflow run, empty if there was none"),
+    Output("run-directory", "The run directory, relative to the workspace, to upload as the artifact"),
     Output("report-json", "The report as JSON, relative to the workspace"),
     Output("report-markdown", "The report as Markdown, relative to the workspace"),
-    Output("comment-url", "The pull request comment, empty where none was written"),
+    Output("comment-url", "URL of the pull request comment, empty if there is none"),
 )
-"""What action.yml declares. A metric with a parameter (``recall@5``) is an output where the run has it."""
+"""The outputs in action.yml. A metric with a parameter (``recall@5``) is an output if the run has it."""
 
 
 def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> str:
-    """One entry of the output file, with a random delimiter that `value` does not hold.
+    """One entry of the output file, with a random delimiter that does not occur in `value`.
 
-    Raises ValueError for a name that is no output's name.
+    Raises ValueError for an invalid name.
     """
     if not is_output_name(name):
-        raise ValueError(f"not an output's name: {name!r}")
+        raise ValueError(f"not a valid output name: {name!r}")
     delimiter = f"ragstone_{token()}"
     while delimiter in value:
         delimiter = f"ragstone_{token()}"
@@ -65,9 +65,9 @@ def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: s
 
 
 def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Append `values` to the output file; None (not in a step): nothing. Returns the names that were too long.
+    """Append `values` to the output file; None (not in a step): do nothing. Returns the names that were too long.
 
-    Raises OSError; also where the file is not a regular one.
+    Raises OSError, also if the file is not regular.
     """
     too_long = tuple(name for name, value in values.items() if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES)
     if path is None:
@@ -78,7 +78,7 @@ def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ..
 
 
 def output_path(environ: Mapping[str, str], variable: str = "GITHUB_OUTPUT") -> Path | None:
-    """The file behind a runner's file variable, None where it is not set."""
+    """The file in a runner's file variable, None if it is not set."""
     value = environ.get(variable, "")
     return Path(value) if value else None
 

@@ -91,7 +91,7 @@ def find_files(
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise GoldenSetError(
-            "no golden set is named.", hint='Name one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]'
+            "no golden set.", hint='Name one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]'
         )
     found: dict[str, SourceFile] = {}
     for pattern in given:

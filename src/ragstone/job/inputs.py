@@ -1,4 +1,4 @@
-"""The action's inputs: one table, from which action.yml, the documentation and the parsing are held to agree."""
+"""The action's inputs: one table for action.yml, the documentation and parsing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CommentMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `key` is the setting of config.py that it stands for; None: it is about GitHub or the container."""
+    """One input. `key` is the corresponding setting in config.py; None: it concerns GitHub or the container."""
 
     name: str
     description: str
@@ -38,12 +38,12 @@ class Input:
 
     @property
     def input_variable(self) -> str:
-        """The runner's name for it: spaces become underscores, letters upper case, dashes stay."""
+        """The runner's variable for it: spaces become underscores, letters upper case, dashes stay."""
         return f"INPUT_{self.name.upper()}"
 
     @property
     def variable(self) -> str:
-        """The environment variable that stands for it under `ragstone gate --github`."""
+        """The corresponding environment variable for `ragstone gate --github`."""
         for option in OPTIONS:
             if option.key == self.key:
                 return option.env
@@ -53,52 +53,58 @@ class Input:
 INPUTS: tuple[Input, ...] = (
     Input(
         "config",
-        "Config file (`ragstone.toml` or `pyproject.toml`). Empty: the one in `working-directory`, if there is one.",
+        "Config file (`ragstone.toml` or `pyproject.toml`). Default: the one in `working-directory`, if any.",
     ),
-    Input("golden-set", "Golden set files or globs, one a line.", key="golden.paths"),
+    Input("golden-set", "Golden set files or globs, one per line.", key="golden.paths"),
     Input(
         "entrypoint",
-        "How your system is asked: `python:package.module:attribute`, `command:…`, `http(s)://…` or `file:…`.",
+        "Entrypoint of your system: `python:package.module:attribute`, `command:…`, `http(s)://…` or `file:…`.",
         key="system.entrypoint",
     ),
     Input(
         "setup",
-        "Shell lines that install your system. They run as the owner of the workspace, in your own environment.",
+        "Shell commands that install your system. They run as the workspace's owner, in your system's environment.",
         container_only=True,
     ),
     Input(
         "requirements",
-        "Requirements files (`requirements.txt`, `pyproject.toml`, `pylock.toml`), one a line, installed with `uv`.",
+        "Requirements files (`requirements.txt`, `pyproject.toml`, `pylock.toml`) to install with `uv`, one per line.",
         container_only=True,
     ),
-    Input("python-version", "Python for your system, such as `3.11`. Empty: the container's own.", container_only=True),
-    Input("working-directory", "Folder, inside the workspace, that paths and commands start from.", default="."),
+    Input(
+        "python-version",
+        "Python version for your system, such as `3.11`. Default: the container's.",
+        container_only=True,
+    ),
+    Input("working-directory", "Folder in the workspace that paths and commands are relative to.", default="."),
     Input(
         "system-env",
-        "Names of environment variables that your system may see, separated by spaces, commas or lines.",
+        "Names of environment variables to pass to your system, separated by spaces, commas or newlines.",
         key="system.env",
     ),
     Input(
         "judge",
-        "`offline`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or `openai-compatible:MODEL`. Empty: as "
-        "configured, else `offline`.",
+        "`offline`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or `openai-compatible:MODEL`. Default: from "
+        "the config, else `offline`.",
         key="judge.name",
     ),
-    Input("judge-api-key", "Key of the judge. Your system never sees it.", key="judge.api_key"),
-    Input("judge-base-url", "Endpoint of the judge, where it is not the provider's own.", key="judge.base_url"),
+    Input("judge-api-key", "API key of the judge. Your system never sees it.", key="judge.api_key"),
+    Input("judge-base-url", "Endpoint of the judge, if not the provider's default.", key="judge.base_url"),
     Input(
-        "metrics", "Metrics, separated by spaces, commas or lines. Empty: the four headline ones.", key="run.metrics"
+        "metrics",
+        "Metrics, separated by spaces, commas or newlines. Default: the four headline metrics.",
+        key="run.metrics",
     ),
-    Input("thresholds", "Policy file. Empty: `thresholds.toml`, if it is there.", key="gate.thresholds"),
+    Input("thresholds", "Policy file. Default: `thresholds.toml`, if it exists.", key="gate.thresholds"),
     Input(
         "baseline",
-        "`artifact`: the newest good run on the baseline branch. `none`: compare with nothing. Else: a run directory.",
+        "`artifact`: the newest good run on the baseline branch. `none`: no comparison. Otherwise: a run directory.",
         default="artifact",
     ),
-    Input("baseline-branch", "Branch of the baseline. Empty: the pull request's base, else the default branch."),
+    Input("baseline-branch", "Branch of the baseline. Default: the pull request's base, else the default branch."),
     Input(
         "artifact-name",
-        "Name under which `actions/upload-artifact` keeps the run directory.",
+        "Name of the artifact to which `actions/upload-artifact` uploads the run directory.",
         default=DEFAULT_ARTIFACT,
     ),
     Input(
@@ -110,25 +116,23 @@ INPUTS: tuple[Input, ...] = (
     ),
     Input(
         "comment-id",
-        "Tells several gates in one repository apart: each has its own comment and issue.",
+        "Identifies the gate if a repository has several: each has its own comment and issue.",
         default="default",
     ),
-    Input("annotations", "Whether to annotate the golden set and the policy.", default="true"),
+    Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true"),
     Input(
         "fail-on",
-        "What fails the job: `fail`, `inconclusive` (and `fail`), or `never`. Empty: as the policy says.",
+        "Verdicts that fail the job: `fail`, `inconclusive` (and `fail`), or `never`. Default: as the policy says.",
         key="gate.fail_on",
         choices=("fail", "inconclusive", "never"),
     ),
-    Input(
-        "report-issue", "Whether a failing scheduled run opens an issue, and a passing one closes it.", default="false"
-    ),
+    Input("report-issue", "Whether failing scheduled runs open an issue, and passing ones close it.", default="false"),
     Input(
         "time-limit",
-        "Seconds that `setup` and the evaluation may take together; then the job ends with code 124. Empty: no limit.",
+        "Limit for `setup` and the evaluation together, in seconds; then the job ends with code 124. Default: none.",
         key="run.time_limit_s",
     ),
-    Input("max-cost-usd", "Stop before the judge has cost more than this.", key="judge.max_cost_usd"),
+    Input("max-cost-usd", "Stop before the judge's cost exceeds this.", key="judge.max_cost_usd"),
     Input(
         "github-token",
         "Token for the baseline (`actions: read`), the comment (`pull-requests: write`) and the issue "
@@ -147,7 +151,7 @@ _LISTS = {"golden.paths", "system.env", "run.metrics"}
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
-    """The inputs, checked. `overrides` maps keys of config.OPTIONS to values; secrets are kept out of every repr."""
+    """The validated inputs. `overrides` maps keys of config.OPTIONS to values; secrets are kept out of every repr."""
 
     config: str | None = None
     setup: str = ""
@@ -171,7 +175,7 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
 
 
 def read_variables(environ: Mapping[str, str]) -> ActionInputs:
-    """What `ragstone gate --github` takes from ``RAGSTONE_*``; settings of config.py come through its own cascade.
+    """What `ragstone gate --github` reads from ``RAGSTONE_*``; config.py reads its own settings.
 
     The token is RAGSTONE_GITHUB_TOKEN, else GITHUB_TOKEN.
     """
@@ -189,10 +193,10 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
     values: dict[str, str] = {}
     for spec in INPUTS:
         found = (lookup(spec) or "").strip()
-        # `${{ github.token }}` is for the runner to fill in.
+        # The runner fills in `${{ github.token }}`.
         values[spec.name] = found or ("" if spec.name == "github-token" else spec.default)
         if "\0" in found:
-            raise _error(spec, place, "holds a NUL character.")
+            raise _error(spec, place, "contains a NUL character.")
         if found and spec.choices and found not in spec.choices:
             raise _error(spec, place, f"'{found}' is not one of its values.", suggestion(found, spec.choices))
     check = _Checks({spec.name: spec for spec in INPUTS}, place, values)
@@ -268,14 +272,14 @@ class _Checks:
         for name in names:
             if not _VARIABLE.fullmatch(name):
                 raise _error(
-                    spec, self._place, f"'{name[:80]}' is not a variable's name.", "List names only, never name=value."
+                    spec, self._place, f"'{name[:80]}' is not a variable name.", "List names only, never name=value."
                 )
             if name.upper().startswith(_NEVER_PASSED):
                 raise _error(
                     spec,
                     self._place,
                     f"'{name}' is never passed to the system under test.",
-                    "Copy what your system needs into a variable of another name, under `env:` of the step.",
+                    "Copy the value to a variable with another name, under `env:` of the step.",
                 )
         return names
 

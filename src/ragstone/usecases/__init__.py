@@ -1,1 +1,1 @@
-"""What the front doors do: one module a use case, clients and settings passed in."""
+"""Use cases: one module each, with clients and settings passed in by the entry points."""

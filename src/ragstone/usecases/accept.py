@@ -1,4 +1,4 @@
-"""Accept a drop on purpose: one entry more in accepted.toml, to be reviewed like code."""
+"""Accept a drop on purpose: a new entry in accepted.toml, reviewed like code."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ragstone.run.files import replace_text
 from ragstone.usecases.gate import REPORT_FILES, read_policy
 
 MAX_REPORT_BYTES = 256 * 1024 * 1024
-_HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Remove those that a report says to remove."
+_HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A drop that a run showed: how large it is, in which run, against which baseline (both as fingerprints)."""
+    """The drop of a run: its size, the run and its baseline (both as fingerprints)."""
 
     drop: float
     run: str
@@ -44,7 +44,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The entry that was written, and the file that it was written to."""
+    """The new entry, and the file it was written to."""
 
     entry: AcceptedEntry
     file: Path
@@ -60,17 +60,17 @@ def accept(
     slice_: str | None = None,
     expires: datetime.date | None = None,
 ) -> Accepted:
-    """Append an entry for the drop of `metric` to the accepted.toml beside the policy. Nothing else is written there.
+    """Append an entry for the drop of `metric` to the accepted.toml next to the policy. Nothing else is changed.
 
-    `shown` is the drop, or the directory of the run that showed it. Raises ConfigError where there is no such drop, or
-    the entry can't be written.
+    `shown` is the drop, or the directory of the run with it. Raises ConfigError if there is no such drop, or the entry
+    can't be written.
     """
     policy = read_policy(settings)
     named = {name for _, name, _ in policy.table.rules()}
     if find_metric(metric) is None and metric not in named:
         raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named}))
     if expires is not None and expires < today:
-        raise ConfigError(f"{expires} has passed already.", where="--expires", hint="Name a day to come.")
+        raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
     found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
     try:
         entry = AcceptedEntry(
@@ -91,23 +91,23 @@ def accept(
     folder = settings.root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
     if any(entry.id == other.id for other in policy.accepted):
-        raise ConfigError(f"this drop of {entry.title} is accepted already ({entry.id}).", where=str(file))
+        raise ConfigError(f"this drop of {entry.title} is already accepted ({entry.id}).", where=str(file))
     before = read_text(file, limit=MAX_POLICY_BYTES) if os.path.lexists(file) else _HEAD
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
-    parse_accepted(text, str(file))  # what is written can be read
+    parse_accepted(text, str(file))  # check that the result is valid
     replace_text(file, text)
     return Accepted(entry, file)
 
 
 def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
-    """The drop of `metric` that the run in `path` showed, from its report. Raises ConfigError where there is none."""
+    """The drop of `metric` in the run in `path`, from its report. Raises ConfigError if there is none."""
     run = RunDirectory.open(path)
     used = run.manifest.baseline.used if run.manifest.baseline is not None else None
     if used is None:
         raise ConfigError(
-            "this run was compared with no baseline, so it shows no drop.",
+            "this run was not compared with a baseline, so it shows no drop.",
             where=str(path),
-            hint="Name the directory of a run that `ragstone gate` compared with a baseline.",
+            hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
     checks = [check for check in _report(path).checks if check.metric == metric and check.slice == slice_]
     drop = next((check for check in checks if check.kind == "drop"), None)
@@ -123,22 +123,22 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     if offer is None and floor is not None:
         key = ("metrics", metric, "min") if slice_ is None else ("slices", slice_, "metrics", metric, "min")
         raise ConfigError(
-            f"{name} is below its floor, and a floor is not accepted this way.",
+            f"{name} is below its floor, and `ragstone accept` does not apply to floors.",
             where=policy.where(*key),
-            hint="Edit its `min` in the policy; the pull request will say so.",
+            hint="Change its `min` in the policy; the report of the pull request will mention it.",
         )
     if offer is None:
-        said = "has no drop check in this run" if drop is None else f"is not held up: {drop.reason}"
+        said = "has no drop check in this run" if drop is None else f"did not fail its drop check: {drop.reason}"
         raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
     return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
 
 
 def _report(path: Path) -> ReportDocument:
     file = path / REPORT_FILES["json"]
-    hint = "`ragstone gate` writes it; or give --drop, --of-run and --of-baseline, as the report shows them."
+    hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
     try:
         return ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}.", where=str(file), hint=hint) from None
     except ValidationError:
-        raise ConfigError("is no report of this version.", where=str(file), hint=hint) from None
+        raise ConfigError("not a report of this version.", where=str(file), hint=hint) from None

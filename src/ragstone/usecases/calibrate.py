@@ -1,4 +1,4 @@
-"""Hold a run's judge against human labels."""
+"""Compare a run's judge with human labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEW_LABELS = 30
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """The calibration, the run it is of, and where it was written."""
+    """The calibration, its run, and the file it was written to."""
 
     calibration: Calibration
     run: RunScores
@@ -36,7 +36,7 @@ def calibrate_run(
 ) -> Calibrated:
     """Compare the scores of `run` (a run directory or a score file) with `labels`; write the result to `out`.
 
-    Raises ConfigError for labels or a run that can't be read, or that have nothing in common.
+    Raises ConfigError if labels or run can't be read, or have no samples in common.
     """
     scores = read_side(run).scores
     found = calibrate(scores, read_labels(labels, metric=metric, scale=scale), seed=seed)
@@ -46,9 +46,9 @@ def calibrate_run(
 
 
 def calibration_lines(calibrated: Calibrated, policy: Policy) -> Iterator[str]:
-    """The calibration as a few sentences for a reader, with what the policy requires."""
+    """The calibration as lines of text, with the policy's requirements."""
     judge = calibrated.calibration.judge
-    yield f"{judge.label() if judge else 'The scores'} against people, on {calibrated.run.label}:"
+    yield f"{judge.label() if judge else 'The scores'} compared with people, on {calibrated.run.label}:"
     for name, metric in calibrated.calibration.metrics.items():
         yield ""
         yield from _metric_lines(name, metric)
@@ -79,7 +79,7 @@ def _metric_lines(name: str, metric: MetricCalibration) -> Iterator[str]:
     worth = f"; one label is worth {metric.gain:.1f}" if metric.gain > 1.0 else ""
     yield f"  mean that people would give     {_shown(metric.corrected)}{worth}"
     if n < FEW_LABELS:
-        yield f"  {n} labels are few: from {FEW_LABELS} on the intervals become useful"
+        yield f"  {n} labels are not many: intervals become useful with {FEW_LABELS} or more"
     for one in metric.errors[:5]:
         yield f"    {one.sample_id}: judge {score(one.judge)}, people {score(one.people)}"
 

@@ -1,4 +1,4 @@
-"""Validate everything that a run needs, ask the system one question, and estimate what judging would cost."""
+"""Validate everything a run needs, ask the system one question, and estimate the cost of judging."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragstone.usecases.run import RunContext, make_system, read_golden_set
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a run would use, and what one question came to."""
+    """The setup of a run, and the response to one question."""
 
     golden: GoldenSet
     policy: Policy
@@ -40,7 +40,7 @@ class CheckResult:
 
 
 async def check(settings: Settings, context: RunContext) -> CheckResult:
-    """Raise the error that a run would meet, or say what it would do. Makes no judge call."""
+    """Raise the error that a run would raise, or describe the run. Makes no judge call."""
     policy = read_policy(settings)
     metrics = select_metrics(settings.run.metrics)
     golden = read_golden_set(settings)
@@ -65,7 +65,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
                 f"{response.failure.kind}: {response.failure.message}"
                 + (f"\n{response.failure.detail}" if response.failure.detail else ""),
                 where=system.entrypoint,
-                hint="Mend the system, or raise --timeout if it needs longer.",
+                hint="Fix the system, or raise --timeout if it needs longer.",
             )
         return CheckResult(
             golden=golden,
@@ -87,7 +87,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
 def _resolution(
     policy: Policy, before: RunScores | None, metrics: tuple[Metric, ...], samples: int, judge: JudgeIdentity
 ) -> str | None:
-    """Which drop so many samples see, by the baseline's scores, or else by typical variances."""
+    """The drop that this number of samples detects, using the baseline's scores or else typical variances."""
     if policy.gate.decision != "evidence":
         return None
     rules = resolve_rules(policy, before or imagined_run(policy)).rules

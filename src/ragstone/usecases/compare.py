@@ -1,4 +1,4 @@
-"""The decision alone: two runs, or two score files, and a policy in; a verdict out."""
+"""Only the decision: two runs or score files and a policy in, a verdict out."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ComparedRun:
     run: RunDirectory | None = None
 
     def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
-        """The records of `ids`, where there are records."""
+        """The records of `ids`, if there are records."""
         return {} if self.run is None else self.run.find(ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The verdict, and what a report shows of it."""
+    """The verdict, and its view for reports."""
 
     verdict: GateVerdict
     view: ReportView
@@ -46,16 +46,16 @@ def read_side(path: Path) -> ComparedRun:
     if not path.exists():
         raise ConfigError(
             f"there is no such file or directory: {path}",
-            hint="Give a run directory (`ragstone run --out DIR`), or a score file of id, metric, value.",
+            hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
     return ComparedRun(read_score_file(path))
 
 
 def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
-    """The policy in `thresholds`, else in thresholds.toml beside us, else the defaults.
+    """The policy in `thresholds`, else in thresholds.toml in the current directory, else the defaults.
 
-    Metric names are checked against the scores, which may be another evaluator's. `calibration` False leaves the file
-    unread that [labels] names.
+    Metric names are checked against the scores, which may come from another evaluator. If `calibration` is False, the
+    file named in [labels] is not read.
     """
     if thresholds is not None:
         return load_policy(thresholds, known_metrics=None, calibration=calibration)
@@ -68,8 +68,8 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
 def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, baseline_any: bool = False) -> Compared:
     """Compare `current` with `baseline`, each a run directory or a score file.
 
-    Raises BaselineError when the baseline can't be read, is `current` itself, or is of a run that failed (unless
-    `baseline_any`); ConfigError when the current run can't be read.
+    Raises BaselineError if the baseline can't be read, is `current` itself, or is a failed run (unless `baseline_any`);
+    ConfigError if the current run can't be read.
     """
     now = read_side(current)
     try:
@@ -91,13 +91,13 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, bas
 
 def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path, *, any_run: bool) -> None:
     if current.exists() and baseline.samefile(current):
-        raise BaselineError("a run can't be compared with itself.", where=str(baseline), hint="Name another baseline.")
+        raise BaselineError("a run can't be compared with itself.", where=str(baseline), hint="Use another baseline.")
     if then.run is None or any_run:
         return
     standing = then.run.manifest.standing
     if then.run.manifest.verdict in ("fail", "error") and not standing.eligible:
         raise BaselineError(
-            f"this run may not be a baseline: {standing.reason}.",
+            f"this run can't be a baseline: {standing.reason}.",
             where=str(baseline),
-            hint="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
+            hint="Use a run that did not fail, or add --baseline-any to compare with this one anyway.",
         )

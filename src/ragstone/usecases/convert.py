@@ -1,4 +1,4 @@
-"""Turn any readable golden set into native JSONL."""
+"""Convert any readable golden set to native JSONL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragstone.golden.sample import ColumnMapping, GoldenSet
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A golden set on its way into native form."""
+    """A golden set being converted to the native format."""
 
     golden_set: GoldenSet
 
@@ -38,12 +38,12 @@ def convert(paths: Sequence[str], *, root: Path, columns: Mapping[str, str]) -> 
 
 
 def write_conversion(conversion: Conversion, target: Path, *, force: bool = False) -> None:
-    """Write native JSONL to `target`, whole or not at all.
+    """Write native JSONL to `target` atomically.
 
-    Raises ConfigError where the file exists and `force` is not given, or the folder refuses.
+    Raises ConfigError if the file exists and `force` is not given, or if it can't be written.
     """
     if target.exists() and not force:
-        raise ConfigError("exists already.", where=str(target), hint="Name another file, or add --force.")
+        raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:

@@ -1,4 +1,4 @@
-"""The main job: evaluate, compare with thresholds and baseline, decide, write the reports."""
+"""The gate: evaluate, compare with thresholds and baseline, decide, write the reports."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ REPORT_FILES: dict[Format, str] = {
     "html": "report.html",
 }
 MAX_DETAILS = 50
-"""So many samples are shown in full in the reports."""
+"""Maximum number of samples shown in full in the reports."""
 
 MAX_SPENT = 200
-"""So many ids of accepted drops are remembered as spent, the newest ones."""
+"""Maximum number of spent accepted drops that are remembered, newest first."""
 
 FailOn = Literal["fail", "inconclusive", "never"]
 
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """What a gate run came to. `reports` are the files written into the run directory."""
+    """The result of a gate run. `reports` are the files written to the run directory."""
 
     verdict: GateVerdict
     view: ReportView
@@ -74,11 +74,11 @@ class GateOutcome:
 
 
 def read_policy(settings: Settings) -> Policy:
-    """The policy file that `settings` name, thresholds.toml where there is one, else the defaults of the field."""
+    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults."""
     if settings.gate.thresholds is not None:
         return load_policy(settings.path(settings.gate.thresholds), within=settings.within)
     beside = settings.path(THRESHOLDS_FILE)
-    # A folder or a link to nowhere of that name is a policy that can't be read, not one that is not there.
+    # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
     if os.path.lexists(beside):
         return load_policy(beside, within=settings.within)
     return default_policy(settings.root, within=settings.within)
@@ -86,11 +86,11 @@ def read_policy(settings: Settings) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a run may be to later ones.
+    """The role of a run for later ones.
 
-    `refusal` says why it may not be a baseline whatever its verdict, without a full stop. `carries`: where it may not,
-    it takes the baseline that it used along. `run_id` is that baseline's, on GitHub. `accepted` are the drops that were
-    in force in it.
+    `refusal` says why it can't be a baseline whatever its verdict, without a full stop. `carries`: if it can't, it
+    carries the baseline that it used. `run_id` is the id of that baseline, on GitHub. `accepted` are the drops in force
+    during the run.
     """
 
     refusal: str | None = None
@@ -103,9 +103,9 @@ LOCAL = Role()
 
 
 def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
-    """The run in `path` to compare with: itself, or the baseline that it carries where it may not be one.
+    """The run in `path` to compare with: itself, or the baseline that it carries if it can't be one.
 
-    `any_run` takes a finished run whatever its verdict was. Raises BaselineError when there is none.
+    With `any_run`, a finished run is used whatever its verdict. Raises BaselineError if there is none.
     """
     try:
         run = RunDirectory.open(path)
@@ -118,23 +118,23 @@ def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
         return found
     if run.manifest.state != "finished":
         raise BaselineError(
-            f"the baseline is of a run that was {run.manifest.state}, not finished.",
+            f"the baseline run was {run.manifest.state}, not finished.",
             where=str(path),
-            hint="Take a baseline from a finished run.",
+            hint="Use a finished run as the baseline.",
         )
     raise BaselineError(
-        f"this run may not be a baseline: {run.manifest.standing.reason}.",
+        f"this run can't be a baseline: {run.manifest.standing.reason}.",
         where=str(path),
-        hint="Take a run that did not fail, or compare with this one all the same: --baseline-any.",
+        hint="Use a run that did not fail, or add --baseline-any to compare with this one anyway.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class NamedBaseline:
-    """The run that a named directory gives to compare with.
+    """The run to compare with, from a named directory.
 
-    `is_kept`: it lies in the run directory that is about to be written. `stands_in`: the run that was named may not be
-    a baseline, and this is the one that it carries.
+    `is_kept`: it is in the run directory that is about to be written. `stands_in`: the named run can't be a baseline,
+    and this is the one that it carries.
     """
 
     run: RunDirectory
@@ -142,33 +142,33 @@ class NamedBaseline:
     stands_in: bool = False
 
 
-_STANDS_IN = "The run in {} may not be a baseline: compared with the baseline that it was itself compared with."
+_STANDS_IN = "The run in {} can't be a baseline; compared with the baseline that it was compared with."
 
 
 def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> NamedBaseline:
     """The baseline in `path` for a run that is about to be written to `out`.
 
-    Where both are one directory the baseline is put into its folder `baseline` before anything is written. Raises
-    BaselineError where there is none, ConfigError where one lies inside of the other.
+    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written. Raises
+    BaselineError if there is none, ConfigError if one is inside the other.
     """
     theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
         raise ConfigError(
-            f"the run directory ({out}) and its baseline ({path}) lie one inside of the other.",
-            hint="Give --out a directory of its own.",
+            f"one of the run directory ({out}) and its baseline ({path}) is inside the other.",
+            hint="Use a separate directory for --out.",
         )
     found = open_baseline(path, any_run=any_run)
     itself = found.path == path
     if theirs != ours:
         return NamedBaseline(found, is_kept=theirs == ours / CARRIED, stands_in=not itself)
     if itself and resume:
-        # What is there is the run that is gone on with: only what it carries is older.
+        # The existing run is the one being resumed: only the baseline it carries is older.
         carried = carried_run(found)
         if carried is None:
             raise BaselineError(
-                "a run that is resumed can't be its own baseline.",
+                "a resumed run can't be its own baseline.",
                 where=str(path),
-                hint="Name another --baseline, or start anew without --resume.",
+                hint="Use another --baseline, or start over without --resume.",
             )
         return NamedBaseline(carried, is_kept=True)
     return NamedBaseline(carry(found, out), is_kept=True, stands_in=not itself)
@@ -190,17 +190,18 @@ async def gate(
     folder: str | None = None,
     book: Book | None = None,
 ) -> GateOutcome:
-    """Evaluate and decide. `baseline` (already trusted by the caller) goes before the one in `settings`.
+    """Evaluate and decide. `baseline` (already trusted by the caller) overrides the one in `settings`.
 
-    `policy`, `golden` and `templates` are what the caller has read of them; where it has not, the settings say.
+    `policy`, `golden` and `templates` are used if the caller has read them already; otherwise they come from the
+    settings.
 
-    `book` is the history to hold the run against, already trusted; without one it is the one in `settings`, where
-    `around` trusts the checkout. So are judgements of the baseline in `settings`.
+    `book` is the trusted history to compare the run with; without one, the history in `settings` is used if `around`
+    trusts the checkout. The same applies to judgements of the baseline in `settings`.
 
-    `notes` and `warnings` are plain sentences of the caller's that stand before the verdict's own. `folder` is where
-    the reader of a report has to go for a command that it shows; None: nowhere.
+    `notes` and `warnings` are plain sentences from the caller, shown before those of the verdict. `folder` is the
+    folder in which to run the commands that a report shows; None: any.
 
-    Raises RagstoneError when no verdict can be reached at all; a verdict of any kind is returned.
+    Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
     policy = policy or read_policy(settings)
     if settings.gate.fail_on in {"fail", "inconclusive"}:
@@ -270,7 +271,7 @@ async def gate(
 
 
 def hand_on(out: Path, baseline: RunDirectory | None, role: Role, book: Book | None) -> None:
-    """Leave baseline and history in a run that was stopped: its artifact may be the newest one that is found."""
+    """Put baseline and history into a run that was stopped: its artifact may be the newest one."""
     manifest = read_manifest(out)
     if manifest.state != "stopped":
         return
@@ -288,7 +289,7 @@ def hand_on(out: Path, baseline: RunDirectory | None, role: Role, book: Book | N
 
 
 def model_name_warnings(settings: Settings, context: RunContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences on the judge's name: that its model ends soon (a warning), that it may be moved (a note)."""
+    """Sentences about the judge's name: a warning if the model will be retired soon, a note if the name can move."""
     provider, model = split_name(settings.judge.name)
     found = (near_end(provider, model, context.now().date()), moving_name(provider, model))
     ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
@@ -298,7 +299,7 @@ def model_name_warnings(settings: Settings, context: RunContext) -> tuple[tuple[
 def accept_commands(
     verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
 ) -> tuple[str, ...]:
-    """The shell lines that accept what ended this run, for whoever wants to."""
+    """The shell commands that accept the drops that failed this run."""
     thresholds = policy.file
     if thresholds is not None and folder is not None:
         thresholds = Path(thresholds).name
@@ -312,11 +313,11 @@ def accept_commands(
 def watch_run(
     golden: GoldenSet, manifest: Manifest, policy: Policy, baseline: RunScores | None, seed: int
 ) -> EarlyStop:
-    """What ends a run as soon as its blocking checks are decided. Raises ConfigError where samples are grouped."""
+    """Stops a run as soon as its blocking checks are decided. Raises ConfigError if samples are grouped."""
     if any(sample.group is not None for sample in golden):
         raise ConfigError(
-            "--stop-early needs samples that stand alone; this golden set has groups.",
-            hint="Leave --stop-early out, or the groups if they mean nothing.",
+            "--stop-early needs independent samples; this golden set has groups.",
+            hint="Remove --stop-early, or the groups if they are not needed.",
         )
     facts = {
         sample.id: SampleFacts(sample.question, sample.tags, None, sample.origin, sample.content_hash())
@@ -326,17 +327,17 @@ def watch_run(
 
 
 def spared_note(run: RunDirectory) -> str:
-    """How many samples early stopping spared."""
+    """A sentence on how many samples early stopping saved."""
     counts = run.manifest.counts
     evaluated = counts.scored + counts.partly_failed + counts.system_failed
     total = run.manifest.golden.samples
     if evaluated == total:
-        return f"Early stopping spared nothing: all {total} samples were needed."
-    return f"Stopped early: {evaluated} of {total} samples were evaluated, {total - evaluated} spared."
+        return f"Early stopping saved nothing: all {total} samples were needed."
+    return f"Stopped early: {evaluated} of {total} samples were evaluated, {total - evaluated} saved."
 
 
 def baseline_scores(baseline: RunDirectory | None) -> RunScores | None:
-    """The baseline's scores; a baseline that can't be read is a BaselineError, not a fault of this run."""
+    """The baseline's scores. A baseline that can't be read is a BaselineError, not an error of this run."""
     if baseline is None:
         return None
     try:
@@ -357,9 +358,9 @@ def conclude(
     role: Role,
     kept: tuple[Book, Policy] | None = None,
 ) -> GateOutcome:
-    """Write the verdict into the run, its reports beside it, and into it the baseline where it has to carry it.
+    """Write the verdict and the reports into the run, and the baseline too if the run must carry it.
 
-    `kept` is the history that the run is entered into, and the policy whose slices are.
+    `kept` is the history to add the run to, and the policy with the slices to add.
     """
     fact = baseline_fact(verdict, baseline, role)
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
@@ -386,7 +387,7 @@ def conclude(
 
 
 def baseline_fact(verdict: GateVerdict, baseline: RunDirectory | None, role: Role) -> BaselineFact:
-    """Whether the run that was so decided may be a baseline, and what it was compared with."""
+    """Whether the run with this verdict can be a baseline, and what it was compared with."""
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal
@@ -412,7 +413,7 @@ def view_of(
     links: Links | None = None,
     scores: RunScores | None = None,
 ) -> ReportView:
-    """The view model of a run, with the samples that the verdict names in full. `scores`: the run's that count."""
+    """The view model of a run, with the samples named in the verdict in full. `scores`: the run's scores that count."""
     current = scores or run.scores()
     ids = samples_to_show(verdict, current)
     before: dict[str, SampleRecord] = baseline.find(ids) if baseline is not None else {}
@@ -436,7 +437,7 @@ def samples_to_show(verdict: GateVerdict, scores: RunScores) -> tuple[str, ...]:
 
 
 def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
-    """The verdict's exit code; with ``never``, only errors are left."""
+    """The verdict's exit code; with ``never``, only errors remain."""
     if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
         return EXIT_PASS
     return verdict.exit_code

@@ -1,4 +1,4 @@
-"""Holding a run against the history of its branch, and going on with that history."""
+"""Compare a run with the history of its branch, and add it to that history."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ragstone.run.manifest import AcceptedDrop, Manifest
 from ragstone.run.scores import RunScores
 
 _SHOWN = 3
-"""So many damaged lines are named one by one."""
+"""Maximum number of damaged lines that are named individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The history that a run is held against, and how it goes on.
+    """The history that a run is compared with, and how to add the run.
 
-    `file` is where it is kept; None: in the run directory, with which it travels. `main`: the run becomes a part of it;
-    a pull request's only reads it. `pull_request` and `github_run` are of this run; `releases` maps commits to names.
+    `file` is where the history is stored; None: in the run directory. `main`: the run is added to it; the run of a pull
+    request only reads it. `pull_request` and `github_run` belong to this run; `releases` maps commits to names.
     """
 
     history: History
@@ -42,7 +42,7 @@ class Book:
 
 
 def local_book(settings: Settings) -> Book | None:
-    """The book of ``[run] history``, None where there is none. Raises RunDirectoryError when it can't be read."""
+    """The book of ``[run] history``, None if there is none. Raises RunDirectoryError if it can't be read."""
     if settings.run.history is None:
         return None
     path = settings.path(settings.run.history)
@@ -52,7 +52,7 @@ def local_book(settings: Settings) -> Book | None:
 def hold(
     book: Book, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry] = ()
 ) -> Drift:
-    """What the history says of `run`, in which the drops `accepted` are in force; with a warning of its damage."""
+    """The drift of `run` according to the history, with the drops `accepted` in force; warns if it is damaged."""
     taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
     standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
     manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
@@ -63,20 +63,20 @@ def hold(
 
 
 def enter(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> History:
-    """The history with `run`, whose `manifest` holds its verdict: slim, and small enough to be written."""
+    """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit."""
     line = _line(book, run, manifest, scores, policy)
     grown = book.history.with_run(line, compact(scores, _metrics(scores))).with_releases(book.releases)
     return grown.slimmed(line.time, days=policy.drift.days).within()
 
 
 def keep(book: Book, run: RunDirectory, history: History) -> None:
-    """Write `history` where `book` is kept, if its run becomes a part of it."""
+    """Write `history` to the file of `book`, if its run is part of it."""
     if book.main:
         write_history(book.file or run.path / HISTORY, history)
 
 
 def damage(history: History) -> Iterable[str]:
-    """Sentences on what of the history could not be read."""
+    """Sentences about lines of the history that could not be read."""
     if not history.damaged:
         return ()
     named = " ".join(history.damaged[:_SHOWN])
@@ -87,15 +87,13 @@ def damage(history: History) -> Iterable[str]:
 def add_runs(
     history: History, directories: Sequence[Path], policy: Policy, *, release: str | None = None
 ) -> tuple[History, list[RunLine]]:
-    """`history` with the finished runs in `directories`, and their lines. Raises RunDirectoryError naming one."""
+    """`history` with the finished runs in `directories` added, and their lines. Raises RunDirectoryError."""
     added = []
     for path in directories:
         run = RunDirectory.open(path)
         if run.manifest.state != "finished" or run.manifest.verdict is None:
             what = "has no verdict" if run.manifest.state == "finished" else f"was {run.manifest.state}, not finished"
-            raise RunDirectoryError(
-                f"this run {what}.", where=str(path), hint="Add runs that `ragstone gate` has finished."
-            )
+            raise RunDirectoryError(f"this run {what}.", where=str(path), hint="Add finished runs of `ragstone gate`.")
         scores = run.scores()
         line = run_line(scores, run.manifest, policy, fingerprint=run.fingerprint, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
@@ -120,7 +118,7 @@ def _line(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, 
     except ValidationError as error:  # of a manifest from elsewhere
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise RunDirectoryError(f"its '{place}' is not as a run has it: {first['msg']}.", where=str(run.path)) from None
+        raise RunDirectoryError(f"its '{place}' is not valid: {first['msg']}.", where=str(run.path)) from None
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Write a starter set of files, over nothing that is there."""
+"""Write starter files without overwriting existing ones."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ STARTER_FILES = {
     "golden.jsonl": "golden/golden.jsonl",
     "workflow.yml": ".github/workflows/ragstone.yml",
 }
-"""Name of the shipped file to the place it is written to."""
+"""Shipped file to the path it is written to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Places written, and places left alone because something was there."""
+    """Paths that were written, and paths that were kept because they existed."""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
 
 
 def write_starter(directory: Path, *, entrypoint: str) -> Written:
-    """Write the starter files into `directory`. Raises ConfigError when a place can't be written."""
+    """Write the starter files to `directory`. Raises ConfigError if a file can't be written."""
     written: list[str] = []
     kept: list[str] = []
     for name, place in STARTER_FILES.items():
@@ -49,5 +49,5 @@ def write_starter(directory: Path, *, entrypoint: str) -> Written:
 
 def _toml_text(value: str) -> str:
     if any(character in value for character in '"\\\n') or not value.isprintable():
-        raise ConfigError(f"an entrypoint can't hold quotes, backslashes or line ends: {value!r}")
+        raise ConfigError(f"an entrypoint can't contain quotes, backslashes or line breaks: {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""What a run keeps about its judge besides the identity: who answered, and what it said when asked again."""
+"""What a run records about its judge besides the identity: which model replied, and the results of canaries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ragstone.run.writer import write_manifest
 async def watch_judge(
     run: RunDirectory, judge: Judge, baseline: RunDirectory | None, canaries: int, *, inherits: bool
 ) -> RunDirectory:
-    """`run` with what its judge was seen to be, and with `canaries` judgements of `baseline` asked for again.
+    """Record the observed judge in `run`, and repeat `canaries` judgements of `baseline`.
 
-    Nothing is asked of another judge than the baseline's, nor of one that can't move. `inherits`: judgements of the
-    baseline were taken over, so what was observed for it holds for this run, too.
+    Nothing is repeated if the judge differs from the baseline's or can't change. `inherits`: judgements of the baseline
+    were reused, so what was observed for it also applies to this run.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
     if sightings is None:

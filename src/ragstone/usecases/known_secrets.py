@@ -1,4 +1,4 @@
-"""Which values must not appear in anything that Ragstone writes."""
+"""The values that must not appear in anything Ragstone writes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _ALWAYS = (
     "INPUT_JUDGE-API-KEY",
     "ACTIONS_RUNTIME_TOKEN",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-    # What Bedrock and Vertex are asked with.
+    # Credentials of Bedrock and Vertex.
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "AWS_BEARER_TOKEN_BEDROCK",
 )
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
 MIN_LENGTH = 8
-"""Shorter values are no secrets; redacting them would tear texts apart."""
+"""Shorter values are not treated as secrets; redacting them would garble texts."""
 
 
 def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
-    """The secrets that Ragstone was given: keys and tokens of its own, and those passed to the system under test.
+    """The secrets given to Ragstone: its own keys and tokens, and those passed to the system under test.
 
-    Of the variables in `system.env`, those count whose name says so (KEY, TOKEN, SECRET …).
+    Variables in `system.env` count if their name suggests a secret (KEY, TOKEN, SECRET …).
     """
     return tuple(sorted({value for value in _values(environ, settings) if len(value) >= MIN_LENGTH}, key=len))[::-1]
 

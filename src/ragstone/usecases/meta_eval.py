@@ -32,11 +32,11 @@ async def evaluate_judge(
     split: str | None = None,
     limit: int | None = None,
 ) -> MetaEvaluation:
-    """How well the judge that `settings` name agrees with the people who labelled `dataset`.
+    """How well the judge in `settings` agrees with the people who labelled `dataset`.
 
-    Judgements are cached in ``judgements.sqlite`` under the run directory of `settings`, so that a stopped
-    evaluation goes on where it was; the budget of `settings` holds. Raises GoldenSetError for a data set that can't be
-    read, ConfigError for a judge that can't do `method`, JudgeError when the judge gives up.
+    Judgements are cached in ``judgements.sqlite`` in the run directory of `settings`, so that a stopped evaluation can
+    be resumed; the budget in `settings` applies. Raises GoldenSetError for a data set that can't be read, ConfigError
+    for a judge that doesn't support `method`, JudgeError if the judge fails.
     """
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}'.", hint=f"Known: {', '.join(METHODS)}.")
@@ -55,10 +55,10 @@ async def evaluate_judge(
 async def evaluate_with(
     judge: Judge, items: Sequence[Item], dataset: str, *, method: str = "metric", seed: int = 0
 ) -> MetaEvaluation:
-    """The same with the judge (left open) and the items given."""
+    """The same with a given judge (not closed) and items."""
     if method != "metric" and not isinstance(judge, DirectJudge):
         raise ConfigError(
-            f"the judge '{judge.identity.label()}' can't be asked by the method '{method}'.",
+            f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
             hint="Use --method metric, or an LLM judge.",
         )
     ledger = Ledger()
@@ -67,7 +67,7 @@ async def evaluate_with(
 
 
 def as_golden_set(items: Sequence[Item]) -> GoldenSet:
-    """The questions and references of `items`, as a judge that is fitted on the golden set wants them."""
+    """The questions and references of `items`, for a judge that is fitted to the golden set."""
     samples: dict[tuple[str, str | None], Sample] = {}
     for item in items:
         case = item.first if isinstance(item, Pairwise) else item.case

@@ -1,4 +1,4 @@
-"""The judge's noise, and the system's own: the same recorded answers judged twice."""
+"""The noise of the judge and of the system: the same recorded answers judged twice."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from ragstone.system.response import Response
 from ragstone.usecases.run import RunContext
 
 DEFAULT_LIMIT = 100
-"""Answers that are judged twice: enough to know a standard deviation to about a tenth."""
+"""Number of answers to judge twice: enough to estimate a standard deviation to about a tenth."""
 
 Readings = Mapping[str, tuple[float, ...]]
-"""The scores of one answer, judged several times, by sample id."""
+"""Scores of answers that were judged several times, by sample id."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricNoise:
-    """What judging twice shows of one metric.
+    """The noise of one metric.
 
-    `found` is of the answers judged; `floor` is the fall of the mean that the judge's noise alone exceeds in 5 of 100
-    comparisons of two freshly judged runs of the whole golden set (`n_run` samples). `parts` says how much of one
-    score's variance is the samples, the system (with a second run of it only) and the judge. `max_drop` is what the
-    policy allows; `too_fine` says that this is less than `floor`.
+    `found` covers the judged answers; `floor` is the drop in the mean that the judge's noise alone exceeds in 5 of 100
+    comparisons of two freshly judged runs of the whole golden set (`n_run` samples). `parts` splits the variance of a
+    score into samples, system (only with a second run) and judge. `max_drop` is the policy's allowed drop; `too_fine`
+    says that it is less than `floor`.
     """
 
     metric: str
@@ -61,7 +61,7 @@ class MetricNoise:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a judge, by metric. `judged` answers took `ledger`; both are 0 where recorded repeats were read."""
+    """The noise of a judge, by metric. `ledger` is the cost of `judged` answers; both are 0 for recorded repeats."""
 
     judge: str
     judged: int
@@ -71,7 +71,7 @@ class Noise:
 
 
 class Replay:
-    """The `System` that gives the answers of a finished run again."""
+    """A `System` that replays the answers of a finished run."""
 
     concurrency = 4
 
@@ -99,9 +99,9 @@ async def measure_noise(
 ) -> Noise:
     """Judge at most `limit` answers of `run`, drawn at random, twice, and compare the two.
 
-    `again` is a second run of the same version of the system: its answers to the same samples are judged, too, and
-    tell how much the system itself varies. The judge is the one in `settings` (or `judge`, left open); no judgement is
-    taken from a cache. Answers that the system failed to give are left out. Raises ConfigError when the runs hold
+    `again` is a second run of the same version of the system: its answers to the same samples are judged too, to
+    measure how much the system itself varies. The judge is the one in `settings` (or `judge`, which is not closed); the
+    cache is not used. Samples that the system failed to answer are left out. Raises ConfigError if the runs have
     nothing to judge.
     """
     metrics = _judged_metrics(run)
@@ -138,7 +138,7 @@ async def measure_noise(
 
 
 def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | None = None) -> Noise:
-    """The same from repeats that the runs have on record (``--repeats 2`` or more); nothing is judged anew.
+    """The same from repeats recorded in the runs (``--repeats 2`` or more); nothing is judged again.
 
     Raises ConfigError for a run whose answers were judged once.
     """
@@ -147,7 +147,7 @@ def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | N
             raise ConfigError(
                 "the answers of this run were judged once.",
                 where=str(side.path),
-                hint="Evaluate with --repeats 2, or leave --recorded out to judge them again.",
+                hint="Evaluate with --repeats 2, or remove --recorded to judge them again.",
             )
     metrics = _judged_metrics(run)
     records = [list(side.records()) for side in (run, again) if side is not None]
@@ -158,7 +158,7 @@ def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | N
 def _judged_metrics(run: RunDirectory) -> list[Metric]:
     metrics = [metric for metric in select_metrics(run.manifest.metrics) if is_judged(metric.info.name)]
     if not metrics:
-        raise ConfigError("no judge takes part in the metrics of this run.", where=str(run.path))
+        raise ConfigError("no metric of this run uses a judge.", where=str(run.path))
     return metrics
 
 
@@ -216,7 +216,7 @@ def _parts(sides: Sequence[Readings]) -> VarianceComponents:
 
 
 def noise_lines(noise: Noise) -> Iterator[str]:
-    """The report as a few sentences for a reader."""
+    """The report as lines of text."""
     how = f"{noise.judged} answers judged twice, {_cost(noise.ledger)}" if noise.judged else "from recorded repeats"
     yield f"{noise.judge}, {how}:"
     for row in noise.metrics:
@@ -226,14 +226,14 @@ def noise_lines(noise: Noise) -> Iterator[str]:
         else:
             yield (
                 f"  {row.metric}: {percent(found.changed)} of {found.n} scores changed, sd {score(found.sd, 3)}"
-                f"{_shares(row.parts)}; on {row.n_run:,} samples noise alone moves the mean by more than "
+                f"{_shares(row.parts)}; with {row.n_run:,} samples, noise alone moves the mean by more than "
                 f"{score(row.floor, 3)} in 5 of 100 comparisons"
             )
     for row in noise.metrics:
         if row.too_fine:
             yield (
                 f"  warning: max_drop = {row.max_drop:g} of {row.metric} is below this noise; allow more, judge each "
-                "answer more than once (--repeats), or take more samples"
+                "answer more than once (--repeats), or add samples"
             )
     for name, why in noise.not_measured.items():
         yield f"  {name}: not measured, {why}"

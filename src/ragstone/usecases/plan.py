@@ -1,4 +1,4 @@
-"""How many golden samples it takes to see a drop, and which drop a golden set can show."""
+"""How many golden samples are needed to detect a drop, and which drop a golden set can detect."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MOST_SAMPLES = 10_000_000
 class PlannedMetric:
     """One row of the plan.
 
-    `needed` samples see the drop when `max_drop` is allowed, `needed_strict` when no drop is allowed; None: no golden
-    set does (the drop lies within what is allowed). `detectable` is the drop that the `n` samples at hand see; None
-    without a run, or where they see none.
+    `needed` samples detect the drop if `max_drop` is allowed, `needed_strict` if no drop is allowed; None: no golden
+    set does (the drop is within the allowed drop). `detectable` is the drop that the `n` samples of the run detect;
+    None without a run, or if they detect none.
     """
 
     metric: str
@@ -41,7 +41,7 @@ class PlannedMetric:
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
-    """What it takes to see `drop` with chance `power`, when `tests` blocking checks share `alpha`."""
+    """What is needed to detect `drop` with probability `power`, if `tests` blocking checks share `alpha`."""
 
     drop: float
     power: float
@@ -51,7 +51,7 @@ class SamplePlan:
 
     @property
     def needed(self) -> int | None:
-        """Samples that see the drop in every metric; None where one of them never does."""
+        """Number of samples that detect the drop in every metric; None if one of them never does."""
         each = [row.needed for row in self.metrics]
         return None if not each or any(one is None for one in each) else max(one for one in each if one is not None)
 
@@ -68,9 +68,9 @@ def plan(
 ) -> SamplePlan:
     """Plan the size of a golden set.
 
-    With `run` and `baseline`, the paired differences of the two tell how scores vary; with `run` alone its scores,
-    of which a share `changed` is taken to be drawn anew; without a run `sd` (of one score, else TYPICAL_SD).
-    Raises ConfigError for numbers out of range or when the policy checks nothing that the run measured.
+    With `run` and `baseline`, the variance comes from their paired differences; with `run` alone, from its scores,
+    assuming that a share `changed` is regenerated; without a run, from `sd` (of one score, else TYPICAL_SD).
+    Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
     """
     if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0 or not 0.0 < changed <= 1.0:
         raise ConfigError(
@@ -94,7 +94,7 @@ def plan(
             rows.append(_row(rule, spread, drop, power, policy.alpha, shares))
     if not rows:
         raise ConfigError(
-            "the policy allows no metric of this run a drop, so there is none to plan for.",
+            "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
     return SamplePlan(drop, power, policy.alpha, tests, tuple(rows))
@@ -131,10 +131,10 @@ def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, te
 
 
 def plan_lines(found: SamplePlan) -> Iterator[str]:
-    """The plan as a few sentences for a reader."""
+    """The plan as lines of text."""
     checks = "one blocking check" if found.tests == 1 else f"{found.tests} blocking checks"
     yield (
-        f"To see a drop of {found.drop:g} in {percent(found.power)} of the runs, at a false-fail rate of "
+        f"To detect a drop of {found.drop:g} in {percent(found.power)} of runs, at a false-fail rate of "
         f"{percent(found.alpha)} over {checks}:"
     )
     for row in found.metrics:
@@ -146,8 +146,8 @@ def plan_lines(found: SamplePlan) -> Iterator[str]:
         yield f"  {row.metric}: {needed} with max_drop = {row.max_drop:g}{strict}; {spread}"
     for row in found.metrics:
         if row.n and row.detectable is not None:
-            yield f"  {row.metric}: {row.n:,} samples, as now, see a drop of {score(row.detectable)}"
+            yield f"  {row.metric}: the current {row.n:,} samples detect a drop of {score(row.detectable)}"
         elif row.n:
-            yield f"  {row.metric}: {row.n:,} samples, as now, see no drop reliably"
+            yield f"  {row.metric}: the current {row.n:,} samples can't reliably detect any drop"
     if any(row.needed is None for row in found.metrics):
         yield "A drop within max_drop never fails the gate: allow less, or plan for a larger drop."

@@ -1,4 +1,4 @@
-"""A report of a run that is on disk: decide again, and render."""
+"""The report of a stored run: decide again, and render."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ragstone.usecases.history import Book, hold
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The report of one run. `text` is in the format that was asked for."""
+    """The report of one run. `text` is in the requested format."""
 
     text: str
     view: ReportView
@@ -40,10 +40,10 @@ def report(
     links: Links | None = None,
     seed: int = 0,
 ) -> Reported:
-    """Hold the run in `run_path` against a policy and, where one is given, a baseline run, and render the verdict.
+    """Compare the run in `run_path` with a policy and, if given, a baseline run, and render the verdict.
 
-    Nothing is evaluated and nothing is written. `templates` may hold a `report.md.j2` of the user's.
-    `history` is held against, too: without it, the one in the run directory, where there is one.
+    Nothing is evaluated and nothing is written. `templates` can contain the user's `report.md.j2`. The run is also
+    compared with `history`, by default the one in the run directory, if any.
     Raises RunDirectoryError, BaselineError or ConfigError, each with the place.
     """
     run = RunDirectory.open(run_path)

@@ -39,17 +39,17 @@ from ragstone.system.response import System
 from ragstone.usecases.judge_watch import watch_judge
 
 SYSTEM_LOG = "system.log"
-"""What the system under test printed, in the run directory."""
+"""Output of the system under test, in the run directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a use case needs of the world, handed in by a front door.
+    """The environment of a use case, passed in by an entry point.
 
-    `redact` takes the secrets that Ragstone was given out of a text; `say` shows one line to the person who waits.
-    `trusts_checkout` is False where files that lie there may be the work of whoever is to be judged (on GitHub): then
-    no records are gone on from, and no judgements taken over, that were found among them.
-    `system_log` is a private place for what the system under test prints; it is kept in the run directory, redacted.
+    `redact` removes Ragstone's secrets from a text; `say` shows one line to the user. `trusts_checkout` is False if the
+    files there may come from the author under test (on GitHub): then records found there are not resumed from, and
+    judgements found there are not reused. `system_log` is a private file for the output of the system under test; it is
+    stored in the run directory, redacted.
     """
 
     environ: Mapping[str, str]
@@ -63,7 +63,7 @@ class RunContext:
 
 
 class Watcher(Protocol):
-    """Looks at a run while it goes on, and may end it. `order` is that in which the samples are evaluated."""
+    """Watches a run, and may stop it. `order` is the order in which the samples are evaluated."""
 
     @property
     def order(self) -> Sequence[str]: ...
@@ -77,11 +77,11 @@ MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
 
 
 def read_golden_set(settings: Settings) -> GoldenSet:
-    """The golden set that `settings` name. Raises ConfigError when they name none."""
+    """The golden set in `settings`. Raises ConfigError if there is none."""
     if not settings.golden.paths:
         raise ConfigError(
-            "no golden set is named.",
-            hint="Give --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
+            "no golden set.",
+            hint="Use --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
         )
     return load_golden_set(
         settings.golden.paths,
@@ -93,13 +93,13 @@ def read_golden_set(settings: Settings) -> GoldenSet:
 
 
 def make_system(settings: Settings, context: RunContext) -> System:
-    """The system under test that `settings` name, not yet started."""
+    """The system under test in `settings`, not yet started."""
     if context.system_factory is not None:
         return context.system_factory(settings, context.environ)
     if not settings.system.entrypoint:
         raise ConfigError(
-            "no entrypoint is named.",
-            hint="Give --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
+            "no entrypoint.",
+            hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
         )
     return build_system(
         settings.system,
@@ -120,11 +120,11 @@ async def evaluate_run(
     baseline: RunDirectory | None = None,
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
-    """Run the whole evaluation that `settings` describe (`golden`: as it was read) and return its directory.
+    """Run the evaluation described by `settings` (`golden`: if already read) and return its directory.
 
-    `judgements_from` is the cache of a trusted baseline, whose judgements are taken over; of `baseline`, some are asked
-    for again where `settings.judge.canaries` says so. Raises RagstoneError of the
-    class that failed; what was finished by then is saved and can be resumed.
+    `judgements_from` is the cache of a trusted baseline, whose judgements are reused; some judgements of `baseline` are
+    repeated, depending on `settings.judge.canaries`. Raises the matching RagstoneError; finished samples are saved and
+    the run can be resumed.
     """
     golden = golden or read_golden_set(settings)
     out = settings.path(settings.run.out)
@@ -149,7 +149,7 @@ async def evaluate_run(
             run = await watch_judge(
                 run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
             )
-            for note in getattr(judge, "notes", ()):  # what an LLM judge had to adapt to, or could not do
+            for note in getattr(judge, "notes", ()):  # adaptations and limitations of an LLM judge
                 context.say(f"judge: {note}")
             return run
         finally:
@@ -157,7 +157,7 @@ async def evaluate_run(
 
 
 def from_nothing(settings: Settings) -> Settings:
-    """`settings` for a run that owes nothing to its directory: judgements there go, records are not read."""
+    """`settings` for a run that reuses nothing in its directory: judgements are removed, records are not read."""
     out = settings.path(settings.run.out)
     for name in (*JUDGED, HISTORY):
         with writing_to(out / name):
@@ -167,7 +167,7 @@ def from_nothing(settings: Settings) -> Settings:
 
 
 def restore_judgements(source: Path, cache: Path) -> None:
-    """Take the judgements of a trusted baseline over into this run's cache, where it has any."""
+    """Copy the judgements of a trusted baseline, if any, to this run's cache."""
     if not source.is_file() or (cache.exists() and source.samefile(cache)):
         return
     cache.parent.mkdir(parents=True, exist_ok=True)
@@ -185,14 +185,14 @@ async def evaluate_golden_set(
     policy_hash: str | None = None,
     watcher: MakeWatcher | None = None,
 ) -> RunDirectory:
-    """The same with golden set, system (not yet started; closed at the end) and judge (left open) given."""
+    """The same with a given golden set, system (not yet started; closed at the end) and judge (not closed)."""
     out = settings.path(settings.run.out)
     limit = settings.run.time_limit_s
     deadline = asyncio.get_running_loop().time() + limit if limit is not None else None
     writer: RunWriter | None = None
     with run_lock(out):
         try:
-            # Before anything is written: a system that can't start leaves no trace.
+            # Before anything is written, so that a system that can't start leaves no files.
             async with _until(deadline):
                 await system.start()
             metrics = select_metrics(settings.run.metrics)
@@ -208,7 +208,7 @@ async def evaluate_golden_set(
 
 
 def _keep_log(context: RunContext, out: Path) -> None:
-    """Put what the system printed beside the records, if there is anything, and a run to put it beside."""
+    """Store the system's output next to the records, if there is any output and a run."""
     log = context.system_log
     if log is None or not (out / MANIFEST).is_file():
         return
@@ -286,16 +286,16 @@ def _append_and_tell(writer: RunWriter, watching: Watcher, record: SampleRecord)
 
 
 def _catch_up(watching: Watcher, writer: RunWriter) -> None:
-    """Show the watcher what a resumed run had finished before."""
+    """Show the watcher the samples that a resumed run had already finished."""
     if writer.finished_ids:
         for record in RunDirectory.open(writer.path).records():
             watching.add(record.sample.id, record.scores)
 
 
 def resume_hint(writer: RunWriter, total: int) -> str:
-    """How to go on with a run that was stopped."""
+    """How to resume a run that was stopped."""
     done = len(writer.finished_ids)
-    return f"{done} of {total} samples are saved in {writer.path}; go on with --resume."
+    return f"{done} of {total} samples are saved in {writer.path}; continue with --resume."
 
 
 def describe_run(
@@ -307,7 +307,7 @@ def describe_run(
     system: System,
     policy_hash: str | None,
 ) -> Manifest:
-    """The manifest of a run that is about to begin."""
+    """The manifest of a run that is about to start."""
     identity = judge.identity
     return Manifest(
         ragstone_version=__version__,
@@ -338,7 +338,7 @@ def describe_run(
 
 
 def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
-    """The commit that is evaluated: what the CI says, else what git says, else None."""
+    """The evaluated commit: from the CI environment, else from git, else None."""
     if commit := environ.get("GITHUB_SHA"):
         return commit
     try:

@@ -265,7 +265,7 @@ def test_what_is_no_header_is_refused_without_being_shown(line: str) -> None:
 @pytest.mark.parametrize("name", ["headers", "embeddings_api_key"])
 def test_headers_and_keys_may_not_stand_in_a_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "ragstone.toml").write_text(f'[judge]\n{name} = "X-Key: value"\n')
-    with pytest.raises(ConfigError, match="may not stand in a file"):
+    with pytest.raises(ConfigError, match="must not be set in a file"):
         load_settings(directory=tmp_path, environ={})
 
 

@@ -379,7 +379,7 @@ def test_a_link_that_leads_out_of_the_workspace_is_not_followed(make_entailment:
     (folder / "model.onnx_data").rename(tmp_path / "elsewhere")
     (folder / "model.onnx_data").symlink_to(tmp_path / "elsewhere")
     assert build(folder)
-    with pytest.raises(ConfigError, match="outside of the workspace"):
+    with pytest.raises(ConfigError, match="outside the workspace"):
         build(folder, within=tmp_path / "workspace")
 
 

@@ -71,7 +71,7 @@ def _source(folder: Path, name: str, within: Path | None) -> str:
     path = folder / name
     root = Path(os.path.realpath(folder))
     if within is not None and not root.is_relative_to(os.path.realpath(within)):
-        raise _wrong("it lies outside of the workspace", str(path), None)
+        raise _wrong("it is outside the workspace", str(path), None)
     try:
         body = read_regular(path, within=root, limit=_MAX_SIZE)
     except OSError as error:
