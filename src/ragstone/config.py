@@ -24,6 +24,9 @@ from ragstone.files import read_regular
 CONFIG_FILE = "ragstone.toml"
 PYPROJECT = "pyproject.toml"
 MAX_TOML_BYTES = 1_000_000
+SHORTEST_SECRET = 6
+"""Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
+
 _PREFIX = "RAGSTONE_"
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 
@@ -207,6 +210,12 @@ class JudgeSettings(_Table):
                 raise ValueError("must be SHA-256 digests as `ragstone check` prints them")
         return found
 
+    @field_validator("api_key", "headers", "embeddings_api_key", mode="after")
+    @classmethod
+    def _blank_is_absent(cls, value: SecretStr | None) -> SecretStr | None:
+        found = value.get_secret_value().strip() if value is not None else ""
+        return SecretStr(found) if found else None
+
     def secrets(self) -> tuple[str, ...]:
         """Keys and header values, which must never be shown."""
         values = [value.get_secret_value() for value in (self.api_key, self.embeddings_api_key) if value is not None]
@@ -349,6 +358,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("gate.fail_on", "RAGSTONE_FAIL_ON"),
 )
 
+SECRET_VARIABLES = tuple(option.env for option in OPTIONS if not option.in_file)
+"""Variables of settings that are secret, and so come from nowhere else."""
+
+
+def variable_of(key: str) -> str:
+    """The environment variable of the setting `key`, such as ``judge.api_key``."""
+    return next(option.env for option in OPTIONS if option.key == key)
+
 
 def load_settings(
     *,
@@ -377,7 +394,7 @@ def load_settings(
                 where=where,
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
-        value: object | None = environ.get(option.env) or None
+        value: object | None = environ.get(option.env, "") if environ.get(option.env, "").strip() else None
         source = f"environment variable {option.env}"
         given = (overrides or {}).get(option.key)
         if given is not None:

@@ -239,7 +239,7 @@ def test_a_pull_request_can_not_lift_the_budget(
     github.files[BASE_SHA]["ragstone.toml"] = config(f"{judge}max_cost_usd = 0.000001\n").encode()
     found = gate(checkout, github, judge + mine, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
     assert found.code == 5
-    assert "the budget of $0.00 is used up" in found.log
+    assert "the budget of under $0.01 is used up" in found.log
     assert listener.heard == []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -18,10 +17,8 @@ import click
 from ragstone.config import Settings
 from ragstone.errors import Interrupted
 from ragstone.report.escape import terminal
-from ragstone.report.parts import ReportView
 from ragstone.report.progress import progress_for
 from ragstone.report.redact import Redactor
-from ragstone.report.terminal import render_text
 from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.run import RunContext
 
@@ -39,13 +36,6 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
             redact=Redactor(known_secrets(os.environ, settings)),
             system_log=Path(private) / "system.log",
         )
-
-
-def show_report(view: ReportView) -> None:
-    """Print the report, in colour and as wide as the terminal if there is one."""
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    width = shutil.get_terminal_size((120, 24)).columns
-    click.echo(render_text(view, width=width, colour=colour), nl=False, color=True)
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -25,7 +25,8 @@ def command(github: bool, **flags: object) -> int:
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
     7 GitHub refused · 8 inconclusive, if the policy says that blocks.
     """
-    from ragstone.commands.context import run_context, run_to_end, show_report
+    from ragstone.commands.context import run_context, run_to_end
+    from ragstone.report.terminal import print_report
     from ragstone.usecases.gate import gate
 
     if github:
@@ -36,5 +37,5 @@ def command(github: bool, **flags: object) -> int:
     settings = settings_from(flags)
     with run_context(settings) as context:
         outcome = run_to_end(gate(settings, context))
-    show_report(outcome.view)
+    print_report(outcome.view)
     return outcome.exit_code

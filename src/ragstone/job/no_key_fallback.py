@@ -9,8 +9,9 @@ from ragstone.config import JudgeSettings, Settings
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
+from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials
 from ragstone.judge.llm.federation import has_job_identity
-from ragstone.judge.llm.platforms import PLATFORMS, has_credentials
+from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.names import split_name
 from ragstone.metrics.registry import select_metrics
 from ragstone.report.parts import ReportView
@@ -18,7 +19,6 @@ from ragstone.report.view import build_view
 from ragstone.run.scores import RunScores, SampleFacts
 
 NOT_JUDGED = "Not judged: no key on pull requests from forks."
-_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
         return False
     if provider in PLATFORMS:
         return not has_credentials(provider, environ) and not has_job_identity(provider, environ)
-    if provider not in _KEYS:
+    if provider not in PROVIDER_KEYS:
         return False
-    has_key = settings.judge.auth != "oidc" and environ.get(_KEYS[provider])
+    has_key = settings.judge.auth != "oidc" and has_credentials(provider, environ)
     return not has_key and (settings.judge.auth == "key" or not has_job_identity(provider, environ))
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from ragstone.config import Settings
+from ragstone.config import SHORTEST_SECRET, Settings
 from ragstone.container.container import Container
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.github.checkout_token import warn_of_token
@@ -38,7 +38,7 @@ from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome
-from ragstone.usecases.known_secrets import MIN_LENGTH, known_secrets
+from ragstone.usecases.known_secrets import known_secrets
 
 
 def workspace_of(environ: Mapping[str, str]) -> Path:
@@ -85,7 +85,7 @@ async def run_on_github(
         now=now,
     )
     for secret in settings.judge.secrets():
-        if len(secret) >= MIN_LENGTH:
+        if len(secret) >= SHORTEST_SECRET:
             mask(secret, out)
     try:
         return await (_report(job) if plan.task is JobTask.REPORT else _gate(job))

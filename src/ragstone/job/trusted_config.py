@@ -19,6 +19,7 @@ from ragstone.github.base_files import base_commit, read_base_files
 from ragstone.github.client import GitHubApi, GitHubApiError
 from ragstone.github.event import Event
 from ragstone.job.inputs import INPUTS
+from ragstone.judge.llm.account import GOOGLE_FILE_VARIABLE, PROVIDER_SECRETS, given
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.llm.transport import MAX_CA_BYTES
@@ -27,11 +28,6 @@ from ragstone.usecases.known_secrets import SECRET_NAME
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
 """Settings that decide who gets the judge's key, and what a call is taken to cost."""
-
-KEY_VARIABLES = (
-    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
-    "GOOGLE_APPLICATION_CREDENTIALS",
-)
 
 _FREE_PARAMETERS = frozenset(
     {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
@@ -162,8 +158,8 @@ def read_base_config(
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
     """The keys and the like that a judge may be given."""
-    found = (*settings.judge.secrets(), *(environ.get(name, "") for name in KEY_VARIABLES))
-    return frozenset(key.strip() for key in found if key.strip())
+    names = (*PROVIDER_SECRETS, GOOGLE_FILE_VARIABLE)
+    return frozenset((*settings.judge.secrets(), *(found for name in names if (found := given(name, environ)))))
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:

@@ -12,10 +12,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-MASK = "***"
+from ragstone.config import SHORTEST_SECRET
 
-_SHORTEST = 6
-"""Characters. What is shorter is no secret, and taking it out would garble ordinary text."""
+MASK = "***"
 
 _WHOLE = 64
 """Characters of a token that are looked for one by one."""
@@ -52,7 +51,7 @@ class Redactor:
     def _add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
             for part in (secret.strip(), *(line.strip() for line in secret.splitlines())):
-                if len(part) >= _SHORTEST:
+                if len(part) >= SHORTEST_SECRET:
                     self._found.update(dict.fromkeys(_forms(part)))
         longest_first = sorted(self._found, key=len, reverse=True)
         patterns = [_pattern(form) for form in longest_first]
@@ -107,6 +106,6 @@ def _forms(secret: str) -> list[str]:
             whole = encode(b"\0" * offset + raw).decode("ascii").rstrip("=")
             start = (0, 2, 3)[offset]
             end = len(whole) - (1 if (offset + len(raw)) % 3 else 0)
-            if end - start >= _SHORTEST:
+            if end - start >= SHORTEST_SECRET:
                 forms.append(whole[start:end])
     return forms

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.config import SECRET_VARIABLES
 from ragstone.errors import ConfigError
 
 # Where programs are found, where files of one's own go, which language and time zone: nothing that opens a door.
@@ -22,9 +23,7 @@ _WINDOWS = (
 )
 ALLOWED = frozenset(f"{_POSIX} {_WINDOWS}".split())
 FORBIDDEN = (
-    "RAGSTONE_JUDGE_API_KEY",
-    "RAGSTONE_JUDGE_HEADERS",
-    "RAGSTONE_EMBEDDINGS_API_KEY",
+    *SECRET_VARIABLES,
     "GITHUB_TOKEN",
     "GITHUB_ENV",
     "GITHUB_OUTPUT",

@@ -5,27 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ragstone.config import Settings
+from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
+from ragstone.judge.llm.account import PROVIDER_SECRETS
+from ragstone.judge.llm.federation import REQUEST_TOKEN
 
 _ALWAYS = (
-    "RAGSTONE_JUDGE_API_KEY",
-    "RAGSTONE_EMBEDDINGS_API_KEY",
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
+    *SECRET_VARIABLES,
+    *PROVIDER_SECRETS,
     "GITHUB_TOKEN",
     "GH_TOKEN",
     "INPUT_GITHUB-TOKEN",
     "INPUT_JUDGE-API-KEY",
     "ACTIONS_RUNTIME_TOKEN",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-    # Credentials of Bedrock and Vertex.
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_BEARER_TOKEN_BEDROCK",
+    REQUEST_TOKEN,
 )
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
-MIN_LENGTH = 8
-"""Shorter values are not treated as secrets; redacting them would garble texts."""
 
 
 def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
@@ -33,7 +27,8 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
 
     Variables in `system.env` count if their name suggests a secret (KEY, TOKEN, SECRET …).
     """
-    return tuple(sorted({value for value in _values(environ, settings) if len(value) >= MIN_LENGTH}, key=len))[::-1]
+    found = {value for value in _values(environ, settings) if len(value) >= SHORTEST_SECRET}
+    return tuple(sorted(found, key=len, reverse=True))
 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
+from ragstone.config import SHORTEST_SECRET, variable_of
 from ragstone.errors import ConfigError
 from ragstone.judge.untrusted_text import cleaned
 
@@ -18,14 +19,40 @@ if TYPE_CHECKING:
     from ragstone.judge.llm.federation import Federation
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
-_SECRET_LENGTH = 8
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
-_KEY_VARIABLES = {
-    "judge.base_url": "RAGSTONE_JUDGE_API_KEY",
-    "judge.embeddings_base_url": "RAGSTONE_EMBEDDINGS_API_KEY",
+KEY_VARIABLE = variable_of("judge.api_key")
+EMBEDDINGS_KEY_VARIABLE = variable_of("judge.embeddings_api_key")
+_KEY_OF_ADDRESS = {"judge.base_url": KEY_VARIABLE, "judge.embeddings_base_url": EMBEDDINGS_KEY_VARIABLE}
+PROVIDER_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
 }
+"""The variable that each provider's own SDK takes its key or token from."""
+
+AWS_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+GOOGLE_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
+PROVIDER_SECRETS = (*PROVIDER_KEYS.values(), *AWS_VARIABLES[1:])
+"""Variables whose value is a secret of a provider's."""
+
 _SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
+
+
+def given(name: str, environ: Mapping[str, str]) -> str:
+    """The value of a variable, stripped: one that is blank is not set."""
+    return environ.get(name, "").strip()
+
+
+def provider_key(provider: str, environ: Mapping[str, str]) -> str:
+    """The key or token of `provider` in its own variable; empty for none."""
+    return given(PROVIDER_KEYS[provider], environ) if provider in PROVIDER_KEYS else ""
+
+
+def has_credentials(provider: str, environ: Mapping[str, str]) -> bool:
+    """Whether the environment names a key or other credentials for `provider`."""
+    other = {"bedrock": AWS_VARIABLES[1], "vertex": GOOGLE_FILE_VARIABLE}.get(provider)
+    return bool(provider_key(provider, environ) or (other is not None and given(other, environ)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +115,7 @@ class Account:
         """The longest first, so that none is torn by another that it contains."""
         values = [value.get_secret_value() for value in self.headers.values()]
         values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
-        values = [value for value in values if len(value) >= _SECRET_LENGTH]
+        values = [value for value in values if len(value) >= SHORTEST_SECRET]
         return sorted([*values, *([self.key.get_secret_value()] if self.key else [])], key=len, reverse=True)
 
 
@@ -123,7 +150,7 @@ def parse_address(url: str, setting: str = "judge.base_url") -> Address:
         raise ConfigError(
             f"'{setting}' holds a credential.",
             where=setting,
-            hint=f"Take it out, and set the environment variable {_KEY_VARIABLES[setting]}.",
+            hint=f"Take it out, and set the environment variable {_KEY_OF_ADDRESS[setting]}.",
         )
     base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     shown = base + (f"?api-version={query['api-version']}" if "api-version" in query else "")

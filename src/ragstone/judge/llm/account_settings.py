@@ -11,14 +11,20 @@ from pydantic import SecretStr
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError
-from ragstone.judge.llm.account import Account, parse_address, parse_headers
+from ragstone.judge.llm.account import (
+    EMBEDDINGS_KEY_VARIABLE,
+    KEY_VARIABLE,
+    PROVIDER_KEYS,
+    Account,
+    has_credentials,
+    parse_address,
+    parse_headers,
+    provider_key,
+)
 from ragstone.judge.llm.federation import check_address, federation_of, has_job_identity
-from ragstone.judge.llm.platforms import BEARER, CREDENTIALS, PLATFORMS, address_of, has_credentials, platform_of
+from ragstone.judge.llm.platforms import CREDENTIALS, PLATFORMS, address_of, platform_of
 
 COMPATIBLE = "openai-compatible"
-KEY_VARIABLE = "RAGSTONE_JUDGE_API_KEY"
-EMBEDDINGS_KEY_VARIABLE = "RAGSTONE_EMBEDDINGS_API_KEY"
-_OWN_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _BASE_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _BASE_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 _AZURE_DEPLOYMENT = re.compile(r"(https?://[^?]*/openai/deployments/)[^/]+")
@@ -33,7 +39,6 @@ def make_account(
     tell_secret: Callable[[str], None] | None = None,
 ) -> Account:
     """Address, and key or identity. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only."""
-    own = _OWN_VARIABLES.get(provider)
     if provider in PLATFORMS:
         return _platform_account(settings, provider, model, environ, tell_secret)
     url = settings.base_url or environ.get(_BASE_VARIABLES.get(provider, ""), "") or _BASE_URLS.get(provider)
@@ -43,12 +48,8 @@ def make_account(
             where="judge.base_url",
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
-    key = settings.api_key
-    if key is None or not key.get_secret_value().strip():
-        found = environ.get(own, "").strip() if own else ""
-        key = SecretStr(found) if found else None
-    else:
-        key = SecretStr(key.get_secret_value().strip())
+    own = PROVIDER_KEYS.get(provider)
+    key = settings.api_key or (SecretStr(found) if (found := provider_key(provider, environ)) else None)
     federation = None
     if settings.auth == "oidc" or (settings.auth is None and key is None and has_job_identity(provider, environ)):
         if settings.api_key is not None:
@@ -93,8 +94,7 @@ def _platform_account(
     """The account of a cloud, as its own variables name it; a key of the settings is an access token of that cloud."""
     if settings.batch:
         raise ConfigError(f"judge '{provider}:{model}' has no batches.", where="judge.batch", hint="Leave it out.")
-    given = settings.api_key.get_secret_value().strip() if settings.api_key is not None else ""
-    token = given or environ.get(BEARER.get(provider, ""), "").strip()
+    token = settings.api_key.get_secret_value() if settings.api_key else provider_key(provider, environ)
     federation = None
     signed_in = token or has_credentials(provider, environ)
     if settings.auth == "oidc" or (settings.auth is None and not signed_in and has_job_identity(provider, environ)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.llm.account import Platform
+from ragstone.judge.llm.account import AWS_VARIABLES, GOOGLE_FILE_VARIABLE, KEY_VARIABLE, Platform, given
 from ragstone.judge.llm.provider import Broken
 
 if TYPE_CHECKING:
@@ -27,24 +27,13 @@ if TYPE_CHECKING:
 PLATFORMS = ("bedrock", "vertex")
 _REGIONS = {"bedrock": ("AWS_REGION", "AWS_DEFAULT_REGION"), "vertex": ("CLOUD_ML_REGION",)}
 _PROJECTS = ("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
-_AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_GOOGLE_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 _PACKAGES = {"bedrock": "boto3", "vertex": "google.auth"}
-BEARER = {"bedrock": "AWS_BEARER_TOKEN_BEDROCK"}
-"""Variables that hold a token, which goes where a key would."""
-
 CREDENTIALS = {
-    "bedrock": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
-    "vertex": "RAGSTONE_JUDGE_API_KEY (an access token) or GOOGLE_APPLICATION_CREDENTIALS",
+    "bedrock": "{}, {} and {}".format(*AWS_VARIABLES),
+    "vertex": f"{KEY_VARIABLE} (an access token) or {GOOGLE_FILE_VARIABLE}",
 }
 """What is named when the platform refuses the caller."""
-
-
-def has_credentials(service: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment names credentials for `service`."""
-    names = (_AWS[1], BEARER["bedrock"]) if service == "bedrock" else (_GOOGLE_FILE,)
-    return any(environ.get(name, "").strip() for name in names)
 
 
 def platform_of(service: str, environ: Mapping[str, str], *, has_token: bool) -> Platform:
@@ -63,11 +52,15 @@ def platform_of(service: str, environ: Mapping[str, str], *, has_token: bool) ->
             where="judge.name",
             hint=f'Install it with: pip install "ragstone[{service}]".',
         )
-    found = {name: environ.get(name, "").strip() for name in _AWS} if service == "bedrock" and not has_token else {}
-    if bool(found.get(_AWS[0])) != bool(found.get(_AWS[1])):
-        raise ConfigError(f"only one of {_AWS[0]} and {_AWS[1]} is set.", where="judge", hint="Set both, or neither.")
+    found = {name: given(name, environ) for name in AWS_VARIABLES} if service == "bedrock" and not has_token else {}
+    if bool(found.get(AWS_VARIABLES[0])) != bool(found.get(AWS_VARIABLES[1])):
+        raise ConfigError(
+            f"only one of {AWS_VARIABLES[0]} and {AWS_VARIABLES[1]} is set.",
+            where="judge",
+            hint="Set both, or neither.",
+        )
     aws = {name: SecretStr(value) for name, value in found.items() if value}
-    return Platform(region, project, aws, environ.get(_GOOGLE_FILE, "").strip() or None)
+    return Platform(region, project, aws, given(GOOGLE_FILE_VARIABLE, environ) or None)
 
 
 def address_of(service: str, platform: Platform) -> str:
@@ -100,9 +93,9 @@ def make_client(account: Account, platform: Platform, http_client: httpx2.AsyncC
         return AsyncAnthropicBedrock(
             aws_region=platform.region,
             api_key=token,
-            aws_access_key=secret.get(_AWS[0]),
-            aws_secret_key=secret.get(_AWS[1]),
-            aws_session_token=secret.get(_AWS[2]),
+            aws_access_key=secret.get(AWS_VARIABLES[0]),
+            aws_secret_key=secret.get(AWS_VARIABLES[1]),
+            aws_session_token=secret.get(AWS_VARIABLES[2]),
             **common,
         )
     from anthropic import AsyncAnthropicVertex
@@ -155,7 +148,7 @@ def _google_credentials(platform: Platform) -> Any:
         reason = type(error).__name__
     raise ConfigError(
         f"Google's credentials can't be used ({reason}).",
-        where=_GOOGLE_FILE,
+        where=GOOGLE_FILE_VARIABLE,
         hint="Name a file of workload identity federation, of a service account or of a user.",
     )
 
@@ -168,4 +161,4 @@ def _installed(package: str) -> bool:
 
 
 def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
-    return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
+    return next((found for name in names if (found := given(name, environ))), None)
