@@ -11,6 +11,7 @@ alone and give the same figures.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 # One thread: the matrices are small, and timings of a shared machine should not depend on its other cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -279,14 +280,14 @@ def _cell(job: tuple[str, str, int, float, int, int]) -> dict[str, Any]:
     started = time.perf_counter()
     if kind == "sight":
         return {"family": name, "n": n, "drop": 0.0, **sight_cell(family, n, runs, seed)}
-    work = {
+    work: dict[str, Callable[..., dict[str, Any]]] = {
         "gates": gates_cell,
         "intervals": intervals_cell,
         "watching": watching_cell,
         "verdicts": verdicts_cell,
         "sliced verdicts": partial(verdicts_cell, slices=SLICES),
-    }[kind]
-    result = work(family, n, drop, runs, seed)
+    }
+    result = work[kind](family, n, drop, runs, seed)
     return {"family": name, "n": n, "drop": drop, **result, "seconds": round(time.perf_counter() - started, 1)}
 
 

@@ -100,7 +100,10 @@ def fit(rows: Sequence[tuple[float, float]], labels: Sequence[float], sources: S
     return LocalWeights(bias=round(point[2], 3), words=round(point[0], 3), model=round(point[1], 3))
 
 
-async def dev_answers(judge: OfflineJudge, checker: Checker, data: Path) -> Iterator[tuple]:
+Answer = tuple[str, float, float, list[tuple[float, float]]]
+
+
+async def dev_answers(judge: OfflineJudge, checker: Checker, data: Path) -> list[Answer]:
     """(source, label, words of the whole, statements as (words, model)) of each answer of the dev splits."""
     found = []
     call = Call("dev")
@@ -114,11 +117,11 @@ async def dev_answers(judge: OfflineJudge, checker: Checker, data: Path) -> Iter
         except JudgementFailed:
             continue
         words = [one.probability or 0.0 for one in table.supports]
-        found.append((source.partition("/")[0], label, table.probability, list(zip(words, model, strict=True))))
+        found.append((source.partition("/")[0], label, table.probability or 0.0, list(zip(words, model, strict=True))))
     return found
 
 
-async def dev_pieces(judge: OfflineJudge, checker: Checker, data: Path) -> list[tuple]:
+async def dev_pieces(judge: OfflineJudge, checker: Checker, data: Path) -> list[tuple[float, float, float]]:
     """(label, words, model) of pieces of WiCE's dev pages: is a piece of use for the claim?"""
     draw = random.Random(0)
     found = []
@@ -136,7 +139,7 @@ async def dev_pieces(judge: OfflineJudge, checker: Checker, data: Path) -> list[
             text = "\n".join(lines[index] for index in piece)
             use = await judge.context_use("", row["claim"], "", [Context(text)], call=Call("dev"))
             model = max(checker.rate(text, one.text).supported for one in use.reference_statements)
-            found.append((label, use.contexts[0].probability, model))
+            found.append((label, use.contexts[0].probability or 0.0, model))
     return found
 
 

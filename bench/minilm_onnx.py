@@ -22,6 +22,7 @@ import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -58,7 +59,7 @@ class Graph:
         self.initializers[name] = numpy_helper.from_array(array, name)
         return name
 
-    def add(self, op: str, *inputs: str, **attributes: object) -> str:
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
         self._count += 1
         output = f"{op.lower()}_{self._count}"
         self.nodes.append(helper.make_node(op, list(inputs), [output], **attributes))
@@ -72,7 +73,7 @@ class Graph:
         weights = (self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
         return self.add("LayerNormalization", x, *weights, axis=-1, epsilon=EPSILON)
 
-    def save(self, file: Path, inputs: tuple[str, ...], output: str, shape: list[object]) -> None:
+    def save(self, file: Path, inputs: tuple[str, ...], output: str, shape: list[str | int]) -> None:
         texts = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in inputs]
         found = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)]
         graph = helper.make_graph(self.nodes, "minilm", texts, found, list(self.initializers.values()))

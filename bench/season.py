@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the fake GitHub is the tests'
@@ -330,12 +331,8 @@ class Repository:
 @contextmanager
 def judged_by(build: Callable[..., Any]) -> Iterator[None]:
     """Every run in this block is judged by what `build` returns."""
-    real = run_usecase.build_judge
-    run_usecase.build_judge = build
-    try:
+    with patch.object(run_usecase, "build_judge", build):
         yield
-    finally:
-        run_usecase.build_judge = real
 
 
 # -- what happens when -------------------------------------------------------------------------------------------------

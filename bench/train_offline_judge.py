@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from data_sets import data_folder
@@ -73,7 +74,7 @@ def training_texts(data: Path) -> Iterator[tuple[str, str, str, float]]:
             yield "wice", row["claim"], "\n".join(row["evidence_sentences"]), float(row["label_faithful"])
 
 
-def read(path: Path) -> Iterator[dict]:
+def read(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
@@ -149,7 +150,7 @@ def out_of_fold(found: Sequence[Example]) -> tuple[Floats, Floats]:
     whole, least = np.zeros(len(found)), np.zeros(len(found))
     for fold in range(FOLDS):
         weights, bias = fit([example for example, at in zip(found, folds, strict=True) if at != fold])
-        for index in np.flatnonzero(folds == fold):
+        for index in np.flatnonzero(folds == fold).tolist():
             whole[index] = found[index].whole @ weights + bias
             least[index] = (found[index].statements @ weights + bias).min()
     return logistic(whole), logistic(least)
@@ -179,7 +180,7 @@ def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], flo
             yield usefulness.features(statements, ratings, passage, rarity, ()), label
 
 
-def fit_use(data: Path, rarity: Rarity) -> dict:
+def fit_use(data: Path, rarity: Rarity) -> dict[str, Any]:
     """The model of a context's usefulness, as weights.json holds it."""
     rows = [
         Example("wice", np.array(features), np.array([features]), label) for features, label in windows(data, rarity)
@@ -209,7 +210,7 @@ def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]
     return float(max(np.arange(0.2, 0.8, 0.02).round(2), key=quality))
 
 
-def train(data: Path) -> dict:
+def train(data: Path) -> dict[str, Any]:
     """The whole of weights.json: what is learnt anew, and the two models that were set by hand as they stand there."""
     texts = list(training_texts(data))
     everyday = everyday_words([(source, text) for source, _, text, _ in texts])
@@ -222,7 +223,7 @@ def train(data: Path) -> dict:
         print(f"{source}: {inside.sum()} examples, cross-validated AUROC {auroc(held_out[inside], labels[inside]):.3f}")
     weights, bias = fit(found)
     threshold = best_threshold(least, labels, sources)
-    document = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
     document["version"] = VERSION
     document["support"] = {
         "bias": round(bias, 3),

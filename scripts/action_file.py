@@ -64,10 +64,9 @@ def outputs_table() -> str:
 
 def with_tables(page: str) -> str:
     """`page` with what stands between the markers of each table replaced. Pages without markers stay as they are."""
-    for name, table in (("inputs", inputs_table()), ("outputs", outputs_table())):
-        pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
-        page = pattern.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page)
-    return page
+    tables = {"inputs": inputs_table(), "outputs": outputs_table()}
+    pattern = re.compile(r"(<!-- (inputs|outputs):begin -->\n).*?(<!-- \2:end -->)", re.DOTALL)
+    return pattern.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", page)
 
 
 def current_image() -> str:

@@ -43,7 +43,8 @@ FRAME = """\
 
 def gate(out: Path) -> None:
     """Gate the regressed example; it must fail, or the pictures would show something else than they are for."""
-    command = [Path(sys.executable).with_name("ragstone"), "gate", "--config", EXAMPLE / "ragstone.toml"]
+    program = Path(sys.executable).with_name("ragstone")
+    command: list[str | Path] = [program, "gate", "--config", EXAMPLE / "ragstone.toml"]
     command += ["--baseline", EXAMPLE / "baseline", "--entrypoint", "python:regressed:answer", "--out", out]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if done.returncode != 1:

@@ -103,7 +103,7 @@ def test_a_share_reads_the_same_in_reasons_and_in_every_report() -> None:
     assert [check.found for check in coverage] == ["98 %"]
     assert "98 %" in coverage[0].check.reason
     for format in ("text", "md", "html", "json"):
-        text = render(view, format)  # type: ignore[arg-type]
+        text = render(view, format)
         assert "98 %" in text.replace("\\u00a0", " "), format
         body = re.sub(r"(?s)<(style|script).*?</\1>", "", text)
         assert not re.findall(r"\d%(?![0-9A-Fa-f]{2})|\d\.0 %", re.sub(r"(?s)<[^>]*>", "", body)), format

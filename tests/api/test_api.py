@@ -11,6 +11,8 @@ import pytest
 
 import ragstone
 from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.gate.verdict import CheckKind
+from ragstone.golden.sample import GoldenSet
 from tests.cli.project import make_project
 
 
@@ -22,11 +24,11 @@ def system(question: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def golden(tmp_path: Path) -> object:
+def golden(tmp_path: Path) -> GoldenSet:
     return ragstone.load_golden_set(make_project(tmp_path / "repo", n=12) / "golden.jsonl")
 
 
-def test_evaluate_a_plain_callable_and_compare_it_with_a_policy(golden) -> None:  # type: ignore[no-untyped-def]
+def test_evaluate_a_plain_callable_and_compare_it_with_a_policy(golden: GoldenSet) -> None:
     run = ragstone.evaluate(golden, system, metrics=["faithfulness", "context_recall"])
     assert set(run.scores.metrics) == {"faithfulness", "context_recall"}
     assert len(run.scores.metrics["faithfulness"].values) == 12
@@ -39,7 +41,7 @@ def test_evaluate_a_plain_callable_and_compare_it_with_a_policy(golden) -> None:
     assert floor.reason
 
 
-def test_evaluate_an_async_callable_inside_a_running_loop(golden) -> None:  # type: ignore[no-untyped-def]
+def test_evaluate_an_async_callable_inside_a_running_loop(golden: GoldenSet) -> None:
     async def answer(question: str) -> dict[str, object]:
         return system(question)
 
@@ -50,14 +52,14 @@ def test_evaluate_an_async_callable_inside_a_running_loop(golden) -> None:  # ty
     assert len(run.scores.metrics["faithfulness"].values) == 12  # type: ignore[attr-defined]
 
 
-def test_evaluate_an_entrypoint_string(golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_evaluate_an_entrypoint_string(golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path / "repo")
     run = ragstone.evaluate(golden, "python:houses:answer", out=tmp_path / "out")
     assert run.path == tmp_path / "out"
     assert len(run.scores.metrics) >= 4
 
 
-def test_a_run_as_a_table(golden) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_as_a_table(golden: GoldenSet) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is an extra")
     table = ragstone.evaluate(golden, system).to_pandas()
     assert isinstance(table, pandas.DataFrame)
@@ -89,8 +91,8 @@ def test_none_counts_against_coverage_and_is_never_in_the_mean() -> None:
         scores, policy={"gate": {"min_coverage": 0.98}, "metrics": {"faithfulness": {"min": 0.9}}}
     )
     checks = {check.kind: check for check in verdict.checks}
-    assert checks["floor"].estimate == 1.0
-    assert checks["coverage"].estimate == pytest.approx(0.9)
+    assert checks[CheckKind.FLOOR].estimate == 1.0
+    assert checks[CheckKind.COVERAGE].estimate == pytest.approx(0.9)
     assert (verdict.status, verdict.exit_code) == ("error", 5)
 
 
@@ -104,12 +106,14 @@ def test_none_counts_against_coverage_and_is_never_in_the_mean() -> None:
         ({"golden_set": [{"question": "Q?"}]}, "takes a golden set, found list"),
     ],
 )
-def test_a_wrong_argument_of_evaluate_is_a_configuration_error(golden, given: dict[str, object], says: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_wrong_argument_of_evaluate_is_a_configuration_error(
+    golden: GoldenSet, given: dict[str, object], says: str
+) -> None:
     with pytest.raises(ConfigError, match=says):
         ragstone.evaluate(**{"golden_set": golden, "system": system, **given})  # type: ignore[arg-type]
 
 
-def test_one_metric_may_be_named_without_a_list(golden) -> None:  # type: ignore[no-untyped-def]
+def test_one_metric_may_be_named_without_a_list(golden: GoldenSet) -> None:
     assert set(ragstone.evaluate(golden, system, metrics="faithfulness").scores.metrics) == {"faithfulness"}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from season import Job, Season, accept_by_command, episodes, simulate
 
-from bench.season import Job, Season, accept_by_command, episodes, simulate
 from ragstone.gate.verdict import Status
 from tests.github.fake import running
 from tests.github.openapi import Contract

@@ -84,11 +84,11 @@ def test_the_order_is_the_seeds_and_not_the_files() -> None:
 def test_samples_count_in_the_order_drawn_and_not_as_they_finish() -> None:
     early = EarlyStop(("a", "b", "c"), whole({"a": 1, "b": 1, "c": 1}).samples, policy(), MANIFEST, None)
     early.add("c", {"faithfulness": Scored(1.0)})
-    assert early.prefix == ()
-    early.add("a", {"faithfulness": Scored(1.0)})
-    assert early.prefix == ("a",)
-    early.add("b", {"faithfulness": Scored(1.0)})
-    assert early.prefix == ("a", "b", "c")
+    prefixes = [early.prefix]
+    for name in ("a", "b"):
+        early.add(name, {"faithfulness": Scored(1.0)})
+        prefixes.append(early.prefix)
+    assert prefixes == [(), ("a",), ("a", "b", "c")]
 
 
 def test_it_goes_on_until_samples_that_must_pass_have_been_seen() -> None:

@@ -63,7 +63,7 @@ class Contract:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        resource = Resource(contents=document, specification=DRAFT4)
+        resource: Resource[Any] = Resource.from_contents(document, default_specification=DRAFT4)
         self._registry: Registry[Any] = Registry().with_resource("urn:github", resource)
         self._paths = sorted(
             ((re.compile(_pattern(path)), path) for path in document["paths"]),

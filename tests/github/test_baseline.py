@@ -243,17 +243,15 @@ def test_runs_found_by_their_artifacts_are_verified_like_any_other(
     github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
 ) -> None:
     lies = {"workflow_run": {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}}
-    for run, odd in enumerate(
-        (
-            {"event": "pull_request", "head_repository_id": FORK_ID},
-            {"event": "push", "head_repository_id": FORK_ID},
-            {"event": "pull_request_target"},
-            {"event": "push", "workflow_id": 43},
-            {"event": "push", "status": "in_progress"},
-            {"event": "push", "sha": "e" * 40},
-        ),
-        start=1,
-    ):
+    oddities: list[dict[str, Any]] = [
+        {"event": "pull_request", "head_repository_id": FORK_ID},
+        {"event": "push", "head_repository_id": FORK_ID},
+        {"event": "pull_request_target"},
+        {"event": "push", "workflow_id": 43},
+        {"event": "push", "status": "in_progress"},
+        {"event": "push", "sha": "e" * 40},
+    ]
+    for run, odd in enumerate(oddities, start=1):
         github.add_run(run, **odd)
         artifact = github.add_artifact(run, files)
         artifact["workflow_run"].update(lies["workflow_run"])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_all_pages_are_read(github: FakeGitHub, api: GitHubApi) -> None:
 
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 502}, {"how": "reset"}, {"how": "truncated"}])
 def test_a_read_is_repeated_after_a_passing_fault(
-    github: FakeGitHub, api: GitHubApi, pauses: list[float], fault: dict[str, object]
+    github: FakeGitHub, api: GitHubApi, pauses: list[float], fault: dict[str, Any]
 ) -> None:
     github.add_comment(7, "hello")
     github.fail("GET", "comments", times=2, **fault)
@@ -36,7 +37,7 @@ def test_a_read_is_repeated_after_a_passing_fault(
 
 
 @pytest.mark.parametrize("fault", [{"status": 503}, {"how": "reset"}, {"how": "garbage"}])
-def test_a_lasting_fault_ends_in_trouble(github: FakeGitHub, api: GitHubApi, fault: dict[str, object]) -> None:
+def test_a_lasting_fault_ends_in_trouble(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:
     github.fail("GET", "comments", times=99, **fault)
     with pytest.raises(GitHubApiError) as caught:
         read(api)
@@ -114,7 +115,7 @@ def test_all_pauses_together_have_an_end(
 
 
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 502}, {"how": "reset"}, {"how": "truncated"}])
-def test_a_post_is_never_repeated_after_a_fault(github: FakeGitHub, api: GitHubApi, fault: dict[str, object]) -> None:
+def test_a_post_is_never_repeated_after_a_fault(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:
     github.fail("POST", "comments", times=99, **fault)
     with pytest.raises(GitHubApiError) as caught:
         api.post(Post, COMMENTS, {"body": "hello"})

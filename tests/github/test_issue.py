@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragstone.github.client import GitHubApi
@@ -53,9 +55,7 @@ def test_a_run_by_hand_opens_none_but_closes_one(github: FakeGitHub, api: GitHub
 
 
 @pytest.mark.parametrize("how", [{"status": 502}, {"how": "reset"}])
-def test_a_reply_lost_after_the_write_opens_one_issue(
-    github: FakeGitHub, api: GitHubApi, how: dict[str, object]
-) -> None:
+def test_a_reply_lost_after_the_write_opens_one_issue(github: FakeGitHub, api: GitHubApi, how: dict[str, Any]) -> None:
     github.fail("POST", "/issues$", after_write=True, **how)
     assert nightly(api, failing=True).step is IssueStep.OPENED
     assert len(github.issues) == 1

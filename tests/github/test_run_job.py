@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from ragstone.github.client import RetryPolicy
 from ragstone.github.posts import marker
 from ragstone.judge.cache import JudgementCache
 from ragstone.run.directory import RunDirectory
@@ -399,7 +400,7 @@ def test_neither_verdict_nor_exit_code_depends_on_github(
 def test_a_slow_github_changes_nothing(github: FakeGitHub, checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.github import builders
 
-    monkeypatch.setattr(builders, "QUICK", builders.Patience(timeout_s=1, attempts=1, first_pause_s=0.0))
+    monkeypatch.setattr(builders, "QUICK", RetryPolicy(timeout_s=1, attempts=1, first_pause_s=0.0))
     github.fail("GET", "/repos/acme/rag$", how="slow", delay_s=1.5)
     github.fail("GET", "/user", how="slow", delay_s=1.5)
     assert checkout.gate(github).code == 0

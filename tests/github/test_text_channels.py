@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+from functools import partial
+from operator import ne
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,7 @@ def parse_outputs(text: str) -> dict[str, str]:
         equals, heredoc = line.find("="), line.find("<<")
         if heredoc >= 0 and (equals < 0 or heredoc < equals):
             name, delimiter = line.split("<<", 1)
-            found[name] = "\n".join(itertools.takewhile(lambda candidate, end=delimiter: candidate != end, lines))
+            found[name] = "\n".join(itertools.takewhile(partial(ne, delimiter), lines))
         else:
             name, value = line.split("=", 1)
             found[name] = value

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,8 @@ def draw(number: int, lost: float, *, n: int = 120, offset: int = 0) -> RunScore
 def season(runs: int, lost: Change = lambda _: 0.0, **fields: Callable[[int], object]) -> History:
     found = History()
     for number in range(runs):
-        one = line(number, **{name: of(number) for name, of in fields.items()})
+        given: dict[str, Any] = {name: of(number) for name, of in fields.items()}
+        one = line(number, **given)
         found = found.with_run(one, compacted(draw(number, lost(number))))
     return found
 
@@ -47,7 +49,7 @@ def measured(
     policy: Policy | None = None,
     main: bool = True,
     run: RunScores | None = None,
-    **fields: object,
+    **fields: Any,
 ) -> Drift:
     run = run or draw(number, lost)
     return measure_drift(

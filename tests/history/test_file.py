@@ -4,6 +4,7 @@ import json
 import random
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ from ragstone.history.file import (
 from tests.history.seasons import HEADLINE, compacted, line, scores
 
 
-def history(count: int = 3, **fields: object) -> History:
+def history(count: int = 3, **fields: Any) -> History:
     found = History()
     for number in range(count):
         found = found.with_run(

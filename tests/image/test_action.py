@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.image.conftest import Runner
 pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).parents[2]
-RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
+RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
 
 
 def test_a_pull_request_is_gated_and_commented_on(step: Runner, github: FakeGitHub) -> None:
@@ -86,7 +87,11 @@ def test_requirements_go_into_an_environment_of_the_users_own_and_are_kept(step:
             return {"answer": "I do not know.", "contexts": ["Nothing."]}
         """,
     )
-    inputs = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "requirements": "requirements.txt"}
+    inputs: dict[str, Any] = {
+        "golden_set": "golden.jsonl",
+        "entrypoint": "python:rag:answer",
+        "requirements": "requirements.txt",
+    }
     first = step.run(**inputs)
     assert first.code in (0, 1, 5), first.log
     assert "4" not in first.outputs["verdict"]

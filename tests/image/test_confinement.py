@@ -41,8 +41,8 @@ def answer(question):
     print("text ##[error]forged")
     return {{"answer": "Elephants are the largest animals on land today.", "contexts": [FACTS[question]]}}
 """
-RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
-INPUTS = {
+RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
+INPUTS: dict[str, Any] = {
     "golden_set": "golden.jsonl",
     "entrypoint": "python:rag:answer",
     "metrics": "faithfulness",
@@ -164,7 +164,7 @@ def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
         """,
     )
     with ThreadPoolExecutor(1) as pool:
-        inputs = {name: value for name, value in INPUTS.items() if name != "setup"}
+        inputs: dict[str, Any] = {name: value for name, value in INPUTS.items() if name != "setup"}
         going = pool.submit(step.execute, "pull_request", **inputs)
         wait_for((step.checkout.root / "asked").exists, going)
         (gate,) = gates_below(os.getpid())
@@ -323,7 +323,7 @@ def test_a_time_limit_covers_setup_and_hands_over_what_is_there(step: Runner) ->
         """,
     )
     step.checkout.write("ragstone.toml", "[system]\ntimeout_s = 600\n")
-    inputs = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "metrics": "exact_match"}
+    inputs: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "metrics": "exact_match"}
     found = step.run(time_limit="20", **inputs)
     assert found.code == 124, found.log
     run = RunDirectory.open(step.checkout.root / found.outputs["run-directory"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ __all__ = ["listener"]
 
 pytestmark = pytest.mark.container
 
-RECORDED = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
+RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
 
 
 def test_the_judges_key_does_not_go_where_the_checkout_says(step: Runner, listener: Listener) -> None:

@@ -53,18 +53,16 @@ def test_what_is_wrong_with_a_name_is_said_with_how_to_mend_it(name: str, says: 
 
 
 def test_identities_differ_in_all_that_bears_on_scores_and_hold_no_secret(world: Any) -> None:
-    identities = [
-        world.judge(name, **settings).identity
-        for name, settings in [
-            ("openai:gpt-4o", {}),
-            ("openai:gpt-4o-mini", {}),
-            ("openai:gpt-4o", {"embeddings": "text-embedding-3-large"}),
-            ("openai:gpt-4o", {"parameters": {"temperature": 0.5}}),
-            ("openai:gpt-4o", {"base_url": "http://127.0.0.1:1/v1"}),
-            ("openai-compatible:gpt-4o", {}),
-            ("anthropic:gpt-4o", {}),
-        ]
+    variants: list[tuple[str, dict[str, Any]]] = [
+        ("openai:gpt-4o", {}),
+        ("openai:gpt-4o-mini", {}),
+        ("openai:gpt-4o", {"embeddings": "text-embedding-3-large"}),
+        ("openai:gpt-4o", {"parameters": {"temperature": 0.5}}),
+        ("openai:gpt-4o", {"base_url": "http://127.0.0.1:1/v1"}),
+        ("openai-compatible:gpt-4o", {}),
+        ("anthropic:gpt-4o", {}),
     ]
+    identities = [world.judge(name, **settings).identity for name, settings in variants]
     assert len(set(identities)) == len(identities)
     assert world.judge("openai:gpt-4o").identity == identities[0]
     assert "sk-" not in repr(identities)

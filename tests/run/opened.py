@@ -28,7 +28,8 @@ def opened_for_reading(*names: str) -> Iterator[list[str]]:
         sys.addaudithook(_note)  # which can't be taken back, so it is installed once
         _installed.append(True)
     found: list[str] = []
-    _open = seen = []
+    seen: list[str] = []
+    _open = seen
     try:
         yield found
     finally:

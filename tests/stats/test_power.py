@@ -79,7 +79,7 @@ def test_too_few_samples_can_show_no_drop_at_all() -> None:
 )
 def test_plans_that_make_no_sense_are_refused(arguments: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        samples_for_drop(**arguments)  # type: ignore[arg-type]
+        samples_for_drop(**arguments)
 
 
 def test_no_samples_are_refused() -> None:

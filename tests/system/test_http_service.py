@@ -239,11 +239,12 @@ def test_what_a_hostile_server_sends_is_a_named_failure_of_the_system(room: Any,
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "Identity"])
 def test_an_ordinary_packed_answer_is_read(room: Any, server: Server, encoding: str) -> None:
-    pack = {"gzip": gzip.compress, "deflate": zlib.compress, "Identity": bytes}[encoding]
+    packers: dict[str, Callable[[bytes], bytes]]
+    packers = {"gzip": gzip.compress, "deflate": zlib.compress, "Identity": bytes}
     server.reply = lambda path, body: (
         200,
         {"Content-Encoding": encoding},
-        pack(b'{"answer": "' + b"fine " * 50_000 + b'"}'),
+        packers[encoding](b'{"answer": "' + b"fine " * 50_000 + b'"}'),
     )
     (response,) = room.ask(server.url, "q")
     assert response.answer == "fine " * 50_000

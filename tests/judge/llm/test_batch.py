@@ -48,7 +48,9 @@ class Batches:
     async def upload(self, request: web.Request) -> web.Response:
         form = await request.post()
         assert form["purpose"] == "batch"
-        content = form["file"].file.read()
+        file = form["file"]
+        assert isinstance(file, web.FileField)
+        content = file.file.read()
         name = f"file-in-{len(self.files)}"
         self.files[name] = content
         entries = [json.loads(line) for line in content.splitlines()]
@@ -139,6 +141,7 @@ def test_all_calls_but_the_first_go_in_one_batch_at_half_the_price_and_score_the
 
     live = world.run(judge_all(world.judge(name), 12, live_ledger))
     assert found == live
+    assert live_ledger.cost_usd is not None
     one = live_ledger.cost_usd / 12
     assert ledger.cost_usd == pytest.approx(one + 11 * one / 2)
 

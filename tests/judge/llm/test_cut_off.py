@@ -163,15 +163,16 @@ def test_half_a_list_of_statements_is_not_the_list(world: Any) -> None:
         ids = asked_of(data)["verdicts"]
         return {"verdicts": [{"id": name, **(yes if int(name[1:]) <= 30 else no)} for name in ids]}
 
+    asked: list[Any] = []
+
     def answer(seen: Any) -> Any:
         if seen.kind != "answer":
             return None
-        reply = world.fake.completion(seen, half if answer.asked == 0 else listed)
-        reply["choices"][0]["finish_reason"] = "length" if answer.asked == 0 else "stop"
-        answer.asked += 1
+        reply = world.fake.completion(seen, listed if asked else half)
+        reply["choices"][0]["finish_reason"] = "stop" if asked else "length"
+        asked.append(seen)
         return web.json_response(reply)
 
-    answer.asked = 0  # type: ignore[attr-defined]
     world.fake.fill, world.fake.always = fill, answer
     sample, response = Sample("q1", "What?"), Response("q1", " ".join(claims), (Context("One."),))
     metric = Faithfulness()

@@ -175,6 +175,7 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
     account = make_account(
         JudgeSettings(name=name, auth="oidc", base_url=world.fake.url), name.split(":")[0], "m", issuer.environ
     )
+    assert account.federation is not None
     shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.federation.tokens!r}"
     for secret in (REQUEST_TOKEN, *issuer.job_tokens, *issuer.tokens):
         assert secret not in shown

@@ -97,7 +97,7 @@ def test_vertex_signs_in_with_the_workload_identity_that_a_jobs_file_describes(
         return web.json_response({"value": "id-token-of-the-job"})
 
     async def exchange(request: web.Request) -> web.Response:
-        asked.append((await request.post())["subject_token"])
+        asked.append(str((await request.post())["subject_token"]))
         return web.json_response(
             {
                 "access_token": TOKEN,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from pydantic import SecretStr
 
 from ragstone.config import JudgeSettings, load_settings
 from ragstone.errors import ConfigError, JudgeError
@@ -251,7 +252,9 @@ def test_headers_for_a_gateway_are_sent_and_never_shown(world: Any, refuse: Any,
     world.fake.always = refuse(400, "Who is gw-secret-0123456789?")
     with pytest.raises(JudgementFailed) as caught:
         ask(world, judge)
-    assert "gw-secret" not in f"{caught.value} {judge.__dict__!r} {JudgeSettings(name=name, headers=headers)!r}"
+    assert (
+        "gw-secret" not in f"{caught.value} {judge.__dict__!r} {JudgeSettings(name=name, headers=SecretStr(headers))!r}"
+    )
 
 
 @pytest.mark.parametrize("line", ["X-Key", "X Key: a-secret-value", "X-Key: a-secret-välue", "X-Key:"])

@@ -367,12 +367,16 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
 
 def test_what_is_left_of_the_limits_is_read_from_both_providers_headers() -> None:
     room = room_of({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
+    assert room is not None
     assert (room.requests, room.requests_reset_s) == (0, 62.5)
     room = room_of(
         {"anthropic-ratelimit-tokens-remaining": "12", "anthropic-ratelimit-tokens-reset": "1999-01-01T00:00:00Z"}
     )
+    assert room is not None
     assert (room.tokens, room.tokens_reset_s) == (12, 0.0)
-    assert room_of({"x-ratelimit-remaining-requests": "-1; drop"}).requests is None
+    odd = room_of({"x-ratelimit-remaining-requests": "-1; drop"})
+    assert odd is not None
+    assert odd.requests is None
     assert room_of({}) is None
 
 

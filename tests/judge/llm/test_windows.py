@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_long_answer_is_broken_into_statements_in_parts(world: Any) -> None:
 def test_what_can_not_be_split_says_that_it_is_too_long(world: Any, kind: str) -> None:
     judge = world.judge(context_window=8_192)
     answer = "The bridge is long. " * 2_000
-    work = {
+    work: Callable[[], Any] = {
         "reverse": lambda: judge.reverse_questions("How?", answer, n=3, call=Call("q1")),
         "match": lambda: judge.reference_match("How?", answer, [Statement("s1", "It is.")], "It is.", call=Call("q1")),
         "support": lambda: judge.support([Context("x")], [Statement("s1", answer)], call=Call("q1")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ MakeModel = Callable[..., Path]
 def write_model(
     folder: Path,
     *,
-    vectors: dict[str, tuple[float, ...]] = VECTORS,
+    vectors: Mapping[str, tuple[float, ...]] = VECTORS,
     inputs: Sequence[str] = ("input_ids", "attention_mask"),
     kind: int = TensorProto.INT64,
     pooled: bool = False,

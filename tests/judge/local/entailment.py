@@ -57,7 +57,7 @@ def write_entailment(
     vocabulary = words(*more)
     folder.mkdir(parents=True)
     nodes, output = _graph(kind, vocabulary, -strength if swapped else strength)
-    shape: list[object] = [batch, len(LABELS[kind])]
+    shape: list[str | int] = [batch, len(LABELS[kind])]
     if kind == "tokens":
         shape.insert(1, tokens)
     names = ("input_ids", "attention_mask", "token_type_ids")
@@ -69,7 +69,9 @@ def write_entailment(
         _constants(vocabulary, strength),
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    where = {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 60} if external else {}
+    where: dict[str, Any] = (
+        {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 60} if external else {}
+    )
     onnx.save(model, str(folder / "model.onnx"), **where)
     known = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, unk_token="[UNK]"))
     known.normalizer = normalizers.Lowercase()

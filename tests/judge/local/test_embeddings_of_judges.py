@@ -12,7 +12,7 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from ragstone.cli import cli
-from ragstone.config import JudgeSettings, load_settings
+from ragstone.config import JudgeSettings, Price, load_settings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
@@ -178,7 +178,7 @@ def test_an_llm_judge_compares_its_questions_by_the_local_model(world: Any, make
 
 def test_the_estimate_counts_embeddings_that_are_paid_for_and_no_others(make_model: Any) -> None:
     metrics = select_metrics(("answer_relevancy",))
-    price = {"bge": {"input": 1, "output": 0}}
+    price = {"bge": Price(input=1, output=0)}
 
     def usd(**settings: Any) -> float | None:
         return estimate_cost(JudgeSettings(prices=price, **settings), GOLDEN, metrics).usd

@@ -104,7 +104,12 @@ def test_of_very_many_windows_those_that_share_rare_words_are_asked(
     monkeypatch.setattr(checkers, "MOST_WINDOWS", 3)
     asked: list[int] = []
     run = checker._run
-    monkeypatch.setattr(checker, "_run", lambda found: asked.append(len(found)) or run(found))
+
+    def counted(found: Any) -> Any:
+        asked.append(len(found))
+        return run(found)
+
+    monkeypatch.setattr(checker, "_run", counted)
     filler = "The café sells rye bread and honey. " * 200
     text = f"{filler}Boats leave the north pier at nine. {filler}"
     assert checker.rate(text, "Boats leave the north pier at nine.").supported > 0.9

@@ -59,6 +59,6 @@ def test_its_probability_is_a_probability(file: str) -> None:
 def test_the_shipped_weights_are_those_that_the_training_script_makes() -> None:
     if not (DATA / "begin.jsonl.gz").is_file():
         pytest.skip(f"the training data are not there: {DATA}")
-    from bench.train_offline_judge import train
+    from train_offline_judge import train
 
     assert train(DATA) == load_data("weights.json")
