@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ragstone._version import __version__
 
 if TYPE_CHECKING:
-    from ragstone.api import compare, evaluate, load_golden_set
+    from ragstone.api import Run, compare, evaluate, load_golden_set
+    from ragstone.errors import RagstoneError
+    from ragstone.gate.policy import Policy
+    from ragstone.gate.verdict import Check, GateVerdict
+    from ragstone.golden.sample import GoldenSet, Sample
+    from ragstone.judge.protocol import Judge
+    from ragstone.run.scores import MetricScores, RunScores
+    from ragstone.system.response import Context, Response, System
 
-__all__ = ["__version__", "compare", "evaluate", "load_golden_set"]
+__all__ = [
+    "Check",
+    "Context",
+    "GateVerdict",
+    "GoldenSet",
+    "Judge",
+    "MetricScores",
+    "Policy",
+    "RagstoneError",
+    "Response",
+    "Run",
+    "RunScores",
+    "Sample",
+    "System",
+    "__version__",
+    "compare",
+    "evaluate",
+    "load_golden_set",
+]
+
+_MODULES = {
+    "api": ("Run", "compare", "evaluate", "load_golden_set"),
+    "errors": ("RagstoneError",),
+    "gate.policy": ("Policy",),
+    "gate.verdict": ("Check", "GateVerdict"),
+    "golden.sample": ("GoldenSet", "Sample"),
+    "judge.protocol": ("Judge",),
+    "run.scores": ("MetricScores", "RunScores"),
+    "system.response": ("Context", "Response", "System"),
+}
 
 
 def __getattr__(name: str) -> object:
     # Loaded on first use, so that `import ragstone` and `ragstone --help` stay fast.
-    if name in {"compare", "evaluate", "load_golden_set"}:
-        from ragstone import api
-
-        return getattr(api, name)
+    for module, names in _MODULES.items():
+        if name in names:
+            value: object = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module 'ragstone' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

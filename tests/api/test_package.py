@@ -1,0 +1,63 @@
+"""What `import ragstone` offers, and what its wheel holds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ragstone
+
+ROOT = Path(__file__).parents[2]
+NAMES = [name for name in ragstone.__all__ if not name.startswith("__")]
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_dir_shows_every_public_name_before_it_is_loaded() -> None:
+    shown = python("import ragstone; print(*dir(ragstone))").split()
+    assert set(ragstone.__all__) <= set(shown)
+
+
+def test_importing_the_package_loads_no_room_of_it() -> None:
+    loaded = python("import ragstone, sys; print(*sorted(m for m in sys.modules if m.startswith('ragstone')))").split()
+    assert loaded == ["ragstone", "ragstone._version"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_what_it_says_and_has_a_docstring(name: str) -> None:
+    found = getattr(ragstone, name)
+    assert found.__name__ == name
+    assert found.__doc__
+    assert getattr(ragstone, name) is found
+
+
+def test_star_import_gives_what_is_public() -> None:
+    given: dict[str, object] = {}
+    exec("from ragstone import *", given)
+    assert set(NAMES) <= set(given)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'evaluates'"):
+        _ = ragstone.evaluates
+
+
+def test_the_wheel_holds_the_marker_of_its_types(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run(
+        [*command, "--wheel-dir", str(tmp_path), str(ROOT)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "ragstone/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests", "docs", "bench"))]
