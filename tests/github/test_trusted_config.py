@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.config import LocalJudgeSettings
+from ragstone.judge.local.checker import Checker
 from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.payloads import pull_request
+from tests.judge.local.entailment import write_entailment
 
 KEY = "sk-the-judges-own-key-0123456789"
 GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
@@ -309,3 +312,55 @@ def test_the_base_branch_and_the_workflow_can(github: FakeGitHub, checkout: Chec
     environ = {"SEARCH_TOKEN": "t-123456789", "RAGSTONE_SYSTEM_ENV": "SEARCH_TOKEN"}
     assert gate(checkout, github, 'name = "offline"\n', system=system, **environ).code == 0
     assert len(FACTS) == 4
+
+
+LOCAL = 'name = "local:models/nli"\n'
+
+
+def model_in(checkout: Checkout) -> str:
+    """The digest of a model that lies in the checkout, put there by a step of the workflow, or by the pull request."""
+    folder = checkout.root / "models" / "nli"
+    write_entailment(folder, more=[fact for *_, fact in FACTS])
+    return Checker(folder, LocalJudgeSettings(), within=None, digests=()).digest
+
+
+def test_a_pull_request_does_not_bring_a_model_along(github: FakeGitHub, checkout: Checkout) -> None:
+    digest = model_in(checkout)
+    github.files[BASE_SHA]["ragstone.toml"] = config(LOCAL).encode()
+    refused(gate(checkout, github, LOCAL), "is a model in the workspace", "RAGSTONE_MODEL_DIGESTS")
+    pinned = f'{LOCAL}model_digests = ["{digest}"]\n'
+    refused(gate(checkout, github, pinned), "'judge.model_digests' is not as the base branch has it")
+    named = 'name = "offline"\nembeddings = "local:models/nli"\n'
+    refused(gate(checkout, github, named), "is a model in the workspace")
+
+
+def test_a_model_that_the_workflow_or_the_base_branch_names_judges_a_pull_request(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    digest = model_in(checkout)
+    assert gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=f"sha256:{digest}").code == 0
+    pinned = f'{LOCAL}model_digests = ["{digest}"]\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
+    assert gate(checkout, github, pinned).code == 0
+
+
+def test_another_model_than_the_one_that_is_named_is_not_loaded(github: FakeGitHub, checkout: Checkout) -> None:
+    digest = model_in(checkout)
+    (checkout.root / "models/nli/tokenizer.json").write_text("not even read as JSON", encoding="utf-8")
+    refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "which judge.model_digests does not name")
+
+
+def test_how_a_model_is_read_is_not_for_a_pull_request_to_say(github: FakeGitHub, checkout: Checkout) -> None:
+    digest = model_in(checkout)
+    alone = f"{LOCAL}[judge.local]\nalone = true\n"
+    found = gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest)
+    refused(found, "'judge.local' is not as the base branch has it")
+    github.files[BASE_SHA]["ragstone.toml"] = config(alone).encode()
+    refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "'judge.local' is not as the base")
+    assert gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest).code == 0
+
+
+def test_on_the_default_branch_a_model_needs_no_digest(github: FakeGitHub, checkout: Checkout) -> None:
+    model_in(checkout)
+    checkout.write("ragstone.toml", config(LOCAL))
+    assert checkout.gate(github, "push").code == 0

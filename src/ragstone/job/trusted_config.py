@@ -2,7 +2,7 @@
 
 A config file in the checkout is as much the author's as the code is. Given a key, `base_url`, `ca_bundle`, `prices` and
 the rest of what could lead the key astray or lift its budget count only from inputs, from the environment, or as the
-base's config has them.
+base's config has them. So do the digests of local models: their files are in the checkout, too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ from ragstone.judge.llm.account import GOOGLE_FILE_VARIABLE, PROVIDER_SECRETS, g
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.llm.transport import MAX_CA_BYTES
+from ragstone.judge.names import LOCAL
 from ragstone.system.environment import passed_names
 from ragstone.usecases.known_secrets import SECRET_NAME
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
 """Settings that decide who gets the judge's key, and what a call is taken to cost."""
+
+LOCAL_GUARDED = ("judge.model_digests", "judge.local")
+"""Settings that decide which local model is loaded, and how it is read; no key needs to be given."""
 
 _FREE_PARAMETERS = frozenset(
     {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
@@ -43,6 +47,8 @@ _WHY = {
     "judge.ca_bundle": "whoever holds its keys could read the judge's",
     "judge.prices": "the limit on what judging costs would be reckoned by them",
     "judge.parameters": "the price of a call may depend on them",
+    "judge.model_digests": "they decide which model may be loaded",
+    "judge.local": "it decides how the model is read",
 }
 
 
@@ -63,7 +69,8 @@ def hold_to_base(
     workspace: Path,
     folder: Path,
 ) -> Held:
-    """`settings` once nothing in them can lead the judge's key astray; `folder` (not there yet) is for base files.
+    """`settings` once nothing in them can lead the judge's key astray or bring a model along; `folder` (not there yet)
+    is for base files.
 
     Raises ConfigError for what the checkout's config says and the base's does not, and GitHubError where the base is
     needed and can't be read.
@@ -75,17 +82,22 @@ def hold_to_base(
     wanted = [key for key in GUARDED if entrusted and key in settings.from_file and _matters(key, settings)]
     if settings.judge.ca_bundle is not None and inside is None and "judge.ca_bundle" in settings.from_file:
         wanted = [*dict.fromkeys((*wanted, "judge.ca_bundle"))]
+    local = _local_model(settings)
+    unpinned = local is not None and not settings.judge.model_digests
+    if local is not None:
+        wanted += [key for key in LOCAL_GUARDED if key in settings.from_file]
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
-    if not (wanted or bundle or secrets or budget_open):
+    if not (wanted or bundle or secrets or budget_open or local):
         return Held(settings)
-    needed = bool(wanted or bundle or secrets)
+    needed = bool(wanted or bundle or secrets or unpinned)
     try:
         base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
-            return Held(settings, (f"{_NO_BUDGET} ({unreadable}).",))
-        named = ", ".join(f"'{key}'" for key in (*wanted, *([_ENV] if secrets else ()))) or "'judge.ca_bundle'"
+            return Held(settings, (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())
+        keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
+        named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
         raise GitHubError(
             f"{named} can't be held against the base branch: {unreadable}.",
             where=_place(settings),
@@ -93,6 +105,10 @@ def hold_to_base(
         ) from None
     if base.is_checkout:
         return Held(settings)
+    if local is not None and unpinned:
+        raise _unpinned(local)
+    if local is not None and "judge.local" not in wanted:
+        wanted.append("judge.local")
     for key in wanted:
         if _value(settings, key) != _value(base.settings, key):
             raise _refused(key, settings, base)
@@ -184,10 +200,26 @@ def _value(settings: Settings, key: str) -> object:
     return found
 
 
+def _local_model(settings: Settings) -> str | None:
+    """The local model that the settings name, as they name it."""
+    names = (settings.judge.name, settings.judge.embeddings or "")
+    return next((name for name in names if name.strip().startswith(LOCAL)), None)
+
+
+def _unpinned(name: str) -> ConfigError:
+    return ConfigError(
+        f"'{name}' is a model in the workspace, and nothing that this run's author can't write says which one.",
+        where="judge.model_digests",
+        hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, or "
+        "merge judge.model_digests into the config file first.",
+    )
+
+
 def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
+    given = "" if key in LOCAL_GUARDED else "with a key given, "
     return ConfigError(
         f"'{key}' is not as the base branch has it (commit {base.sha[:12]}), and {_WHY[key]}: "
-        "with a key given, it does not count from a checkout that nobody has reviewed.",
+        f"{given}it does not count from a checkout that nobody has reviewed.",
         where=_place(settings),
         hint=f"{_by_workflow(key)}merge the change of the config by itself first.",
     )
