@@ -14,6 +14,7 @@ import json
 import random
 import re
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,18 +23,26 @@ from unittest.mock import patch
 import numpy as np
 import onnx
 from data_sets import data_folder
-from judge_reliability import answers_and_neighbours
+from judge_reliability import ROOT, answers_and_neighbours, pieces_of_pages
+from local_judge import dev_pieces
 from onnx import TensorProto, helper, numpy_helper
+from scipy.optimize import minimize
 from scipy.sparse import coo_matrix
 from scipy.sparse.linalg import svds
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from ragstone.config import JudgeSettings
 from ragstone.judge.factory import build_judge
-from ragstone.judge.offline import answering
+from ragstone.judge.offline import OfflineJudge, answering
+from ragstone.judge.offline.meaning import MOST_SENTENCES, MeaningJudge
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.sentences import split_sentences
 from ragstone.metaeval.evaluate import run_judge, summarise
-from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise
+from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 from ragstone.metaeval.load import load_items
+from ragstone.metaeval.measures import auroc
+from ragstone.system.response import Context
 from ragstone.usecases.meta_eval import as_golden_set
 
 TEXTS = {
@@ -41,6 +50,7 @@ TEXTS = {
     "begin.jsonl.gz": "context",
     "halueval_qa_500.jsonl.gz": "context",
 }
+MEANING = ROOT / "src" / "ragstone" / "judge" / "offline" / "meaning.json"
 WIDTH = 128
 WINDOW = 6
 LEAST_COUNT = 3
@@ -153,13 +163,93 @@ def main(data: Path, embeddings: str) -> None:
     print(f"| without | {accuracy(wikieval, None)} |\n| with | {accuracy(wikieval, embeddings)} |")
 
 
+def contexts(data: Path, embeddings: str) -> None:
+    """What embeddings do to context relevance (CLAPNQ) and to the use of a context (pieces of WiCE's test pages)."""
+    sets = {
+        "context relevance: CLAPNQ, can it be answered?": load_items(data / "clapnq_dev.jsonl.gz"),
+        "context precision: pieces of WiCE's pages (test)": pieces_of_pages(data / "wice_claim.jsonl.gz"),
+    }
+    print("\n| AUROC | words | words and meaning |\n|---|---|---|")
+    for name, items in sets.items():
+        cells = []
+        for model in (None, embeddings):
+            settings = JudgeSettings(embeddings=model)
+            judge = build_judge(settings, golden_set=as_golden_set(items), cache=None, environ={})
+            (result,) = summarise(asyncio.run(run_judge(judge, items)))
+            found = result.measures["auroc"]
+            cells.append(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def weights(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Non-negative weights of words and meaning and a bias, both classes counting the same."""
+    share = np.where(labels > 0, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
+    signs = 1 - 2 * labels
+
+    def loss(point: np.ndarray) -> float:
+        margins = signs * (rows @ point[:-1] + point[-1])
+        return float((share * np.logaddexp(0, margins)).sum() + (point[:-1] ** 2).sum() / 2)
+
+    return np.asarray(minimize(loss, [0.5, 0.5, 0.0], bounds=[(0, None)] * 2 + [(None, None)]).x)
+
+
+async def fit(data: Path, embeddings: str) -> None:
+    """Fit meaning.json: relevance to CLAPNQ (no other set has passages that don't answer), use to WiCE's dev pages."""
+    items = [item for item in load_items(data / "clapnq_dev.jsonl.gz") if isinstance(item, Pointwise)]
+    judge = build_judge(JudgeSettings(embeddings=embeddings), golden_set=as_golden_set(items), cache=None, environ={})
+    assert isinstance(judge, MeaningJudge)
+    call = Call("fit")
+    rows, labels, half = [], [], []
+    for item in items:
+        try:
+            words = await OfflineJudge.context_relevance(judge, item.case.question, _contexts(item), call=call)
+        except JudgementFailed:
+            continue
+        near = await judge._to_question(item.case.question, item.case.contexts[0], call)
+        rows.append((words.probability, near))
+        labels.append(item.label)
+        half.append(zlib.crc32(item.group.encode()) % 2)
+    x, y, at = np.array(rows), np.array(labels), np.array(half)
+    for one in (0, 1):
+        found = weights(x[at != one], y[at != one])
+        scores = (x[at == one] @ found[:-1], x[at == one, 0], x[at == one, 1])
+        shown = ", ".join(f"{auroc(score, y[at == one]):.3f}" for score in scores)
+        print(f"CLAPNQ, half {one}, fitted to the other: AUROC of both, words, meaning: {shown}")
+    parts = {"relevance": weights(x, y), "use": await _fit_use(data, judge)}
+    document: dict[str, object] = {"version": json.loads(MEANING.read_text(encoding="utf-8"))["version"]}
+    for name, (words_weight, meaning, bias) in parts.items():
+        document[name] = {"bias": round(bias, 2), "words": round(words_weight, 2), "meaning": round(meaning, 2)}
+    MEANING.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(document))
+
+
+async def _fit_use(data: Path, judge: MeaningJudge) -> np.ndarray:
+    call = Call("fit")
+    rows, labels = [], []
+    for label, claim, text in dev_pieces(data):
+        words = await OfflineJudge.context_use(judge, "", claim, "", [Context(text)], call=call)
+        near = await judge._near.nearnesses(claim, split_sentences(normalise(text), "en")[:MOST_SENTENCES], call=call)
+        rows.append((words.contexts[0].probability, max(near)))
+        labels.append(label)
+    return weights(np.array(rows), np.array(labels))
+
+
+def _contexts(item: Pointwise) -> list[Context]:
+    return [Context(text) for text in item.case.contexts]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--fit", action="store_true", help="fit meaning.json to the model first")
     given = parser.parse_args()
     data = data_folder((*TEXTS, "clapnq_dev.jsonl.gz", "wikieval.jsonl"), given.data)
     with tempfile.TemporaryDirectory() as made:
         if given.model is None:
             save_model(Path(made), *word_vectors(read_texts(data)))
-        main(data, f"local:{given.model or made}")
+        named = f"local:{given.model or made}"
+        if given.fit:
+            asyncio.run(fit(data, named))
+        contexts(data, named)
+        main(data, named)

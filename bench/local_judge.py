@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from data_sets import data_folder
 from judge_reliability import FILES, ROOT, SHOWN, pieces_of_pages
 from offline_judge import HEADLINE, sample
 from scipy.optimize import minimize
@@ -121,10 +122,9 @@ async def dev_answers(judge: OfflineJudge, checker: Checker, data: Path) -> list
     return found
 
 
-async def dev_pieces(judge: OfflineJudge, checker: Checker, data: Path) -> list[tuple[float, float, float]]:
-    """(label, words, model) of pieces of WiCE's dev pages: is a piece of use for the claim?"""
+def dev_pieces(data: Path) -> Iterator[tuple[float, str, str]]:
+    """(label, claim, text) of pieces of WiCE's dev pages: does a piece hold a sentence that people named?"""
     draw = random.Random(0)
-    found = []
     for row in read(data / "wice_claim.jsonl.gz"):
         named = {index for group in row["supporting_sentences"] or [] for index in group}
         if row["split"] != "dev" or not named:
@@ -136,10 +136,16 @@ async def dev_pieces(judge: OfflineJudge, checker: Checker, data: Path) -> list[
         picked = [(piece, 1.0) for piece in draw.sample(useful, min(1, len(useful)))]
         picked += [(piece, 0.0) for piece in draw.sample(useless, min(2, len(useless)))]
         for piece, label in picked:
-            text = "\n".join(lines[index] for index in piece)
-            use = await judge.context_use("", row["claim"], "", [Context(text)], call=Call("dev"))
-            model = max(checker.rate(text, one.text).supported for one in use.reference_statements)
-            found.append((label, use.contexts[0].probability or 0.0, model))
+            yield label, row["claim"], "\n".join(lines[index] for index in piece)
+
+
+async def rated_pieces(judge: OfflineJudge, checker: Checker, data: Path) -> list[tuple[float, float, float]]:
+    """(label, words, model) of each of them."""
+    found = []
+    for label, claim, text in dev_pieces(data):
+        use = await judge.context_use("", claim, "", [Context(text)], call=Call("dev"))
+        model = max(checker.rate(text, one.text).supported for one in use.reference_statements)
+        found.append((label, use.contexts[0].probability or 0.0, model))
     return found
 
 
@@ -150,7 +156,7 @@ async def fit_all(checker: Checker, data: Path) -> dict[str, object]:
     wholes = [(words, min(model for _, model in each)) for _, _, words, each in answers]
     labels = [one[1] for one in answers]
     single = [at for at, one in enumerate(answers) if len(one[3]) == 1]
-    pieces = await dev_pieces(judge, checker, data)
+    pieces = await rated_pieces(judge, checker, data)
     parts = {
         "statement": fit(
             [answers[at][3][0] for at in single], [labels[at] for at in single], [sources[at] for at in single]
@@ -206,7 +212,7 @@ def tables(checker: Remembering, data: Path, settings: LocalJudgeSettings) -> No
             outcomes = asyncio.run(run_judge(judge, items))
             for result in summarise(outcomes):
                 for metric, measure in SHOWN.get((str(result.task), result.kind), ()):
-                    if metric not in METRICS:
+                    if metric not in METRICS or (metric == "context_recall" and not name.startswith("WiCE")):
                         continue
                     found = result.measures[measure]
                     cells.setdefault((metric, measure), []).append(
@@ -271,10 +277,12 @@ def main(given: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--labels", nargs="*", default=())
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--no-tables", action="store_true")
-    main(parser.parse_args())
+    chosen = parser.parse_args()
+    chosen.data = data_folder(FILES.values(), chosen.data)
+    main(chosen)

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from data_sets import data_folder
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from scipy.optimize import minimize
 from tokenizers import Tokenizer
 
-ROOT = Path(__file__).parents[1]
 LAYERS, HEADS, WIDTH, HEAD = 6, 12, 384, 32
 EPSILON = 1e-12
 ALIGNER_TOKENS = 384
@@ -272,6 +272,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path)
     given = parser.parse_args()
-    main(given.folder, given.out, given.data)
+    main(given.folder, given.out, data_folder(("begin.jsonl.gz", "wice_claim.jsonl.gz"), given.data))

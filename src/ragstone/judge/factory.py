@@ -75,12 +75,14 @@ def _offline(
     from ragstone.judge.offline import OfflineJudge
 
     topic, endpoint = _topic(settings, environ, within)
-    return OfflineJudge(
-        questions=[sample.question for sample in golden_set],
-        references=[sample.reference for sample in golden_set if sample.reference],
-        topic=topic,
-        endpoint=endpoint,
-    )
+    questions = [sample.question for sample in golden_set]
+    references = [sample.reference for sample in golden_set if sample.reference]
+    if topic is None or endpoint is not None:
+        # An endpoint is asked about answers only: each sentence of each context would be paid for.
+        return OfflineJudge(questions, references, topic=topic, endpoint=endpoint)
+    from ragstone.judge.offline.meaning import MeaningJudge
+
+    return MeaningJudge(questions, references, topic=topic)
 
 
 def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | None) -> tuple[Topic | None, str | None]:

@@ -16,12 +16,14 @@ from ragstone.config import JudgeSettings, Price, load_settings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
-from ragstone.judge.judgements import ReverseQuestions
+from ragstone.judge.judgements import ContextGrades, ContextUse, ReverseQuestions
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.meaning import MeaningJudge
 from ragstone.judge.offline.topic import UNRELATED, Topic
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.metrics.registry import select_metrics
+from ragstone.system.response import Context
 
 GOLDEN = GoldenSet((Sample("q1", "Which boat was first?", reference="The Ada, launched in 1931."),))
 
@@ -235,3 +237,45 @@ def test_a_server_of_embeddings_that_breaks_fails_samples_not_the_judge(world: A
         relevancy(world, judge, "The Ada, launched in 1931.")
     world.fake.always = by_letters
     assert relevancy(world, judge, "The Ada, launched in 1931.") > 0.0
+
+
+NEAR, FAR = "Ship launched near Leeds. It was large.", "Bread baked near Leeds. It was large."
+
+
+def test_a_local_model_finds_the_context_that_bears_on_a_question_where_no_word_is_shared(
+    world: Any, make_model: Any
+) -> None:
+    judge = offline(f"local:{make_model()}")
+    contexts = [Context(NEAR), Context(FAR)]
+    found = world.run(judge.context_relevance("Boat?", contexts, call=Call("q1")))
+    assert isinstance(found, ContextGrades)
+    near, far = (one.probability or 0.0 for one in found.contexts)
+    assert near > 2 * far
+    assert found.probability == near
+    by_words = world.run(offline(None).context_relevance("Boat?", contexts, call=Call("q1")))
+    assert by_words.contexts[0].probability == by_words.contexts[1].probability
+
+
+def test_a_local_model_finds_the_context_that_is_of_use_for_a_reference(world: Any, make_model: Any) -> None:
+    judge = offline(f"local:{make_model()}")
+    for reference, answer in (("A boat.", ""), (None, "A boat.")):
+        found = world.run(
+            judge.context_use("Which?", reference, answer, [Context(FAR), Context(NEAR), Context("")], call=Call("q1"))
+        )
+        assert isinstance(found, ContextUse)
+        far, near, empty = (one.probability or 0.0 for one in found.contexts)
+        assert near > max(far, empty)
+        assert [one.useful for one in found.contexts] == [(one.probability or 0.0) >= 0.5 for one in found.contexts]
+
+
+def test_embeddings_of_an_endpoint_are_asked_about_answers_only(world: Any, online: Any) -> None:
+    judge = online()
+    assert not isinstance(judge, MeaningJudge)
+    world.run(judge.context_relevance("Which boat was first?", [Context(NEAR)], call=Call("q1")))
+    world.run(judge.context_use("Which boat was first?", "The Ada.", "", [Context(NEAR)], call=Call("q1")))
+    assert world.fake.embeddings == []
+
+
+def test_the_identity_says_which_weights_join_words_and_meaning(make_model: Any) -> None:
+    assert dict(offline(f"local:{make_model()}").identity.parameters) == {"meaning": "1"}
+    assert offline(None).identity.parameters == ()

@@ -47,9 +47,14 @@ class Topic:
 
     async def nearness(self, question: str, answer: str, *, call: Call) -> float:
         """In [0, 1]: 0 as near as unrelated questions are to each other, 1 the same. Raises JudgementFailed."""
+        (found,) = await self.nearnesses(question, (answer,), call=call)
+        return found
+
+    async def nearnesses(self, text: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        """How near each of `others` is to `text`, in [0, 1] as `nearness` has it. Raises JudgementFailed."""
         zero = await self._model_zero(call)
-        (cosine,) = await self._similarity.similarities(question, (answer,), call=call)
-        return min(1.0, max(0.0, (cosine - zero) / (1.0 - zero)))
+        cosines = await self._similarity.similarities(text, others, call=call)
+        return tuple(min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines)
 
     async def _model_zero(self, call: Call) -> float:
         async with self._finding:
