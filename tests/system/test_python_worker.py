@@ -784,3 +784,76 @@ def test_an_answer_of_megabytes_is_refused_in_the_worker(room: Any) -> None:
     assert large.failure is not None
     assert large.failure.kind.value == "bad_return"
     assert large.failure.message == "The answer holds 2,097,152 characters; at most 1,000,000 are read."
+
+
+STREAMS = """
+import time
+
+def sync(question):
+    yield {"contexts": ["c"]}
+    time.sleep(0.2)
+    yield "30 "
+    time.sleep(0.2)
+    yield "days."
+
+async def asynchronous(question):
+    import asyncio
+    yield "30 "
+    await asyncio.sleep(0.2)
+    yield "days."
+
+def broken(question):
+    yield "30 "
+    raise OSError("the line is dead")
+
+def stuck(question):
+    yield "30 "
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("name", ["sync", "asynchronous"])
+def test_a_streamed_answer_is_read_to_its_end_and_the_first_text_is_timed(room: Any, name: str) -> None:
+    room.write("app.py", STREAMS)
+    (response,) = room.ask(f"app:{name}", "how long?")
+    assert response.answer == "30 days."
+    assert [context.text for context in response.contexts] == (["c"] if name == "sync" else [])
+    assert 0 < response.first_text_s <= response.latency_s - 0.2
+
+
+def test_an_answer_that_does_not_stream_has_no_first_text(room: Any) -> None:
+    room.write("app.py", SHAPES)
+    (response,) = room.ask("app:function", "what?")
+    assert response.first_text_s is None
+
+
+def test_a_stream_that_breaks_or_stops_fails_its_sample(room: Any, kinds: Kinds) -> None:
+    room.write("app.py", STREAMS)
+    (broken,) = room.ask("app:broken", "how long?")
+    assert broken.failure is not None
+    assert "the line is dead" in broken.failure.message
+    (stuck,) = room.ask("app:stuck", "how long?", timeout_s=1.0)
+    assert stuck.failure is not None
+    assert stuck.failure.kind is SystemFailureKind.TIMEOUT
+
+
+def test_the_timeout_is_for_the_system_and_not_for_writing_its_answer_down(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        import time
+
+        class Slow:
+            @property
+            def text(self):
+                time.sleep(0.02)
+                return "c"
+
+        def answer(question):
+            return {"answer": "a", "contexts": [Slow() for _ in range(100)]}
+        """,
+    )
+    (response,) = room.ask("app:answer", "what?", timeout_s=1.0)
+    assert response.failure is None
+    assert len(response.contexts) == 100
+    assert response.latency_s < 1.0

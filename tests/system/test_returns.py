@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import inspect
+import itertools
 import json
 import math
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -158,10 +162,6 @@ class Frame:
         return iter(self.keys())
 
 
-def generator() -> Any:
-    yield "a"
-
-
 @pytest.mark.parametrize(
     ("value", "says"),
     [
@@ -177,7 +177,6 @@ def generator() -> Any:
         ({"answer": "a", "contexts": Frame()}, "(Frame): it is not a list"),
         ({"answer": "a", "contexts": ["ok", {"id": 1}]}, "Context 2 is"),
         ({"answer": "a", "contexts": [None]}, "Context 1 is None"),
-        (generator(), "generator: join"),
         (MagicMock(), "MagicMock"),
         (object(), "object"),
     ],
@@ -196,8 +195,6 @@ def test_more_text_than_can_be_read_is_refused() -> None:
 
 
 def test_endless_contexts_are_refused() -> None:
-    import itertools
-
     with pytest.raises(worker.BadReturn, match="More than 10,000"):
         worker.normalise({"answer": "a", "contexts": itertools.repeat("again")})
 
@@ -256,3 +253,86 @@ def test_a_value_is_placed_without_changing_the_fields_around_it() -> None:
     fields = {"input": {"lang": "en"}, "k": 3}
     assert placed(fields, "input.query", "q") == {"input": {"lang": "en", "query": "q"}, "k": 3}
     assert fields == {"input": {"lang": "en"}, "k": 3}
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+async def tokens(*pieces: object) -> AsyncIterator[object]:
+    for piece in pieces:
+        yield piece
+
+
+def chunk(text: str | None) -> SimpleNamespace:
+    """A chunk of a chat completion, as OpenAI's SDK streams it."""
+    return SimpleNamespace(choices=[SimpleNamespace(delta=SimpleNamespace(content=text))])
+
+
+def whole(value: object, heard: Callable[[], None] | None = None) -> dict[str, Any]:
+    async def awaited(pending: Any) -> Any:
+        return await pending
+
+    found = worker.finish(value, heard)
+    return worker.normalise(asyncio.run(awaited(found)) if inspect.isawaitable(found) else found)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("30 ", "days."),
+        (chunk("30 "), chunk("days."), chunk(None), SimpleNamespace(choices=[])),
+        (SimpleNamespace(content="30 "), SimpleNamespace(content=[{"type": "text", "text": "days."}])),
+        ({"answer": "30 "}, {"answer": "days."}),
+    ],
+    ids=["text", "completion", "message", "mapping"],
+)
+def test_the_pieces_of_a_stream_are_one_answer(pieces: tuple[object, ...]) -> None:
+    assert whole(iter(pieces))["answer"] == "30 days."
+    assert whole(piece for piece in pieces)["answer"] == "30 days."
+    assert whole(tokens(*pieces))["answer"] == "30 days."
+
+
+def test_a_stream_may_bring_contexts_and_usage_or_have_them_beside_it() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 4}
+    streamed = whole(iter([{"context": ["c1"]}, {"answer": "a"}, {"answer": "b"}, {"usage": usage}]))
+    assert (streamed["answer"], [c["text"] for c in streamed["contexts"]], streamed["usage"]) == ("ab", ["c1"], usage)
+    for beside in ((iter("ab"), ["c1"]), {"response": tokens("a", "b"), "sources": ["c1"]}):
+        found = whole(beside)
+        assert (found["answer"], [c["text"] for c in found["contexts"]]) == ("ab", ["c1"])
+
+
+def test_the_first_text_of_a_stream_is_noticed_once_and_when_it_comes() -> None:
+    seen: list[str] = []
+
+    def slow() -> Iterator[object]:
+        yield {"contexts": ["c"]}
+        yield ""
+        seen.append("before")
+        yield "a"
+        seen.append("after")
+        yield "b"
+
+    assert whole(slow(), lambda: seen.append("heard"))["answer"] == "ab"
+    assert seen == ["before", "heard", "after"]
+
+
+def test_a_stream_of_nothing_of_something_else_or_without_end_is_refused() -> None:
+    with pytest.raises(worker.BadReturn, match="ended without a piece"):
+        whole(iter(()))
+    with pytest.raises(worker.BadReturn, match=r"Piece 2 of the stream is 7 \(int\)"):
+        whole(iter(["a", 7]))
+    with pytest.raises(worker.BadReturn, match="more than 1,000,000 characters"):
+        whole(itertools.repeat("x" * 10_000))
+
+
+@pytest.mark.parametrize("contexts", [["one", {"text": "two"}], ("one", "two"), [("one", 0.5), "two"]])
+def test_an_answer_and_its_contexts_may_be_a_pair(contexts: object) -> None:
+    assert worker.normalise(("yes", contexts))["answer"] == "yes"
+    assert texts(("yes", contexts)) == ["one", "two"]
+    assert texts(("yes", None)) == []
+
+
+@pytest.mark.parametrize("value", [("yes", 0.5), ("yes", ["c"], 1), (1, ["c"]), ("a", {"text": "b"}.items())])
+def test_other_tuples_are_refused(value: object) -> None:
+    with pytest.raises(worker.BadReturn):
+        worker.normalise(value)

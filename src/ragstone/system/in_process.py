@@ -75,27 +75,30 @@ class CallableSystem:
             started = perf_counter()
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    value, latency_s = await self._value(asker, sample.question)
+                    heard: list[float] = []
+                    value, latency_s = await self._value(asker, sample.question, lambda: heard.append(perf_counter()))
+            except worker.BadReturn as error:
+                return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error))
             except TimeoutError as error:
                 if perf_counter() - started < self._timeout_s:  # raised by the callable itself
                     return self._raised(sample, error)
                 return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
             except Exception as error:
                 return self._raised(sample, error)
-        return read(sample.id, value, latency_s)
+        return read(sample.id, value, latency_s, heard[0] - started if heard else None)
 
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def _value(self, asker: worker.Asker, question: str) -> tuple[object, float]:
+    async def _value(self, asker: worker.Asker, question: str, heard: Callable[[], None]) -> tuple[object, float]:
         """What was returned, and the seconds it took."""
         if not asker.is_async:
-            value, latency_s = await _in_thread(lambda: worker.finish(asker.begin(question)))
+            value, latency_s = await _in_thread(lambda: worker.finish(asker.begin(question), heard))
         else:
             value, latency_s = asker.begin(question), 0.0
         if inspect.isawaitable(value):
             started = perf_counter()
-            value = worker.finish(await value)
+            value = worker.finish(await value, heard)
             if inspect.isawaitable(value):
                 value = await value
             latency_s += perf_counter() - started

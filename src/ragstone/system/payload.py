@@ -66,13 +66,14 @@ class Greeting(_Wire):
     failed: FailedReply | None = None
 
 
-def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Response:
+def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
     """The Response for a good payload."""
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
         contexts=tuple(Context(text=c.text, id=c.id, score=c.score) for c in payload.contexts),
         latency_s=latency_s,
+        first_text_s=first_text_s,
         usage=None
         if payload.usage is None
         else TokenUsage(input_tokens=payload.usage.input_tokens, output_tokens=payload.usage.output_tokens),
@@ -101,13 +102,13 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def read(sample_id: str, value: object, latency_s: float | None) -> Response:
+def read(sample_id: str, value: object, latency_s: float | None, first_text_s: float | None = None) -> Response:
     """The Response for anything that was returned; a bad return is a failure, not an exception."""
     try:
         payload = Payload.model_validate(worker.normalise(value))
     except worker.BadReturn as error:
         return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), latency_s=latency_s)
-    return answered(sample_id, payload, latency_s)
+    return answered(sample_id, payload, latency_s, first_text_s)
 
 
 def at_path(value: object, path: str, absent: object = None) -> object:

@@ -24,6 +24,8 @@ from ragstone.system.response import SystemFailureKind
 MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
 _READ_LIMIT = 1 << 20
 _RECYCLE_SHARE = 0.8
+_WRITING_S = 60.0
+"""For the worker to write down what the system returned, and for us to take it in."""
 _BOOTSTRAP = (
     "import os\n"
     "def read(n):\n"
@@ -94,17 +96,21 @@ class PythonPeer:
         body = json.dumps({"number": self._number, "question": sample.question})
         started = perf_counter()
         child.write(_frame(body.encode("ascii")))
+        heard = _Heard(self._number)
         over = asyncio.create_task(self._over_memory(child))
-        reply = asyncio.create_task(_receive(child))
+        reply = asyncio.create_task(_listen(child, heard))
+        returned = asyncio.create_task(heard.returned.wait())
+        first = asyncio.FIRST_COMPLETED
         try:
-            done, _ = await asyncio.wait(
-                [over, reply], timeout=self._target.timeout_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            return await self._outcome(child, sample, reply if reply in done else None, over in done, started)
+            done, _ = await asyncio.wait([over, reply, returned], timeout=self._target.timeout_s, return_when=first)
+            if done == {returned}:
+                # The system has answered in time; writing the answer down is not its doing.
+                done, _ = await asyncio.wait([over, reply], timeout=_WRITING_S, return_when=first)
+            return await self._outcome(child, sample, reply if reply in done else None, over in done, started, heard)
         finally:
-            for task in (over, reply):
+            for task in (over, reply, returned):
                 task.cancel()
-            await asyncio.gather(over, reply, return_exceptions=True)
+            await asyncio.gather(over, reply, returned, return_exceptions=True)
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
@@ -117,6 +123,7 @@ class PythonPeer:
         reply: asyncio.Task[tuple[object, float]] | None,
         over_memory: bool,
         started: float,
+        heard: _Heard,
     ) -> Attempt:
         if reply is None and over_memory:
             limit = _mb(self._target.memory_limit_bytes or 0)
@@ -125,24 +132,28 @@ class PythonPeer:
         if reply is None:
             await child.show_stack()
             message = f"No answer within {self._target.timeout_s:g} s."
+            if heard.returned.is_set():
+                message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
             return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
         try:
             received, arrived = reply.result()
-            return self._read(sample, WorkerReply.model_validate(received), arrived - started)
+            # By our own clock: the worker's is within the reach of the system that is measured.
+            latency_s = (heard.returned_at or arrived) - started
+            first_text_s = None if heard.text_at is None else heard.text_at - started
+            return self._read(sample, WorkerReply.model_validate(received), latency_s, first_text_s)
         except EOFError:
             message = f"The worker {await child.ending()} while it had this question."
         except (ValueError, RecursionError):
             message = "The worker's channel was written to by something else."
         return self._lost(sample, SystemFailureKind.CRASHED, message, child)
 
-    def _read(self, sample: Sample, reply: WorkerReply, latency_s: float) -> Attempt:
-        # By our own clock: the worker's is within the reach of the system that is measured.
+    def _read(self, sample: Sample, reply: WorkerReply, latency_s: float, first_text_s: float | None = None) -> Attempt:
         if reply.number != self._number:
             raise ValueError(reply.number)
         limit = self._target.memory_limit_bytes
         reusable = limit is None or reply.rss_bytes is None or reply.rss_bytes < _RECYCLE_SHARE * limit
         if reply.payload is not None:
-            return Attempt(answered(sample.id, reply.payload, latency_s), reusable)
+            return Attempt(answered(sample.id, reply.payload, latency_s, first_text_s), reusable)
         error = reply.error
         if error is None:
             raise ValueError(reply)
@@ -178,6 +189,37 @@ class PythonPeer:
         return SystemUnderTestError(
             text, where=f"python:{self._target.spec}", hint=f"{ran} {self._target.hint}" if self._target.hint else ran
         )
+
+
+class _Heard:
+    """What the worker said of a question before its reply, and when that arrived."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self.text_at: float | None = None
+        self.returned_at: float | None = None
+        self.returned = asyncio.Event()
+
+    def take(self, message: object, arrived: float) -> bool:
+        """Whether `message` is such an event, which is noted. Raises ValueError for one of another question."""
+        if not isinstance(message, dict) or "event" not in message:
+            return False
+        if message.get("number") != self._number:
+            raise ValueError(message)
+        if message["event"] == "text" and self.text_at is None:
+            self.text_at = arrived
+        elif message["event"] == "returned":
+            self.returned_at = arrived
+            self.returned.set()
+        return True
+
+
+async def _listen(child: Child, heard: _Heard) -> tuple[object, float]:
+    """The reply, and when it began to arrive; events before it go to `heard`."""
+    while True:
+        message, arrived = await _receive(child)
+        if not heard.take(message, arrived):
+            return message, arrived
 
 
 async def _receive(child: Child) -> tuple[object, float]:

@@ -50,7 +50,8 @@ class SystemFailure:
 class Response:
     """The answer to one sample, or the failure to give one (then `answer` is empty and `failure` is set).
 
-    `latency_s` is measured by Ragstone around the call (None for recorded answers without one).
+    `latency_s` is measured by Ragstone around the call (None for recorded answers without one);
+    `first_text_s` until the first text of an answer that streams (None for others).
     """
 
     sample_id: str
@@ -59,6 +60,7 @@ class Response:
     latency_s: float | None = None
     usage: TokenUsage | None = None
     failure: SystemFailure | None = None
+    first_text_s: float | None = None
 
 
 class System(Protocol):

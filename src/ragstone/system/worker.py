@@ -71,6 +71,8 @@ def normalise(value: object) -> dict[str, Any]:
     Takes every shape that docs/entrypoints.md lists. Lone surrogates become U+FFFD. Raises BadReturn, which says
     what was found and what is expected.
     """
+    if _is_pair(value):
+        value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
     answer = value if isinstance(value, str) else _first(value, ANSWER_NAMES)
     text = _message_text(answer if answer is not None else value)
     if text is None:
@@ -88,13 +90,18 @@ def normalise(value: object) -> dict[str, Any]:
 
 def _bad_answer(value: object, answer: object) -> str:
     if answer is None:
-        hint = " It is a generator: join its pieces and return the text." if _is_generator(value) else ""
-        return f"Returned {shown(value)}.{hint} {EXPECTED}"
+        return f"Returned {shown(value)}. {EXPECTED}"
     return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
 
 
-def _is_generator(value: object) -> bool:
-    return inspect.isgenerator(value) or inspect.isasyncgen(value)
+def _is_pair(value: object) -> bool:
+    """Whether `value` is a plain tuple of an answer and its contexts."""
+    return (
+        type(value) is tuple
+        and len(value) == 2
+        and (value[1] is None or isinstance(value[1], (list, tuple, str)))
+        and (_is_stream(value[0]) or _message_text(value[0]) is not None)
+    )
 
 
 def _message_text(value: object) -> str | None:
@@ -270,13 +277,97 @@ class Asker:
         return self._ask(given)
 
 
-def finish(value: object) -> Any:
-    """Turns a streaming response (LlamaIndex's have `response_gen`) into a whole one; the result may be awaitable."""
-    if not isinstance(value, (str, Mapping)) and _get(value, "response_gen") is not None:
+def finish(value: object, heard: Callable[[], None] | None = None) -> Any:
+    """A whole answer in place of one that streams; the result may be awaitable.
+
+    Takes generators, async generators and other iterators of pieces, alone or as the answer of a mapping or a pair, and
+    LlamaIndex's streaming responses (which have `response_gen`). `heard` is called when the first text has come.
+    """
+    if _is_stream(value):
+        return _joined(value, {}, heard)
+    if _is_pair(value) and _is_stream(value[0]):  # type: ignore[index]
+        return _joined(value[0], {"contexts": value[1]}, heard)  # type: ignore[index]
+    if isinstance(value, Mapping):
+        for name in ANSWER_NAMES:
+            if _is_stream(value.get(name)):
+                return _joined(value[name], {key: value[key] for key in value if key != name}, heard)
+    elif not isinstance(value, str) and _get(value, "response_gen") is not None:
         method = _get(value, "get_response")
         if callable(method):
             return method()
     return value
+
+
+def _is_stream(value: object) -> bool:
+    return hasattr(type(value), "__anext__") or (hasattr(type(value), "__next__") and not hasattr(value, "fileno"))
+
+
+def _joined(stream: Any, rest: dict[str, Any], heard: Callable[[], None] | None) -> Any:
+    """What the pieces of `stream` make together, with the fields of `rest`; awaitable if the stream is async."""
+    pieces = Pieces(rest, heard)
+    if hasattr(type(stream), "__anext__"):
+        return _joined_async(stream, pieces)
+    for piece in stream:
+        pieces.add(piece)
+    return pieces.whole()
+
+
+async def _joined_async(stream: Any, pieces: Pieces) -> Any:
+    async for piece in stream:
+        pieces.add(piece)
+    return pieces.whole()
+
+
+class Pieces:
+    """Pieces of a streamed answer, put together in the order in which they come. Raises BadReturn for a bad piece.
+
+    A piece is text, a chat message or chunk, or a mapping or object with a part of the answer, contexts or usage.
+    """
+
+    def __init__(self, rest: Mapping[str, Any] = {}, heard: Callable[[], None] | None = None) -> None:
+        self._whole: dict[str, Any] = dict(rest)
+        self._texts: list[str] = []
+        self._size = 0
+        self._count = 0
+        self._heard = heard
+
+    def add(self, piece: object) -> None:
+        self._count += 1
+        answer = None if isinstance(piece, str) else _first(piece, ANSWER_NAMES)
+        text = _message_text(piece if answer is None else answer)
+        text = _delta(piece) if text is None else text
+        others = [(name, None if isinstance(piece, str) else _first(piece, names)) for name, names in _BESIDE]
+        if text is None and all(value is None for _, value in others):
+            raise BadReturn(
+                f"Piece {self._count} of the stream is {shown(piece)}, in which no text was found. {EXPECTED}"
+            )
+        self._whole.update((name, value) for name, value in others if value is not None)
+        if text:
+            if not self._texts and self._heard is not None:
+                self._heard()
+            self._texts.append(text)
+            self._size += len(text)
+            if self._size > MAX_ANSWER_CHARACTERS:
+                raise BadReturn(f"The streamed answer holds more than {MAX_ANSWER_CHARACTERS:,} characters.")
+
+    def whole(self) -> dict[str, Any]:
+        """The answer. Raises BadReturn if nothing came."""
+        if not self._count:
+            raise BadReturn(f"The stream ended without a piece. {EXPECTED}")
+        return {**self._whole, "answer": "".join(self._texts)}
+
+
+_BESIDE = (("contexts", CONTEXTS_NAMES), ("usage", ("usage", "usage_metadata")))
+
+
+def _delta(piece: object) -> str | None:
+    """The text of a chunk of a chat completion; "" for a chunk that has none."""
+    choices = _get(piece, "choices")
+    if not isinstance(choices, list):
+        return None
+    delta = _get(choices[0], "delta") if choices else None
+    content = _get(delta, "content") if delta is not None else None
+    return content if isinstance(content, str) else ""
 
 
 def adapt(target: object, build: Callable[[Any], Any]) -> Asker:
@@ -527,7 +618,9 @@ class _Session:
         reply: dict[str, Any] = {"number": number}
         try:
             value = self.resolve(asker.begin(question))
-            value = self.resolve(finish(value))
+            value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"})))
+            # From here on the time is ours: ten thousand contexts take a while to be written down.
+            self._link.send({"number": number, "event": "returned"})
             reply["payload"] = normalise(value)
         except BadReturn as error:
             reply["error"] = {"kind": "bad_return", "message": str(error), "detail": None}
