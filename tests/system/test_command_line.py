@@ -182,3 +182,58 @@ def test_a_missing_quote_is_a_configuration_error(room: Any) -> None:
 )
 def test_the_shown_command_holds_no_secret(command: str, shown: str) -> None:
     assert without_secrets(command) == shown
+
+
+# -- one process per question ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def once(room: Any) -> str:
+    room.write(
+        "once.py",
+        """
+        import json, os, sys, time
+
+        question, *rest = sys.argv[1:]
+        if question == "pid": print(os.getpid())
+        elif question == "json": print(json.dumps({"answer": "fine", "contexts": ["c"]}))
+        elif question == "error": print(json.dumps({"error": "index not found"}))
+        elif question == "die": print("half an answer"); sys.stderr.write("out of luck\\n"); sys.exit(3)
+        elif question == "killed": os.kill(os.getpid(), 9)
+        elif question == "hang": time.sleep(600)
+        elif question == "huge": sys.stdout.write("x" * 10_000_001)
+        elif question == "stdin": print("read " + repr(sys.stdin.read()))
+        else: print(json.dumps([question, *rest]))
+        """,
+    )
+    return f"command:{sys.executable} once.py {{question}}"
+
+
+def test_a_command_with_the_question_among_its_words_is_run_once_per_question(room: Any, once: str) -> None:
+    one, other, text, whole = room.ask(once, "pid", "pid", "stdin", "json")
+    assert one.answer != other.answer
+    assert text.answer == "read ''"
+    assert (whole.answer, whole.contexts) == ("fine", (Context("c"),))
+    assert all(response.latency_s > 0 for response in (one, other, text, whole))
+
+
+def test_a_question_is_one_word_whatever_it_holds_and_no_shell_sees_it(room: Any, once: str) -> None:
+    asked = "how $(touch x) `y`; \"long\" {id} '{question}' | é\n?"
+    (response,) = room.ask(f"{once} --id={{id}} '{{question}}'", asked)
+    assert json.loads(response.answer) == [asked, "--id=s0", asked]
+    assert not (room.folder / "x").exists()
+
+
+def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room: Any, once: str, kinds: Kinds) -> None:
+    questions = ["error", "die", "killed", "hang", "huge", "a\0b", "x" * 3_000_000, "fine"]
+    responses = room.ask(once, *questions, timeout_s=5.0)
+    assert kinds(responses) == ["raised", "raised", "crashed", "timeout", "bad_return", "raised", "raised", "answered"]
+    said = [response.failure.message if response.failure else "" for response in responses]
+    assert said[1] == "The command exited with status 3."
+    assert "out of luck" in (responses[1].failure.detail or "")
+    assert "SIGKILL" in said[2]
+
+
+def test_a_program_that_is_run_once_per_question_and_is_not_there_is_an_error_at_once(room: Any) -> None:
+    with pytest.raises(SystemUnderTestError, match="no such program"):
+        room.ask("command:./absent {question}", "what?")

@@ -22,7 +22,8 @@ from ragstone.system.response import Context, Response, SystemFailure
 from tests.hostile_http import REPLIES, hostile_server
 
 Kinds = Callable[[list[Response]], list[str]]
-Reply = tuple[int, dict[str, str], bytes]
+Reply = tuple[int, dict[str, str], bytes | list[bytes]]
+"""Status, headers, and the body; a list of pieces is sent with pauses."""
 
 
 class Server:
@@ -46,10 +47,17 @@ class Server:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
+                if isinstance(content, list):
+                    self.close_connection = True
+                    self.end_headers()
+                else:
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    content = [content]
                 try:
-                    self.wfile.write(content)
+                    for at, piece in enumerate(content):
+                        time.sleep(0.15 if at else 0)
+                        self.wfile.write(piece)
                 except OSError:
                     self.close_connection = True
 
@@ -347,3 +355,64 @@ def test_the_shown_address_holds_no_secret(url: str, shown: str) -> None:
     assert without_secrets(url) == shown
     assert HttpService(HttpTarget(url)).entrypoint == shown
     assert "s3cret" not in repr(HttpTarget(url, headers={"Authorization": "s3cret"}))
+
+
+# -- streams of events -------------------------------------------------------------------------------------------------
+
+
+def events(*pieces: str) -> Reply:
+    return 200, {"Content-Type": "text/event-stream; charset=utf-8"}, [piece.encode() for piece in pieces]
+
+
+def test_a_stream_of_events_is_one_answer_and_its_first_text_is_timed(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: events(
+        'data: {"contexts": [{"id": "c1", "text": "the rules"}]}\n\n',
+        ': keep alive\n\nevent: token\ndata: "30 "\n\n',
+        'data: {"type": "ping"}\n\ndata: {"answer": "days."}\r\n\r\n',
+        "data: [DONE]\n\ndata: ignored\n\n",
+    )
+    (response,) = room.ask(server.url, "how long?")
+    assert response.answer == "30 days."
+    assert response.contexts == (Context("the rules", "c1"),)
+    assert 0.1 < response.first_text_s < response.latency_s
+    assert "text/event-stream" in server.seen[0][1]["accept"]
+
+
+def test_events_may_hold_plain_text_chunks_of_completions_or_fields_that_are_named(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: events("data: 30\n\n", "data:  days.\ndata:\n\n")
+    assert room.ask(server.url, "?")[0].answer == "30 days.\n"
+    chunks = [{"choices": [{"delta": {"content": text}}]} for text in ("30 ", "days.")]
+    server.reply = lambda path, body: events(
+        *(f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, {"choices": []}])
+    )
+    assert room.ask(server.url, "?")[0].answer == "30 days."
+    named = [{"delta": {"t": "30 "}}, {"found": [{"body": "rules"}]}, {"delta": {"t": "days."}}, {"other": 1}]
+    server.reply = lambda path, body: events(*(f"data: {json.dumps(event)}\n\n" for event in named))
+    (response,) = room.ask(server.url, "?", http={"answer_field": "delta.t", "contexts_field": "found.*.body"})
+    assert (response.answer, [context.text for context in response.contexts]) == ("30 days.", ["rules"])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind", "says"),
+    [
+        (["data: [DONE]\n\n"], "bad_return", "ended without text"),
+        ([], "bad_return", "ended without text"),
+        (['data: {"answer": "30 "}\n\n', "event: error\ndata: out of memory\n\n"], "raised", "out of memory"),
+        ([f"data: {'x' * 600_000}\n\n"] * 2, "bad_return", "more than 1,000,000 characters"),
+        (['data: {"answer": "a", "contexts": 5}\n\n'], "bad_return", "it is not a list"),
+    ],
+)
+def test_a_stream_of_events_that_gives_no_answer_fails_its_sample(
+    room: Any, server: Server, pieces: list[str], kind: str, says: str
+) -> None:
+    server.reply = lambda path, body: events(*pieces)
+    found = failure(room.ask(server.url, "?")[0])
+    assert found.kind == kind
+    assert says in found.message
+
+
+def test_a_stream_of_events_without_end_is_stopped(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: events(*(["data: a\n\n"] * 100))
+    assert failure(room.ask(server.url, "?", timeout_s=1.0)[0]).kind == "timeout"
+    server.reply = lambda path, body: events(*([f": {'x' * 4_000_000}\n\n"] * 3))
+    assert "more than 10,000,000 bytes" in failure(room.ask(server.url, "?")[0]).message

@@ -195,3 +195,60 @@ def test_any_bytes_are_records_or_one_clear_error(data: bytes) -> None:
         refused = error
     assert all(isinstance(record, dict) for record in found)
     assert refused is None or (refused.where is not None and refused.hint is not None)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "CSV"])
+def test_answers_may_be_recorded_in_a_table_of_text(room: Any, ending: str) -> None:
+    between = "\t" if ending == "tsv" else ","
+    rows = [
+        ["id", "question", "answer", "contexts", "latency_s", "error"],
+        ["s1", "", "by id", '"[""one"", {""text"": ""two"", ""id"": ""d2""}]"', "0.25", ""],
+        ["", "what  is it?", '"by question,\nin two lines"', "just one", "", ""],
+        ["s3", "", "", "", "", "index not found"],
+    ]
+    room.write(f"out.{ending}", "\n".join(between.join(row) for row in rows) + "\n")
+    one, two, three, four = room.ask_samples(
+        f"file:out.{ending}",
+        *(Sample("s1", "?"), Sample("s2", "what is it?"), Sample("s3", "?"), Sample("s4", "not there")),
+    )
+    assert (one.answer, one.latency_s) == ("by id", 0.25)
+    assert one.contexts == (Context("one"), Context("two", "d2"))
+    assert (two.answer, two.latency_s) == ("by question,\nin two lines", None)
+    assert two.contexts == (Context("just one"),)
+    assert three.failure is not None
+    assert three.failure.message == f"out.{ending}:5: index not found"
+    assert four.failure is not None
+    assert four.failure.kind is SystemFailureKind.MISSING
+
+
+def test_answers_may_be_recorded_in_parquet(room: Any) -> None:
+    import pandas
+
+    frame = pandas.DataFrame({"id": ["s1"], "answer": ["fine"], "contexts": [["one", "two"]], "latency_s": [0.5]})
+    frame["at"] = pandas.Timestamp("2026-01-01")
+    frame.to_parquet(room.folder / "out.parquet")
+    (response,) = room.ask_samples("file:out.parquet", Sample("s1", "?"))
+    assert (response.answer, response.latency_s) == ("fine", 0.5)
+    assert response.contexts == (Context("one"), Context("two"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where", "says"),
+    [
+        ("out.csv", "id,answer\ns1,a\ns1,b\n", "out.csv:3", "recorded twice, first at 2"),
+        ("out.csv", "answer\na\n", "out.csv:2", "neither id nor question"),
+        ("out.csv", "id,answer\ns1,a,b\n", "out.csv:2", "3 cells"),
+        ("out.csv", "id,answer\n", "file:out.csv", "no recorded answers"),
+        ("out.parquet", "not parquet", "out.parquet", "not valid Parquet"),
+    ],
+)
+def test_a_table_that_can_not_be_used_is_refused_with_its_line(
+    room: Any, name: str, content: str, where: str, says: str
+) -> None:
+    room.write(name, content)
+    with pytest.raises(SystemUnderTestError, match=says) as caught:
+        room.ask(f"file:{name}", "?")
+    assert caught.value.where == where

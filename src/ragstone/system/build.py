@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext, Guardian
-from ragstone.system.command_line import CommandPeer, without_secrets
+from ragstone.system.command_line import QUESTION, CommandPeer, OneShotPeer, without_secrets
 from ragstone.system.environment import RunAs, child_environment, substituted
 from ragstone.system.http_service import HttpService, HttpTarget
 from ragstone.system.log import SystemLog
@@ -136,6 +136,9 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
             f"the command can't be split into words: {error}.", where="system.entrypoint", hint="Balance its quotes."
         ) from None
     argv[0] = _program(argv[0], context)
+    if any(QUESTION in word for word in argv[1:]):
+        one_shot = functools.partial(OneShotPeer, argv, timeout_s=settings.timeout_s, context=context)
+        return _pool(f"command:{without_secrets(command)}", settings, one_shot, context)
     numbers = itertools.count()
 
     def new_peer() -> Peer:

@@ -114,6 +114,12 @@ class Child:
         if pipe is not None and not pipe.is_closing():
             pipe.write(data)
 
+    def close_stdin(self) -> None:
+        """End the child's input, which it may wait for."""
+        pipe = self._transport.get_pipe_transport(0)
+        if pipe is not None:
+            pipe.close()
+
     async def show_stack(self) -> None:
         """Ask a Python worker to write its stacks to the log, and give it a moment."""
         if sys.platform != "win32" and not self.exited:
@@ -135,9 +141,7 @@ class Child:
 
     async def _end(self, patience_s: float) -> None:
         if patience_s > 0 and not self.exited:
-            pipe = self._transport.get_pipe_transport(0)
-            if pipe is not None:
-                pipe.close()
+            self.close_stdin()
             await self.wait(patience_s)
         guardian.kill_group(self.pid)
         try:

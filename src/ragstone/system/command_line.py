@@ -1,11 +1,15 @@
-"""command: entrypoints: any program that reads one JSON object a line and writes one JSON object a line."""
+"""command: entrypoints: any program that reads one JSON object per line and writes one JSON object per line.
+
+A command with ``{question}`` among its words is run once per question instead, and what it prints is the answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 
 from ragstone.errors import SystemUnderTestError
@@ -14,10 +18,13 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt
-from ragstone.system.response import SystemFailureKind
+from ragstone.system.response import Response, SystemFailureKind
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
+_PIECE = 1 << 16
+QUESTION, SAMPLE_ID = "{question}", "{id}"
+_PLACEHOLDER = re.compile(r"\{(?:question|id)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
@@ -79,10 +86,7 @@ class CommandPeer:
             message = f"Answered with id {worker.shown(value['id'], 80)}; expected {sample.id!r}, or no id."
             return self._lost(sample, SystemFailureKind.BAD_RETURN, message)
         self._answers += 1
-        if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
-            kind = SystemFailureKind.RAISED
-            return Attempt(failed(sample.id, kind, value["error"], child.tail.text(), latency_s), reusable=True)
-        return Attempt(read(sample.id, value, latency_s), reusable=True)
+        return Attempt(_response(sample, value, latency_s, child), reusable=True)
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
@@ -115,6 +119,90 @@ class CommandPeer:
     def _lost(self, sample: Sample, kind: SystemFailureKind, message: str) -> Attempt:
         detail = None if self._child is None else self._child.tail.text()
         return Attempt(failed(sample.id, kind, message, detail), reusable=False)
+
+
+class OneShotPeer:
+    """Runs the command once per question, with the question among its words. What it prints is the answer.
+
+    The output is read as JSON if it is a JSON object, else as text. No process is kept between questions.
+    """
+
+    def __init__(self, argv: Sequence[str], *, timeout_s: float, context: ChildContext) -> None:
+        self._argv = tuple(argv)
+        self._timeout_s = timeout_s
+        self._context = context
+
+    async def start(self) -> None:
+        """Raises SystemUnderTestError if there is no such program."""
+        program = self._argv[0]
+        if shutil.which(program, path=self._context.environ.get("PATH")) is None:
+            raise SystemUnderTestError(
+                f"can't start '{program}': there is no such program, or it is not executable.",
+                where=f"command:{program}",
+                hint=f"Paths start from {self._context.directory}; PATH is passed on, a shell is not used.",
+            )
+
+    async def ask(self, sample: Sample) -> Attempt:
+        words = {QUESTION: sample.question, SAMPLE_ID: sample.id}
+        argv = [_filled(word, words) for word in self._argv]
+        started = perf_counter()
+        try:
+            child = await Child.spawn(argv, self._context, limit=MAX_LINE_BYTES)
+        except SystemUnderTestError as error:  # a question that is no argument: too long, or with a zero byte in it
+            return Attempt(failed(sample.id, SystemFailureKind.RAISED, error.message), reusable=True)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                child.close_stdin()
+                output = await _whole_output(child)
+                latency_s = perf_counter() - started
+                how = await child.ending()
+        except TimeoutError:
+            message = f"No answer within {self._timeout_s:g} s."
+            return self._attempt(sample, SystemFailureKind.TIMEOUT, message, child)
+        except ValueError as error:
+            return self._attempt(sample, SystemFailureKind.BAD_RETURN, str(error), child)
+        finally:
+            await child.end()
+        if child.status != 0:
+            kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
+            return self._attempt(sample, kind, f"The command {how}.", child)
+        return Attempt(_response(sample, _json_object(output) or output.strip(), latency_s, child), reusable=True)
+
+    async def end(self, *, kill: bool) -> None:
+        """Nothing lives between questions."""
+
+    def _attempt(self, sample: Sample, kind: SystemFailureKind, message: str, child: Child) -> Attempt:
+        return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable=True)
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    """`word` with its placeholders replaced, in one pass: a question may itself hold one."""
+    return _PLACEHOLDER.sub(lambda match: values[match.group()], word)
+
+
+async def _whole_output(child: Child) -> str:
+    """All that the child prints. Raises ValueError if that is too much."""
+    output = bytearray()
+    while piece := await child.stdout.read(_PIECE):
+        output += piece
+        if len(output) > MAX_LINE_BYTES:
+            raise ValueError(f"Printed more than {MAX_LINE_BYTES:,} bytes.")
+    return output.decode("utf-8", "replace")
+
+
+def _json_object(text: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _response(sample: Sample, value: object, latency_s: float, child: Child) -> Response:
+    """What a reply says: an answer, or the error that it names."""
+    if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
+        return failed(sample.id, SystemFailureKind.RAISED, value["error"], child.tail.text(), latency_s)
+    return read(sample.id, value, latency_s)
 
 
 def without_secrets(command: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,11 @@ MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
 _SHOWN_BODY = 1_000
 _ABSENT = object()
+_EVENTS = "text/event-stream"
+_ACCEPT = f"application/json, {_EVENTS};q=0.9"
+_DONE = "[DONE]"
+"""How OpenAI's servers, and many others, end a stream."""
+
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -62,6 +67,17 @@ class _Refused(Exception):  # noqa: N818
         self.retry_in_s = retry_in_s
 
 
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """The JSON value of a reply, or the pieces of an event stream put together; when all of it was there, and, of a
+    stream, the first text.
+    """
+
+    value: object
+    whole_at: float
+    first_text_at: float | None = None
+
+
 class HttpService:
     """The `System` behind a URL."""
 
@@ -96,8 +112,9 @@ class HttpService:
                 started = perf_counter()
                 try:
                     async with asyncio.timeout(self._target.timeout_s):
-                        body = await self._post(sample)
-                    return self._read(sample, body, perf_counter() - started)
+                        reply = await self._post(sample)
+                    first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
+                    return self._read(sample, reply.value, reply.whole_at - started, first_text_s)
                 except TimeoutError:
                     message = f"No answer within {self._target.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
@@ -136,21 +153,21 @@ class HttpService:
                 await writer.wait_closed()
             return
 
-    async def _post(self, sample: Sample) -> bytes:
-        """The body of a successful reply. Raises _Refused."""
+    async def _post(self, sample: Sample) -> _Reply:
+        """What a successful reply says. Raises _Refused."""
         import httpx2
 
         target = self._target
         fields = placed({**target.body, "id": sample.id}, target.question_field, sample.question)
         content = json.dumps(fields).encode("ascii")
-        headers = {"Content-Type": "application/json", "Accept": "application/json", **target.headers}
+        headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **target.headers}
         url = target.url
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                next_url, body = await self._exchange(url, headers, content)
-                if next_url is None:
-                    return body
-                url = next_url
+                found = await self._exchange(url, headers, content)
+                if isinstance(found, _Reply):
+                    return found
+                url = found
         except httpx2.TimeoutException:
             raise TimeoutError from None
         except httpx2.HTTPError as error:
@@ -158,17 +175,19 @@ class HttpService:
             raise _Refused(SystemFailureKind.HTTP, message, retry_in_s=0.0) from None
         raise _Refused(SystemFailureKind.HTTP, f"More than {MAX_REDIRECTS} redirects.")
 
-    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> tuple[str | None, bytes]:
-        """Where to go instead (None: nowhere), and the body."""
+    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> _Reply | str:
+        """The reply, or where to go instead."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
 
         if self._client is None:
             raise SystemUnderTestError("the system was asked before it was started.", where=self.entrypoint)
         async with self._client.stream("POST", url, headers=dict(headers), content=content) as reply:
             if reply.is_redirect:
-                return _redirected(url, reply.status_code, reply.headers.get("location", "")), b""
+                return _redirected(url, reply.status_code, reply.headers.get("location", ""))
             bound_reply(reply, MAX_BODY_BYTES)
             try:
+                if reply.is_success and reply.headers.get("content-type", "").startswith(_EVENTS):
+                    return await _streamed(reply.aiter_lines(), self._target)
                 body = await reply.aread()
             except ReplyTooLarge as error:
                 raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {error.reason}.") from None
@@ -178,17 +197,17 @@ class HttpService:
                 text = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
                 message = f"Answered {reply.status_code} {reply.reason_phrase}"
                 raise _Refused(SystemFailureKind.HTTP, message, text, again)
-            return None, body
-
-    def _read(self, sample: Sample, body: bytes, latency_s: float) -> Response:
-        target = self._target
+        whole_at = perf_counter()
         try:
-            value: object = json.loads(body)
+            return _Reply(json.loads(body), whole_at)
         except (ValueError, RecursionError):
-            found = worker.shown(body[:_SHOWN_BODY].decode("utf-8", "replace"))
-            return failed(sample.id, SystemFailureKind.BAD_RETURN, f"Answered with {found}, which is not JSON.")
-        if target.answer_field is None and target.contexts_field is None:
-            return read(sample.id, value, latency_s)
+            shown = worker.shown(body[:_SHOWN_BODY].decode("utf-8", "replace"))
+            raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {shown}, which is not JSON.") from None
+
+    def _read(self, sample: Sample, value: object, latency_s: float, first_text_s: float | None) -> Response:
+        target = self._target
+        if first_text_s is not None or (target.answer_field is None and target.contexts_field is None):
+            return read(sample.id, value, latency_s, first_text_s)
         picked: dict[str, object] = dict(value) if isinstance(value, dict) else {}
         for name, path, known in (
             ("answer", target.answer_field, worker.ANSWER_NAMES),
@@ -204,6 +223,68 @@ class HttpService:
                 picked.pop(other, None)
             picked[name] = found_at
         return read(sample.id, picked, latency_s)
+
+
+async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
+    """The answer in a stream of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+    An event's data are a piece of the answer: JSON, or plain text. What holds neither text nor contexts is passed over.
+    Raises _Refused.
+    """
+    heard: list[float] = []
+    pieces = worker.Pieces({}, lambda: heard.append(perf_counter()))
+    try:
+        async for name, data in _events(lines):
+            if data == _DONE:
+                break
+            if name == "error":
+                raise _Refused(SystemFailureKind.RAISED, f"The stream reported an error: {worker.shown(data)}.")
+            piece = _piece(data, target)
+            if piece is not None:
+                pieces.add(piece)
+    except worker.BadReturn as error:
+        raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
+    if not heard:
+        raise _Refused(SystemFailureKind.BAD_RETURN, f"The stream of events ended without text. {worker.EXPECTED}")
+    whole_at = perf_counter()
+    return _Reply(pieces.whole(), whole_at, heard[0])
+
+
+async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
+    """Name and data of each event, also of a last one without its empty line, which servers forget."""
+    name, data = "", list[str]()
+    async for line in lines:
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data" and line:
+            data.append(value)
+        elif field == "event":
+            name = value
+        elif not line and data:
+            yield name, "\n".join(data)
+            name, data = "", []
+        elif not line:
+            name = ""
+    if data:
+        yield name, "\n".join(data)
+
+
+def _piece(data: str, target: HttpTarget) -> object | None:
+    """What an event adds to the answer, None for nothing."""
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        value = data
+    if isinstance(value, (int, float)):
+        return data  # text that happens to be a number, or true
+    if not isinstance(value, Mapping) or (target.answer_field is None and target.contexts_field is None):
+        return value if worker.is_piece(value) else None
+    found = {
+        name: at_path(value, path)
+        for name, path in (("answer", target.answer_field), ("contexts", target.contexts_field))
+        if path is not None
+    }
+    return {name: part for name, part in found.items() if part is not None} or None
 
 
 def _redirected(url: str, status: int, location: str) -> str:

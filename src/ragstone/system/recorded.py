@@ -1,4 +1,4 @@
-"""file: entrypoints: answers that were recorded before, in JSON Lines or as one JSON list.
+"""file: entrypoints: answers that were recorded before, in JSON Lines, as one JSON list, or in a table.
 
 The file is never held in memory. One pass finds where each record begins; a record costs 24 bytes then, whatever its
 size, and is read again when its sample is asked.
@@ -10,6 +10,7 @@ import asyncio
 import bisect
 import hashlib
 import json
+import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,11 +18,13 @@ from typing import BinaryIO
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.files import open_regular
+from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.json_records import records
+from ragstone.system.json_records import Record, records
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.table_records import TABLES, table_records
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 """Of recorded answers, which are never held in memory as a whole."""
@@ -60,7 +63,13 @@ class RecordedAnswers:
                 where=self.entrypoint,
                 hint=f"Looked for {self._path}. Paths start from the folder of ragstone.toml.",
             ) from None
-        await asyncio.to_thread(self._build, self._file)
+        if self._path.suffix.lower() in TABLES:
+            self._file.close()
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+            found = table_records(SourceFile(self._path, self._shown, self._within), self._file)
+        else:
+            found = records(self._file, self._shown)
+        await asyncio.to_thread(self._build, found)
 
     async def ask(self, sample: Sample) -> Response:
         for kind, key in ((_ID, sample.id), (_QUESTION, _folded(sample.question))):
@@ -98,8 +107,8 @@ class RecordedAnswers:
             return None
         return value if isinstance(value, dict) else None
 
-    def _build(self, file: BinaryIO) -> None:
-        for record, start, size, place in records(file, self._shown):
+    def _build(self, found: Iterator[Record]) -> None:
+        for record, start, size, place in found:
             kind, key = _keys(record)
             if key == "":
                 raise SystemUnderTestError(

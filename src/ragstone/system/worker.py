@@ -333,15 +333,12 @@ class Pieces:
 
     def add(self, piece: object) -> None:
         self._count += 1
-        answer = None if isinstance(piece, str) else _first(piece, ANSWER_NAMES)
-        text = _message_text(piece if answer is None else answer)
-        text = _delta(piece) if text is None else text
-        others = [(name, None if isinstance(piece, str) else _first(piece, names)) for name, names in _BESIDE]
-        if text is None and all(value is None for _, value in others):
+        text, others = _read_piece(piece)
+        if text is None and not others:
             raise BadReturn(
                 f"Piece {self._count} of the stream is {shown(piece)}, in which no text was found. {EXPECTED}"
             )
-        self._whole.update((name, value) for name, value in others if value is not None)
+        self._whole.update(others)
         if text:
             if not self._texts and self._heard is not None:
                 self._heard()
@@ -358,6 +355,22 @@ class Pieces:
 
 
 _BESIDE = (("contexts", CONTEXTS_NAMES), ("usage", ("usage", "usage_metadata")))
+
+
+def is_piece(piece: object) -> bool:
+    """Whether `Pieces.add` finds anything in `piece`."""
+    text, others = _read_piece(piece)
+    return text is not None or bool(others)
+
+
+def _read_piece(piece: object) -> tuple[str | None, dict[str, Any]]:
+    """The text in a piece of a stream, and the contexts and usage in it."""
+    if isinstance(piece, str):
+        return piece, {}
+    answer = _first(piece, ANSWER_NAMES)
+    text = _message_text(piece if answer is None else answer)
+    others = ((name, _first(piece, names)) for name, names in _BESIDE)
+    return _delta(piece) if text is None else text, {name: value for name, value in others if value is not None}
 
 
 def _delta(piece: object) -> str | None:
