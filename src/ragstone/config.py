@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.files import read_regular
@@ -52,12 +60,6 @@ class HttpSettings(_Table):
     """[system.http]: request and reply of an HTTP entrypoint."""
 
     question_field: str = Field(default="question", description="request field for the question")
-    answer_field: str | None = Field(
-        default=None, description="dotted path to the answer in the reply; None: the known names"
-    )
-    contexts_field: str | None = Field(
-        default=None, description="dotted path to the contexts in the reply; None: the known names"
-    )
     headers: dict[str, str] = Field(
         default_factory=dict,
         description="request headers; ${NAME} is replaced by the environment variable if listed in system.env",
@@ -89,6 +91,17 @@ class SystemSettings(_Table):
     memory_limit_mb: int | None = Field(default=None, ge=16, description="limit per worker of a python entrypoint")
     env: tuple[str, ...] = Field(
         default=(), description="names of environment variables passed to the system under test"
+    )
+    answer_field: str | None = Field(default=None, description="dotted path to the answer; None: the known names")
+    contexts_field: str | None = Field(default=None, description="dotted path to the contexts; None: the known names")
+    context_text_field: str | None = Field(
+        default=None, description="dotted path to the text, in each context; None: the known names"
+    )
+    context_id_field: str | None = Field(
+        default=None, description="dotted path to the id, in each context; None: the known names"
+    )
+    context_score_field: str | None = Field(
+        default=None, description="dotted path to the retriever's score, in each context; None: the known names"
     )
     http: HttpSettings = HttpSettings()
 
@@ -516,11 +529,17 @@ def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]
     return cast(dict[str, dict[str, Any]], dict(document))
 
 
+_MOVED = {f"system.http.{name}": f"system.{name}" for name in ("answer_field", "contexts_field")}
+"""Keys of earlier versions."""
+
+
 def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str = "") -> None:
     for name, value in table.items():
         field = model.model_fields.get(name)
         if field is None:
-            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=suggestion(name, model.model_fields))
+            moved = _MOVED.get(f"{prefix}{name}")
+            hint = f"It is now '{moved}'." if moved else suggestion(name, model.model_fields)
+            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=hint)
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
             _refuse_unknown(inner, value, where, f"{prefix}{name}.")

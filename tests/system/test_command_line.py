@@ -237,3 +237,23 @@ def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room
 def test_a_program_that_is_run_once_per_question_and_is_not_there_is_an_error_at_once(room: Any) -> None:
     with pytest.raises(SystemUnderTestError, match="no such program"):
         room.ask("command:./absent {question}", "what?")
+
+
+def test_the_fields_of_a_reply_may_have_names_of_their_own(room: Any) -> None:
+    reply = {"said": "30 days.", "found": {"hits": [{"body": "c", "ref": "d1"}]}}
+    fields = {
+        "answer_field": "said",
+        "contexts_field": "found.hits",
+        "context_text_field": "body",
+        "context_id_field": "ref",
+    }
+    room.write("named.py", f"import sys\nfor _ in sys.stdin: print({json.dumps(json.dumps(reply))}, flush=True)")
+    room.write("named_once.py", f"print({json.dumps(json.dumps(reply))})")
+    room.write("out.jsonl", json.dumps({"id": "s0", **reply}))
+    for entrypoint in (
+        f"command:{sys.executable} named.py",
+        f"command:{sys.executable} named_once.py {{question}}",
+        "file:out.jsonl",
+    ):
+        (response,) = room.ask(entrypoint, "how long?", **fields)
+        assert (response.answer, response.contexts) == ("30 days.", (Context("c", "d1"),))

@@ -388,7 +388,7 @@ def test_events_may_hold_plain_text_chunks_of_completions_or_fields_that_are_nam
     assert room.ask(server.url, "?")[0].answer == "30 days."
     named = [{"delta": {"t": "30 "}}, {"found": [{"body": "rules"}]}, {"delta": {"t": "days."}}, {"other": 1}]
     server.reply = lambda path, body: events(*(f"data: {json.dumps(event)}\n\n" for event in named))
-    (response,) = room.ask(server.url, "?", http={"answer_field": "delta.t", "contexts_field": "found.*.body"})
+    (response,) = room.ask(server.url, "?", answer_field="delta.t", contexts_field="found.*.body")
     assert (response.answer, [context.text for context in response.contexts]) == ("30 days.", ["rules"])
 
 

@@ -857,3 +857,70 @@ def test_the_timeout_is_for_the_system_and_not_for_writing_its_answer_down(room:
     assert response.failure is None
     assert len(response.contexts) == 100
     assert response.latency_s < 1.0
+
+
+NAMED = """
+import dataclasses
+
+@dataclasses.dataclass
+class Hit:
+    body: str
+    meta: dict
+    how_near: float
+
+HITS = [Hit("one", {"ref": "d1"}, 0.5), Hit("two", {"ref": "d2"}, 0.25)]
+
+@dataclasses.dataclass
+class Reply:
+    said: str
+    hits: list
+
+def an_object(question):
+    return Reply("30 days.", HITS)
+
+def a_mapping(question):
+    return {"said": "30 days.", "answer": "not this", "hits": [dataclasses.asdict(hit) for hit in HITS]}
+
+def a_stream(question):
+    yield Reply("30 ", HITS)
+    yield {"said": "days."}
+
+def nothing(question):
+    return {"said": "30 days."}
+"""
+FIELDS = {
+    "answer_field": "said",
+    "contexts_field": "hits",
+    "context_text_field": "body",
+    "context_id_field": "meta.ref",
+    "context_score_field": "how_near",
+}
+
+
+@pytest.mark.parametrize("name", ["an_object", "a_mapping", "a_stream"])
+def test_fields_with_names_of_their_own_are_found_where_the_settings_say(room: Any, name: str) -> None:
+    room.write("app.py", NAMED)
+    (response,) = room.ask(f"app:{name}", "how long?", **FIELDS)
+    assert response.answer == "30 days."
+    assert response.contexts == (Context("one", "d1", 0.5), Context("two", "d2", 0.25))
+
+
+def test_a_path_to_nothing_fails_the_sample_and_is_named(room: Any) -> None:
+    room.write("app.py", NAMED)
+    (response,) = room.ask("app:nothing", "how long?", **FIELDS)
+    assert response.failure is not None
+    assert "Nothing at contexts_field 'hits' in {'said': '30 days.'}" in response.failure.message
+
+
+def test_one_path_is_enough_and_the_known_names_hold_for_the_rest(room: Any) -> None:
+    room.write(
+        "app.py",
+        """
+        def answer(question):
+            return {"output": "30 days.", "documents": [{"text": "one", "key": 7, "score": 0.5}], "usage":
+                    {"input_tokens": 3, "output_tokens": 4}}
+        """,
+    )
+    (response,) = room.ask("app:answer", "how long?", context_id_field="key")
+    assert (response.answer, response.usage) == ("30 days.", TokenUsage(3, 4))
+    assert response.contexts == (Context("one", "7", 0.5),)

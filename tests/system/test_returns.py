@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragstone.system import worker
-from ragstone.system.payload import Payload, at_path, placed
+from ragstone.system.payload import Payload, placed
+from ragstone.system.worker import at_path
 
 
 def texts(value: object) -> list[str]:

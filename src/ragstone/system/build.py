@@ -25,6 +25,7 @@ from ragstone.system.pool import Peer, Pool
 from ragstone.system.python_worker import PythonPeer, PythonTarget
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import System
+from ragstone.system.worker import Fields
 
 SCHEMES = ("python", "command", "http", "https", "file")
 _FORMS = (
@@ -63,7 +64,9 @@ def build_system(
         return _http(entrypoint, settings, environ)
     if scheme == "file":
         path = root / rest
-        return RecordedAnswers(path, shown=rest, concurrency=settings.concurrency, within=within)
+        return RecordedAnswers(
+            path, shown=rest, concurrency=settings.concurrency, within=within, fields=_fields(settings)
+        )
     if not directory.is_dir():
         raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
     context = ChildContext(directory, child_environ, SystemLog(log), Guardian(), run_as)
@@ -121,6 +124,7 @@ def _python(
         timeout_s=settings.timeout_s,
         startup_timeout_s=settings.startup_timeout_s,
         memory_limit_bytes=settings.memory_limit_mb and settings.memory_limit_mb * 1_000_000,
+        fields=_fields(settings),
         hint=hint,
     )
     return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
@@ -136,8 +140,9 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
             f"the command can't be split into words: {error}.", where="system.entrypoint", hint="Balance its quotes."
         ) from None
     argv[0] = _program(argv[0], context)
+    fields = _fields(settings)
     if any(QUESTION in word for word in argv[1:]):
-        one_shot = functools.partial(OneShotPeer, argv, timeout_s=settings.timeout_s, context=context)
+        one_shot = functools.partial(OneShotPeer, argv, timeout_s=settings.timeout_s, context=context, fields=fields)
         return _pool(f"command:{without_secrets(command)}", settings, one_shot, context)
     numbers = itertools.count()
 
@@ -147,10 +152,21 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
             timeout_s=settings.timeout_s,
             startup_timeout_s=settings.startup_timeout_s,
             context=context,
+            fields=fields,
             first=next(numbers) == 0,
         )
 
     return _pool(f"command:{without_secrets(command)}", settings, new_peer, context)
+
+
+def _fields(settings: SystemSettings) -> Fields:
+    return Fields(
+        answer=settings.answer_field,
+        contexts=settings.contexts_field,
+        context_text=settings.context_text_field,
+        context_id=settings.context_id_field,
+        context_score=settings.context_score_field,
+    )
 
 
 def _pool(entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext) -> Pool:
@@ -180,8 +196,7 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
         HttpTarget(
             url=url,
             question_field=settings.http.question_field,
-            answer_field=settings.http.answer_field,
-            contexts_field=settings.http.contexts_field,
+            fields=_fields(settings),
             headers=headers,
             body=settings.http.body,
             timeout_s=settings.timeout_s,

@@ -40,12 +40,14 @@ class CommandPeer:
         timeout_s: float,
         startup_timeout_s: float,
         context: ChildContext,
+        fields: worker.Fields,
         first: bool = True,
     ) -> None:
         self._argv = tuple(argv)
         self._timeout_s = timeout_s
         self._startup_timeout_s = startup_timeout_s
         self._context = context
+        self._fields = fields
         self._first = first
         self._child: Child | None = None
         self._answers = 0
@@ -86,7 +88,7 @@ class CommandPeer:
             message = f"Answered with id {worker.shown(value['id'], 80)}; expected {sample.id!r}, or no id."
             return self._lost(sample, SystemFailureKind.BAD_RETURN, message)
         self._answers += 1
-        return Attempt(_response(sample, value, latency_s, child), reusable=True)
+        return Attempt(_response(sample, value, latency_s, child, self._fields), reusable=True)
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
@@ -127,10 +129,11 @@ class OneShotPeer:
     The output is read as JSON if it is a JSON object, else as text. No process is kept between questions.
     """
 
-    def __init__(self, argv: Sequence[str], *, timeout_s: float, context: ChildContext) -> None:
+    def __init__(self, argv: Sequence[str], *, timeout_s: float, context: ChildContext, fields: worker.Fields) -> None:
         self._argv = tuple(argv)
         self._timeout_s = timeout_s
         self._context = context
+        self._fields = fields
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if there is no such program."""
@@ -166,7 +169,10 @@ class OneShotPeer:
         if child.status != 0:
             kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
             return self._attempt(sample, kind, f"The command {how}.", child)
-        return Attempt(_response(sample, _json_object(output) or output.strip(), latency_s, child), reusable=True)
+        value = _json_object(output)
+        fields = self._fields if value is not None else None  # text has none
+        found = _response(sample, output.strip() if value is None else value, latency_s, child, fields)
+        return Attempt(found, reusable=True)
 
     async def end(self, *, kill: bool) -> None:
         """Nothing lives between questions."""
@@ -198,11 +204,11 @@ def _json_object(text: str) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _response(sample: Sample, value: object, latency_s: float, child: Child) -> Response:
+def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: worker.Fields | None) -> Response:
     """What a reply says: an answer, or the error that it names."""
     if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
         return failed(sample.id, SystemFailureKind.RAISED, value["error"], child.tail.text(), latency_s)
-    return read(sample.id, value, latency_s)
+    return read(sample.id, value, latency_s, fields=fields)
 
 
 def without_secrets(command: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.payload import at_path, failed, placed, read
+from ragstone.system.payload import failed, placed, read
 from ragstone.system.response import Response, SystemFailureKind
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ MAX_BODY_BYTES = 10_000_000
 MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
 _SHOWN_BODY = 1_000
-_ABSENT = object()
 _EVENTS = "text/event-stream"
 _ACCEPT = f"application/json, {_EVENTS};q=0.9"
 _DONE = "[DONE]"
@@ -39,8 +38,7 @@ class HttpTarget:
 
     url: str = field(repr=False)
     question_field: str = "question"
-    answer_field: str | None = None
-    contexts_field: str | None = None
+    fields: worker.Fields = field(default_factory=worker.Fields)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 60.0
@@ -114,7 +112,7 @@ class HttpService:
                     async with asyncio.timeout(self._target.timeout_s):
                         reply = await self._post(sample)
                     first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
-                    return self._read(sample, reply.value, reply.whole_at - started, first_text_s)
+                    return read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._target.fields)
                 except TimeoutError:
                     message = f"No answer within {self._target.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
@@ -204,26 +202,6 @@ class HttpService:
             shown = worker.shown(body[:_SHOWN_BODY].decode("utf-8", "replace"))
             raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {shown}, which is not JSON.") from None
 
-    def _read(self, sample: Sample, value: object, latency_s: float, first_text_s: float | None) -> Response:
-        target = self._target
-        if first_text_s is not None or (target.answer_field is None and target.contexts_field is None):
-            return read(sample.id, value, latency_s, first_text_s)
-        picked: dict[str, object] = dict(value) if isinstance(value, dict) else {}
-        for name, path, known in (
-            ("answer", target.answer_field, worker.ANSWER_NAMES),
-            ("contexts", target.contexts_field, worker.CONTEXTS_NAMES),
-        ):
-            if path is None:
-                continue
-            found_at = at_path(value, path, _ABSENT)
-            if found_at is _ABSENT:
-                message = f"Nothing at {name}_field '{path}' in {worker.shown(value)}."
-                return failed(sample.id, SystemFailureKind.BAD_RETURN, message, latency_s=latency_s)
-            for other in known:
-                picked.pop(other, None)
-            picked[name] = found_at
-        return read(sample.id, picked, latency_s)
-
 
 async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
     """The answer in a stream of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
@@ -232,7 +210,7 @@ async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
     Raises _Refused.
     """
     heard: list[float] = []
-    pieces = worker.Pieces({}, lambda: heard.append(perf_counter()))
+    pieces = worker.Pieces({}, lambda: heard.append(perf_counter()), target.fields)
     try:
         async for name, data in _events(lines):
             if data == _DONE:
@@ -277,14 +255,7 @@ def _piece(data: str, target: HttpTarget) -> object | None:
         value = data
     if isinstance(value, (int, float)):
         return data  # text that happens to be a number, or true
-    if not isinstance(value, Mapping) or (target.answer_field is None and target.contexts_field is None):
-        return value if worker.is_piece(value) else None
-    found = {
-        name: at_path(value, path)
-        for name, path in (("answer", target.answer_field), ("contexts", target.contexts_field))
-        if path is not None
-    }
-    return {name: part for name, part in found.items() if part is not None} or None
+    return value if worker.is_piece(value, target.fields) else None
 
 
 def _redirected(url: str, status: int, location: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -102,32 +102,19 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def read(sample_id: str, value: object, latency_s: float | None, first_text_s: float | None = None) -> Response:
+def read(
+    sample_id: str,
+    value: object,
+    latency_s: float | None,
+    first_text_s: float | None = None,
+    fields: worker.Fields | None = None,
+) -> Response:
     """The Response for anything that was returned; a bad return is a failure, not an exception."""
     try:
-        payload = Payload.model_validate(worker.normalise(value))
+        payload = Payload.model_validate(worker.normalise(value, fields))
     except worker.BadReturn as error:
         return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), latency_s=latency_s)
     return answered(sample_id, payload, latency_s, first_text_s)
-
-
-def at_path(value: object, path: str, absent: object = None) -> object:
-    """What a dotted path leads to, `absent` if nothing.
-
-    A part is a key, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``.
-    """
-    head, _, rest = path.partition(".")
-    if isinstance(value, Mapping):
-        if path in value:  # a key that holds dots itself, or the last one
-            return value[path]
-        return at_path(value[head], rest, absent) if rest and head in value else absent
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return absent
-    if head == "*":
-        return [at_path(item, rest) if rest else item for item in value]
-    if not head.isdecimal() or int(head) >= len(value):
-        return absent
-    return at_path(value[int(head)], rest, absent) if rest else value[int(head)]
 
 
 def placed(fields: Mapping[str, object], path: str, value: object) -> dict[str, object]:

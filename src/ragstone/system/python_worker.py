@@ -8,7 +8,7 @@ import inspect
 import json
 import secrets
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -51,6 +51,7 @@ class PythonTarget:
     timeout_s: float
     startup_timeout_s: float
     memory_limit_bytes: int | None = None
+    fields: worker.Fields = field(default_factory=worker.Fields)
     hint: str | None = None
 
 
@@ -69,7 +70,11 @@ class PythonPeer:
         child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
         child.write(_frame(inspect.getsource(worker).encode("utf-8")))
-        child.write(_frame(json.dumps({"token": token, "entrypoint": target.spec}).encode("ascii")))
+        child.write(
+            _frame(
+                json.dumps({"token": token, "entrypoint": target.spec, "fields": target.fields.paths()}).encode("ascii")
+            )
+        )
         try:
             async with asyncio.timeout(target.startup_timeout_s):
                 await self._skip_noise(child, token)

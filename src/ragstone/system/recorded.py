@@ -37,9 +37,18 @@ _QUESTION = "question"
 class RecordedAnswers:
     """The `System` over one file. Records are matched by id, or by question where a record has no id."""
 
-    def __init__(self, path: Path, *, shown: str, concurrency: int, within: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        shown: str,
+        concurrency: int,
+        within: Path | None = None,
+        fields: worker.Fields | None = None,
+    ) -> None:
         self._path = path
         self._within = within
+        self._fields = fields
         self._shown = shown
         self._concurrency = concurrency
         self._index = _Index()
@@ -92,7 +101,7 @@ class RecordedAnswers:
         error = record.get("error")
         if isinstance(error, str) and not any(record.get(name) is not None for name in worker.ANSWER_NAMES):
             return failed(sample.id, SystemFailureKind.RAISED, f"{where}: {error}", latency_s=latency_s)
-        response = read(sample.id, record, latency_s)
+        response = read(sample.id, record, latency_s, fields=self._fields)
         if response.failure is not None:
             return failed(sample.id, response.failure.kind, f"{where}: {response.failure.message}")
         return response

@@ -65,7 +65,7 @@ class EntrypointError(Exception):
 # --- what was returned -------------------------------------------------------------------------------------------
 
 
-def normalise(value: object) -> dict[str, Any]:
+def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id", "score"}], "usage": ... | None}``.
 
     Takes every shape that docs/entrypoints.md lists. Lone surrogates become U+FFFD. Raises BadReturn, which says
@@ -73,6 +73,8 @@ def normalise(value: object) -> dict[str, Any]:
     """
     if _is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
+    if fields and not isinstance(value, Joined):
+        value = fields.whole(value)
     answer = value if isinstance(value, str) else _first(value, ANSWER_NAMES)
     text = _message_text(answer if answer is not None else value)
     if text is None:
@@ -92,6 +94,91 @@ def _bad_answer(value: object, answer: object) -> str:
     if answer is None:
         return f"Returned {shown(value)}. {EXPECTED}"
     return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
+
+
+class Fields:
+    """Where in what is returned the answer and its contexts are: dotted paths; None where the known names hold."""
+
+    def __init__(
+        self,
+        answer: str | None = None,
+        contexts: str | None = None,
+        context_text: str | None = None,
+        context_id: str | None = None,
+        context_score: str | None = None,
+    ) -> None:
+        self.answer = answer
+        self.contexts = contexts
+        self._inside = {
+            name: path
+            for name, path in (("text", context_text), ("id", context_id), ("score", context_score))
+            if path is not None
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self.answer is not None or self.contexts is not None or self._inside)
+
+    def paths(self) -> dict[str, str]:
+        """The arguments that make the same Fields."""
+        given = {"answer": self.answer, "contexts": self.contexts}
+        given.update((f"context_{name}", path) for name, path in self._inside.items())
+        return {name: path for name, path in given.items() if path is not None}
+
+    def whole(self, value: object) -> dict[str, Any]:
+        """`value` with answer and contexts under their known names. Raises BadReturn for a path to nothing."""
+        picked = self.part(value)
+        for name, path in (("answer", self.answer), ("contexts", self.contexts)):
+            if path is not None and name not in picked:
+                raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
+        return picked
+
+    def part(self, piece: object) -> dict[str, Any]:
+        """The same for a piece of a stream, which need not hold all of it."""
+        picked: dict[str, Any] = {}
+        for name, path, names in (
+            ("answer", self.answer, ANSWER_NAMES),
+            ("contexts", self.contexts, CONTEXTS_NAMES),
+            ("usage", None, ("usage", "usage_metadata")),
+        ):
+            found = _first(piece, names) if path is None else at_path(piece, path, _ABSENT)
+            if found is None and name == "answer":
+                found = _message_text(piece)
+            if found is not _ABSENT and (path is not None or found is not None):
+                picked[name] = found
+        if self._inside and isinstance(picked.get("contexts"), (list, tuple)):
+            picked["contexts"] = [self._context(item) for item in picked["contexts"]]
+        return picked
+
+    def _context(self, item: object) -> dict[str, Any]:
+        found: dict[str, Any] = {"text": _context_text(item), "id": None, "score": None}
+        if not isinstance(item, str):
+            found["id"], found["score"] = _identity(item), _first(item, SCORE_NAMES)
+        found.update((name, at_path(item, path)) for name, path in self._inside.items())
+        return found
+
+
+_ABSENT = object()
+
+
+def at_path(value: object, path: str, absent: object = None) -> Any:
+    """What a dotted path leads to, `absent` if nothing.
+
+    A part is a key or an attribute, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``.
+    """
+    head, _, rest = path.partition(".")
+    if isinstance(value, Mapping):
+        if path in value:  # a key that holds dots itself, or the last one
+            return value[path]
+        return at_path(value[head], rest, absent) if rest and head in value else absent
+    if isinstance(value, (list, tuple)):
+        if head == "*":
+            return [at_path(item, rest) if rest else item for item in value]
+        if head.isdecimal() and int(head) < len(value):
+            return at_path(value[int(head)], rest, absent) if rest else value[int(head)]
+    found = None if head.startswith("_") or isinstance(value, (str, bytes)) else _get(value, head)
+    if found is None or inspect.ismethod(found):
+        return absent
+    return at_path(found, rest, absent) if rest else found
 
 
 def _is_pair(value: object) -> bool:
@@ -277,20 +364,21 @@ class Asker:
         return self._ask(given)
 
 
-def finish(value: object, heard: Callable[[], None] | None = None) -> Any:
+def finish(value: object, heard: Callable[[], None] | None = None, fields: Fields | None = None) -> Any:
     """A whole answer in place of one that streams; the result may be awaitable.
 
     Takes generators, async generators and other iterators of pieces, alone or as the answer of a mapping or a pair, and
-    LlamaIndex's streaming responses (which have `response_gen`). `heard` is called when the first text has come.
+    LlamaIndex's streaming responses (which have `response_gen`). `heard` is called at the first text.
+    `fields` are looked for in each piece.
     """
     if _is_stream(value):
-        return _joined(value, {}, heard)
+        return _joined(value, Pieces({}, heard, fields))
     if _is_pair(value) and _is_stream(value[0]):  # type: ignore[index]
-        return _joined(value[0], {"contexts": value[1]}, heard)  # type: ignore[index]
+        return _joined(value[0], Pieces({"contexts": value[1]}, heard, fields))  # type: ignore[index]
     if isinstance(value, Mapping):
         for name in ANSWER_NAMES:
             if _is_stream(value.get(name)):
-                return _joined(value[name], {key: value[key] for key in value if key != name}, heard)
+                return _joined(value[name], Pieces({key: value[key] for key in value if key != name}, heard, fields))
     elif not isinstance(value, str) and _get(value, "response_gen") is not None:
         method = _get(value, "get_response")
         if callable(method):
@@ -302,9 +390,8 @@ def _is_stream(value: object) -> bool:
     return hasattr(type(value), "__anext__") or (hasattr(type(value), "__next__") and not hasattr(value, "fileno"))
 
 
-def _joined(stream: Any, rest: dict[str, Any], heard: Callable[[], None] | None) -> Any:
-    """What the pieces of `stream` make together, with the fields of `rest`; awaitable if the stream is async."""
-    pieces = Pieces(rest, heard)
+def _joined(stream: Any, pieces: Pieces) -> Any:
+    """What the pieces of `stream` make together; awaitable if the stream is async."""
     if hasattr(type(stream), "__anext__"):
         return _joined_async(stream, pieces)
     for piece in stream:
@@ -324,16 +411,19 @@ class Pieces:
     A piece is text, a chat message or chunk, or a mapping or object with a part of the answer, contexts or usage.
     """
 
-    def __init__(self, rest: Mapping[str, Any] = {}, heard: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, rest: Mapping[str, Any], heard: Callable[[], None] | None = None, fields: Fields | None = None
+    ) -> None:
         self._whole: dict[str, Any] = dict(rest)
         self._texts: list[str] = []
         self._size = 0
         self._count = 0
         self._heard = heard
+        self._fields = fields
 
     def add(self, piece: object) -> None:
         self._count += 1
-        text, others = _read_piece(piece)
+        text, others = _read_piece(piece, self._fields)
         if text is None and not others:
             raise BadReturn(
                 f"Piece {self._count} of the stream is {shown(piece)}, in which no text was found. {EXPECTED}"
@@ -351,22 +441,28 @@ class Pieces:
         """The answer. Raises BadReturn if nothing came."""
         if not self._count:
             raise BadReturn(f"The stream ended without a piece. {EXPECTED}")
-        return {**self._whole, "answer": "".join(self._texts)}
+        return Joined({**self._whole, "answer": "".join(self._texts)})
+
+
+class Joined(dict):  # type: ignore[type-arg]
+    """A stream that was put together: its fields have been found."""
 
 
 _BESIDE = (("contexts", CONTEXTS_NAMES), ("usage", ("usage", "usage_metadata")))
 
 
-def is_piece(piece: object) -> bool:
+def is_piece(piece: object, fields: Fields | None = None) -> bool:
     """Whether `Pieces.add` finds anything in `piece`."""
-    text, others = _read_piece(piece)
+    text, others = _read_piece(piece, fields)
     return text is not None or bool(others)
 
 
-def _read_piece(piece: object) -> tuple[str | None, dict[str, Any]]:
+def _read_piece(piece: object, fields: Fields | None) -> tuple[str | None, dict[str, Any]]:
     """The text in a piece of a stream, and the contexts and usage in it."""
     if isinstance(piece, str):
         return piece, {}
+    if fields and (fields.answer is not None or isinstance(piece, Mapping)):
+        piece = fields.part(piece)
     answer = _first(piece, ANSWER_NAMES)
     text = _message_text(piece if answer is None else answer)
     others = ((name, _first(piece, names)) for name, names in _BESIDE)
@@ -620,21 +716,21 @@ class _Session:
             asyncio.set_event_loop(self._loop)
         return self._loop.run_until_complete(_await(value))
 
-    def serve(self, asker: Asker) -> None:
+    def serve(self, asker: Asker, fields: Fields) -> None:
         while True:
             request = self._link.receive()
             if request is None:
                 return
-            self._link.send(self._answer(asker, request["number"], request["question"]))
+            self._link.send(self._answer(asker, fields, request["number"], request["question"]))
 
-    def _answer(self, asker: Asker, number: int, question: str) -> dict[str, Any]:
+    def _answer(self, asker: Asker, fields: Fields, number: int, question: str) -> dict[str, Any]:
         reply: dict[str, Any] = {"number": number}
         try:
             value = self.resolve(asker.begin(question))
-            value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"})))
+            value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"}), fields))
             # From here on the time is ours: ten thousand contexts take a while to be written down.
             self._link.send({"number": number, "event": "returned"})
-            reply["payload"] = normalise(value)
+            reply["payload"] = normalise(value, fields)
         except BadReturn as error:
             reply["error"] = {"kind": "bad_return", "message": str(error), "detail": None}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
@@ -727,5 +823,5 @@ def main() -> NoReturn:
         os._exit(1)
     version = ".".join(str(part) for part in sys.version_info[:3])
     link.send({"ready": {"python": version, "rss_bytes": _rss_bytes()}})
-    session.serve(asker)
+    session.serve(asker, Fields(**hello["fields"]))
     sys.exit(0)
