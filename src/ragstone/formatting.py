@@ -45,7 +45,7 @@ def figure(value: float, *against: float) -> str:
 
 
 def bound(value: float) -> str:
-    """A threshold, with no more decimals than it was given: ``0.85``, ``0.9``."""
+    """A threshold, with no more decimals than it was written with: ``0.85``, ``0.9``."""
     return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
@@ -72,7 +72,7 @@ def seconds(value: float | None) -> str:
 
 
 def dollars(value: float | None, digits: int = 2) -> str:
-    """``$0.03``; ``under $0.01`` for less; words where a price is not known."""
+    """``$0.03``; ``under $0.01`` for less; words if a price is unknown."""
     if value is None:
         return "cost unknown (no price configured)"
     if value == 0:

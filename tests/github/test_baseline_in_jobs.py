@@ -188,7 +188,7 @@ def test_a_tag_named_like_the_branch_makes_no_baseline(season: Season) -> None:
 def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(season: Season, event: str) -> None:
     season.merge()
     assert season.job(event).code == 0
-    assert season.manifest()["baseline"]["reason"] == f"a {event} event makes no baseline"
+    assert season.manifest()["baseline"]["reason"] == f"a run for a {event} event can't be one"
     assert not (season.out / CARRIED).exists()
 
 
@@ -248,7 +248,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     refused = season.job()
     assert refused.code == 1
     comment = season.github.bodies()[0]
-    assert "<details><summary>If this drop is worth it: accept it</summary>" in comment
+    assert "<details><summary>If this drop is worth it, accept it</summary>" in comment
 
     done = run_as_printed(season, command_in(comment))
     assert done.returncode == 0, done.stderr

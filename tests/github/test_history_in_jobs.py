@@ -54,7 +54,7 @@ def test_a_history_in_the_checkout_is_not_believed(season: Season) -> None:
         season.checkout.write("mine.jsonl", text)
         found = season.job(event, RAGSTONE_HISTORY="mine.jsonl")
         assert found.code == code
-        assert any("is not read here" in warning for warning in warnings(season.out))
+        assert any("is ignored" in warning for warning in warnings(season.out))
         assert (season.checkout.root / "mine.jsonl").read_text(encoding="utf-8") == text
     assert len(lines(season.out)) == 2
 

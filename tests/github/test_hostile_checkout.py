@@ -76,7 +76,7 @@ def test_a_baseline_that_the_checkouts_config_names_is_refused(
     found = falling.gate(github)
     assert found.code == 2
     assert found.outputs["verdict"] == "error"
-    assert "the workflow says what a run is compared with" in found.log
+    assert "the workflow chooses the baseline" in found.log
 
 
 def test_the_input_wins_over_the_checkouts_config(github: FakeGitHub, falling: Checkout) -> None:

@@ -101,14 +101,14 @@ def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
     github.fail("GET", "/contents/", 500, times=99)
     checkout.gate(github)
     said = top(github.bodies()[0])
-    assert "could not be read from the base branch" in said
-    assert "the policy is not the one that the baseline's run was decided by" in said
+    assert "Can't compare the gate's files with the base branch" in said
+    assert "the policy differs from that of the baseline's run" in said
 
 
 def test_a_token_that_reads_no_contents_is_said(github: FakeGitHub, checkout: Checkout) -> None:
     github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
     assert checkout.gate(github).code == 0
-    assert "could not be read from the base branch" in top(github.bodies()[0])
+    assert "Can't compare the gate's files with the base branch" in top(github.bodies()[0])
 
 
 def test_a_push_says_nothing_of_the_kind(github: FakeGitHub, checkout: Checkout) -> None:

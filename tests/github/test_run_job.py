@@ -324,7 +324,7 @@ def test_a_fork_may_be_judged_offline_where_the_config_says_so(github: FakeGitHu
     checkout.answer_badly()
     found = checkout.gate(github, "pull_request", pull_request(fork=True))
     assert found.code == 1
-    assert "offline judge stands in" in found.summary
+    assert "offline judge is used instead" in found.summary
 
 
 def test_a_fork_with_a_broken_golden_set_is_told_so_without_any_key(github: FakeGitHub, checkout: Checkout) -> None:

@@ -104,7 +104,7 @@ def test_the_key_does_not_go_where_a_pull_request_says(
         github.files[BASE_SHA]["pyproject.toml"] = b'[tool.ragstone.judge]\nname = "offline"\n'
     found = gate(checkout, github, judge.format(url=listener.url), AWS_REGION="eu-west-1", **{variable: key})
     assert listener.heard == []
-    refused(found, "'judge.base_url' is not as the base branch has it", "judge-base-url")
+    refused(found, "'judge.base_url' differs from the base branch", "judge-base-url")
 
 
 @pytest.mark.parametrize(("judge", "variable"), WAYS_TO_THE_KEY[:4])
@@ -203,7 +203,7 @@ def test_neither_does_the_key_of_the_embeddings(github: FakeGitHub, checkout: Ch
     judge = f'name = "offline"\nembeddings = "openai-compatible:m"\nembeddings_base_url = "{listener.url}"\n'
     found = gate(checkout, github, judge, RAGSTONE_EMBEDDINGS_API_KEY=KEY)
     assert listener.heard == []
-    refused(found, "'judge.embeddings_base_url' is not as the base branch has it", "RAGSTONE_EMBEDDINGS_BASE_URL")
+    refused(found, "'judge.embeddings_base_url' differs from the base branch", "RAGSTONE_EMBEDDINGS_BASE_URL")
 
 
 @pytest.mark.parametrize("service", ["openai", "anthropic"])
@@ -216,7 +216,7 @@ def test_neither_does_the_identity_of_the_job(
     }[service]
     asked = {"ACTIONS_ID_TOKEN_REQUEST_URL": f"{listener.url}/token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": KEY}
     judge = f'name = "{service}:m"\nbase_url = "{listener.url}"\n'
-    refused(gate(checkout, github, judge, **identity, **asked), "'judge.base_url' is not as the base branch has it")
+    refused(gate(checkout, github, judge, **identity, **asked), "'judge.base_url' differs from the base branch")
     assert listener.heard == []
 
 
@@ -230,7 +230,7 @@ def test_a_pull_request_can_not_make_the_judge_free_of_charge(
     found = gate(
         checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url, RAGSTONE_MAX_COST_USD="0.000001"
     )
-    refused(found, "'judge.prices' is not as the base branch has it")
+    refused(found, "'judge.prices' differs from the base branch")
     assert listener.heard == []
 
 
@@ -261,7 +261,7 @@ def test_a_parameter_that_changes_the_price_does_not_count_from_a_pull_request(
 ) -> None:
     judge = f'name = "openai:gpt-5.4-mini"\n[judge.parameters]\n{parameter}\n'
     refused(
-        gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url), "'judge.parameters' is not"
+        gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url), "'judge.parameters' differs"
     )
     assert listener.heard == []
 
@@ -285,7 +285,7 @@ def test_certificates_of_the_checkout_are_the_base_branchs(
     github.files[BASE_SHA] |= {"ragstone.toml": config(judge).encode(), "ca.pem": CA.format("good").encode()}
     checkout.write("ca.pem", CA.format("forged"))
     found = gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url, **environ)
-    refused(found, "'judge.ca_bundle' is not as the base branch has it")
+    refused(found, "'judge.ca_bundle' differs from the base branch")
     assert listener.heard == []
 
 
@@ -300,7 +300,7 @@ def test_a_pull_request_can_not_have_the_key_passed_to_the_system(
         "ragstone.toml", config('name = "offline"\n', system).replace("file:outputs.jsonl", "command:./rag.sh")
     )
     found = checkout.gate(github, OPENAI_API_KEY=KEY, A_COPY=KEY, SEARCH_TOKEN="t-123456789")
-    refused(found, "'system.env' hands the secret", "system-env")
+    refused(found, "'system.env' passes the secret", "system-env")
     assert not (checkout.root / "seen").exists()
 
 
@@ -329,7 +329,7 @@ def test_a_pull_request_does_not_bring_a_model_along(github: FakeGitHub, checkou
     github.files[BASE_SHA]["ragstone.toml"] = config(LOCAL).encode()
     refused(gate(checkout, github, LOCAL), "is a model in the workspace", "RAGSTONE_MODEL_DIGESTS")
     pinned = f'{LOCAL}model_digests = ["{digest}"]\n'
-    refused(gate(checkout, github, pinned), "'judge.model_digests' is not as the base branch has it")
+    refused(gate(checkout, github, pinned), "'judge.model_digests' differs from the base branch")
     named = 'name = "offline"\nembeddings = "local:models/nli"\n'
     refused(gate(checkout, github, named), "is a model in the workspace")
 
@@ -354,7 +354,7 @@ def test_how_a_model_is_read_is_not_for_a_pull_request_to_say(github: FakeGitHub
     digest = model_in(checkout)
     alone = f"{LOCAL}[judge.local]\nalone = true\n"
     found = gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest)
-    refused(found, "'judge.local' is not as the base branch has it")
+    refused(found, "'judge.local' differs from the base branch")
     github.files[BASE_SHA]["ragstone.toml"] = config(alone).encode()
     refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "'judge.local' is not as the base")
     assert gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest).code == 0

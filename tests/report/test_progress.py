@@ -90,4 +90,4 @@ def test_a_resumed_run_with_nothing_left_says_so() -> None:
     progress = LineProgress(out)
     progress.start(0)
     progress.finish()
-    assert out.getvalue() == "All samples are finished already\n"
+    assert out.getvalue() == "All samples are already finished\n"

@@ -1,1 +1,1 @@
-"""The sandbox that the user's code runs in when Ragstone runs in its container."""
+"""The sandbox for the user's code when Ragstone runs in its container."""

@@ -1,4 +1,4 @@
-"""In the container: the user's code runs as the owner of the workspace, and leaves nothing behind that acts."""
+"""In the container: runs the user's code as the owner of the workspace, and makes sure that none of it stays active."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ragstone.run.placing import put_run
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
-"""Who the user's code runs as when the workspace belongs to root, and the first choice for its group."""
+"""The user for the user's code if the workspace belongs to root, and the first choice for its group."""
 
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -30,7 +30,7 @@ _ENV_START = 47
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """Whom the user's code runs as, and the folder that it may write to beside the workspace."""
+    """The user that runs the user's code, and the folder that it can write to besides the workspace."""
 
     run_as: RunAs
     folder: Path
@@ -38,7 +38,9 @@ class Confinement:
     root_owns: bool = False
 
     def call(self, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        """Run a program of the image as that user, to its end; file work done so can't be led astray by links."""
+        """Run a program of the image as that user until it ends; links can't misdirect file operations done this
+        way.
+        """
         return subprocess.run(  # noqa: S603 - programs of the image, by absolute path
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -53,7 +55,7 @@ class Confinement:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """Within the block, files are made and removed as that user. Only while none of their processes lives."""
+        """Within the block, files are created and removed as that user. Only while none of their processes is alive."""
         groups = os.getgroups()
         os.setgroups([])
         os.setegid(self.run_as.gid)
@@ -67,11 +69,11 @@ class Confinement:
 
 
 def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement | None:
-    """The user to run the user's code as; None where we are not root and can't change users.
+    """The user to run the user's code as; None if we are not root and can't change users.
 
-    Their group is one that owns nothing here: the workspace's may be Docker's. From here on, no program that is started
-    gains rights by a setuid bit. Raises ConfigError where that user could reach Docker's socket, which is as good as
-    being root, or has processes that are not ours.
+    Their group owns nothing here, because the workspace's group may be Docker's. From here on, no started program gains
+    privileges through a setuid bit. Raises ConfigError if that user could access Docker's socket, which is equivalent
+    to being root, or has processes that are not ours.
     """
     if os.geteuid() != 0:
         return None
@@ -90,15 +92,15 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
     for socket in sockets:
         if may_write(socket, uid, gid):
             raise ConfigError(
-                f"{socket} may be written to by the user that your system runs as ({uid}), who would be root with it.",
-                hint="On the runner's host, let it belong to another user, and take its world rights away.",
+                f"the user that your system runs as ({uid}) can write to {socket}, and could become root with it.",
+                hint="On the runner's host, change the owner of the socket, and remove its permissions for others.",
             )
     if others := living(uid):
         pid, name = min(others.items())
         raise ConfigError(
-            f"a process that is not the gate's runs as the user that your system would run as ({uid}): {pid} ({name}). "
+            f"another process runs as the user that your system would run as ({uid}): {pid} ({name}). "
             "Your system could read its memory.",
-            hint="Give the container a process namespace of its own.",
+            hint="Run the container in its own process namespace.",
         )
     _gain_no_rights()
     folder = temporary / f"ragstone-{uid}"
@@ -109,7 +111,7 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
         confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, notices, root_owns)
         made = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
     if made.returncode != 0:
-        raise ConfigError(f"no folder can be made for your system: {made.stderr.decode('utf-8', 'replace').strip()}")
+        raise ConfigError(f"can't create a folder for your system: {made.stderr.decode('utf-8', 'replace').strip()}")
     return confinement
 
 
@@ -127,9 +129,9 @@ def may_write(path: Path, uid: int, gid: int) -> bool:
 
 
 def wipe_environment(names: Iterable[str]) -> None:
-    """Blank the values of `names` in the block that ``/proc/self/environ`` shows, and forget them in os.environ.
+    """Blank the values of `names` in the memory behind ``/proc/self/environ``, and remove them from os.environ.
 
-    Defence in depth: as root we follow a link that a pull request put in place of a file of its own.
+    Defence in depth: as root, we might follow a link that a pull request puts in place of a file.
     """
     wanted = {os.fsencode(name) for name in names}
     for name in wanted:
@@ -149,10 +151,10 @@ def wipe_environment(names: Iterable[str]) -> None:
 
 
 def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
-    """Put the run in `source`, which is ours, to `target` in the workspace as its owner, in place of a run there.
+    """Copy the run in `source`, which is ours, to `target` in the workspace as its owner, replacing a run there.
 
-    For when none of the user's code runs any more. Raises RunDirectoryError when that is no place for a run, or when
-    the owner may not write there.
+    Call only when no user code runs any more. Raises RunDirectoryError if `target` is not suitable for a run, or if the
+    owner can't write there.
     """
     with ExitStack() as stack:
         files: dict[Path, BinaryIO] = {
@@ -169,6 +171,6 @@ def _group_apart(taken: Iterable[int]) -> int:
 
 
 def _gain_no_rights() -> None:
-    """For us and all that we start: setuid bits and file capabilities mean nothing. Raises ConfigError."""
+    """Disable setuid bits and file capabilities for us and everything we start. Raises ConfigError."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise ConfigError(f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}.")

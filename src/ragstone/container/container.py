@@ -1,4 +1,4 @@
-"""The container's side of a job: where the run is kept while user code is about, and how its results leave."""
+"""The container's part of a job: where the run is stored while user code runs, and how its results are handed over."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MOMENT_S = 0.001
 
 
 class ProtectedFolders(Protocol):
-    """Folders of the host that the user's code must not reach while it runs."""
+    """Folders of the host that the user's code must not access while it runs."""
 
     def close(self, confinement: Confinement) -> None:
-        """Take the folders over, before any code of the user's runs. Raises ConfigError where that is not possible."""
+        """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
 
     def renew(self) -> None:
         """Replace the files in them that the host will read. Raises ConfigError."""
 
     def give_back(self) -> None:
-        """Give folders and files to those who had them."""
+        """Return folders and files to their owners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Container:
         return self.confinement.notices
 
     def staged(self, settings: Settings) -> Settings:
-        """`settings` with the run directory out of the user's reach until the verdict stands.
+        """`settings` with the run directory out of the user's reach until the verdict is final.
 
-        Raises ConfigError where the one that they name is no place for a run.
+        Raises ConfigError if the configured one is not suitable for a run.
         """
         refuse_foreign(settings.path(settings.run.out))
         self._target(settings)
@@ -66,11 +66,11 @@ class Container:
 
     @property
     def staging(self) -> Path:
-        """Where the run directory is until the verdict stands."""
+        """The location of the run directory until the verdict is final."""
         return (self.private / "run").resolve()
 
     def _target(self, settings: Settings) -> Path:
-        """Where the run directory really is: links followed. Raises ConfigError where that is not in the workspace."""
+        """The location of the run directory with links resolved. Raises ConfigError if it is outside the workspace."""
         named = settings.run.out
         place = settings.path(named).resolve()
         if place == self.workspace.resolve() or not place.is_relative_to(self.workspace.resolve()):
@@ -84,7 +84,7 @@ class Container:
     def prepare(
         self, settings: Settings, context: RunContext, log: Path, write: Callable[[str], None]
     ) -> tuple[Settings, RunContext]:
-        """Set the user's system up, and make it run as the workspace's owner. Its time counts for the whole's limit."""
+        """Set up the user's system to run as the workspace's owner. This counts towards the total time limit."""
         limit = settings.run.time_limit_s
         deadline = monotonic() + limit if limit is not None else None
         found = prepare(
@@ -97,10 +97,10 @@ class Container:
             write=write,
         )
         if deadline is not None:
-            # A moment is left at least, for the run to begin and to say that it was stopped.
+            # Leave at least a moment for the run to start and to report that it was stopped.
             left = max(_MOMENT_S, deadline - monotonic())
             settings = settings.model_copy(update={"run": settings.run.model_copy(update={"time_limit_s": left})})
-        # An environment that was asked for goes before the interpreter that the config names for other places.
+        # A requested environment overrides the interpreter in the config, which is for other places.
         python = found.python if found.made else settings.system.python or found.python
         settings = settings.model_copy(update={"system": settings.system.model_copy(update={"python": python})})
 
@@ -120,7 +120,7 @@ class Container:
     def guarding(self) -> Iterator[None]:
         """Within the block, the runner's own folders are closed to the user's code. Raises ConfigError.
 
-        They stay closed where something of that code can't be ended.
+        They stay closed if any of that code can't be killed.
         """
         try:
             self.folders.close(self.confinement)
@@ -131,13 +131,13 @@ class Container:
                 self.folders.give_back()
 
     def seal(self) -> None:
-        """The user's code is done: end what is left of it, and start what GitHub reads anew.
+        """The user's code is done: kill what is left of it, and create the files for GitHub afresh.
 
-        Raises SystemUnderTestError where something of it doesn't end; then nothing may be published.
+        Raises SystemUnderTestError if some of it can't be killed; then nothing may be published.
         """
         end_strays(self.confinement.run_as.uid)
         self.folders.renew()
 
     def publish(self, run: Path, settings: Settings) -> None:
-        """Put the run directory to where `settings` name it, as the owner's. Raises ConfigError where it can't be."""
+        """Copy the run directory to its place in `settings`, as the owner. Raises ConfigError if that fails."""
         hand_over(self.confinement, run, self._target(settings))

@@ -1,4 +1,4 @@
-"""What of the user's code still runs, and its certain end. Linux only, and only as root."""
+"""Finds and kills what is left of the user's code. Linux only, and only as root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ragstone.errors import SystemUnderTestError
 
 _STAND_IN = 65_531
-"""A user that nobody is: who the gate is, beside the user whose processes it kills, so that they can't kill it."""
+"""An unused user id: the gate switches to it while killing processes, so that they can't kill the gate."""
 
 _SHOWN = 5
 
@@ -24,7 +24,7 @@ def end_strays(uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None
     """
     deadline = time.monotonic() + patience_s
     while True:
-        # Nothing of theirs forks any more once it is killed, so what is not found afterwards is not there.
+        # A killed process can't fork any more, so what is not found afterwards doesn't exist.
         (kill or kill_all_of)(uid)
         left = living(uid)
         if not left:

@@ -1,1 +1,1 @@
-"""Everything that knows GitHub."""
+"""Everything that talks to GitHub."""

@@ -1,4 +1,4 @@
-"""Run directories as artifacts: listing those of one run, and downloading without giving the token away."""
+"""Run directories as artifacts: lists those of a run, and downloads them without leaking the token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEMBER_LIMITS = {
     f"{CARRIED}/{MANIFEST}": MAX_MANIFEST_BYTES,
     f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
 }
-"""What is read of a run directory, and how large it may be once unpacked."""
+"""The files to read from a run directory, and their maximum decompressed size."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _CHUNK = 256 * 1024
@@ -57,14 +57,14 @@ def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
     found = [
         artifact
         for artifact in api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=5)
-        # The filter is the server's; whose artifact this is, is checked here.
+        # The server filters, but the owner of the artifact is checked here.
         if artifact.name == name and artifact.workflow_run is not None and artifact.workflow_run.id == run_id
     ]
     return max(found, key=lambda artifact: artifact.id, default=None)
 
 
 def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:
-    """The artifacts called `name` of all runs that have not expired, the newest first; whose they are is not checked.
+    """The unexpired artifacts called `name` of all runs, newest first; their owner is not checked.
 
     Raises GitHubApiError.
     """
@@ -78,7 +78,7 @@ def read_artifact(
 ) -> dict[str, bytes]:
     """The members of a run directory in `artifact`, checked against its digest.
 
-    Raises GitHubApiError when it can't be had, ArchiveRefused when it is not what it should be.
+    Raises GitHubApiError if it can't be downloaded, ArchiveRefused if it is not valid.
     """
     digest = _DIGEST.fullmatch(artifact.digest or "")
     if artifact.expired:
@@ -94,7 +94,7 @@ def read_artifact(
 
 
 def _download(api: GitHubApi, artifact: Artifact, clock: Callable[[], float]) -> bytes:
-    """Ask for a short-lived address and fetch it, a second and third time where the transfer broke."""
+    """Request a short-lived address and download it, with up to two retries if the transfer fails."""
     deadline = clock() + MAX_DOWNLOAD_S
     for attempt in range(1, api.patience.attempts + 1):
         location = api.redirect(f"{api.base}/actions/artifacts/{artifact.id}/zip")
@@ -108,7 +108,7 @@ def _download(api: GitHubApi, artifact: Artifact, clock: Callable[[], float]) ->
 
 
 def fetch_without_token(api: GitHubApi, location: str, *, clock: Callable[[], float], deadline: float) -> bytes:
-    """GET `location` on the storage host, with no credential of any kind, following nothing. Raises GitHubApiError."""
+    """GET `location` on the storage host, without credentials or redirects. Raises GitHubApiError."""
     target = urlsplit(location)
     if target.scheme != "https" and not (target.scheme == "http" and api.plain_http):
         raise GitHubApiError(ApiErrorKind.BROKEN, "the download's address is not https")
@@ -119,7 +119,7 @@ def fetch_without_token(api: GitHubApi, location: str, *, clock: Callable[[], fl
             session.get(
                 location,
                 headers={"Accept-Encoding": "identity"},
-                # Keeps requests from looking into ~/.netrc, which the user's code may have written.
+                # Keeps requests from reading ~/.netrc, which the user's code may have written.
                 auth=lambda request: request,
                 allow_redirects=False,
                 stream=True,

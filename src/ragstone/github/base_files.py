@@ -1,7 +1,7 @@
-"""Files of another commit of this repository, mostly the base of a pull request, read through GitHub's API.
+"""Files of another commit of this repository, usually the base of a pull request, read through GitHub's API.
 
-What a pull request proposes can't vouch for itself; what its base holds was reviewed. Nothing of the checkout is
-looked at here: it is the pull request's.
+The files in a pull request can't be trusted, but those of its base were reviewed. Nothing in the checkout is read here,
+because it belongs to the pull request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Content(ApiReply):
 
 
 class _Answer(RootModel[_Content | list[object]]):
-    """A file, a link or a submodule; a list where the path is a folder."""
+    """A file, a link or a submodule; a list if the path is a folder."""
 
 
 class _Blob(ApiReply):
@@ -65,10 +65,10 @@ class _Tree(ApiReply):
 
 
 def base_commit(api: GitHubApi, event: Event) -> str | None:
-    """The commit that this job's checkout is held against; None: the checkout is that commit itself.
+    """The commit to compare this job's checkout with; None: the checkout is that commit itself.
 
-    A pull request's base, the base of a queued merge, and the default branch for what runs on another branch or on a
-    tag. What runs on the default branch is its own base. Raises GitHubApiError.
+    This is a pull request's base, the base of a queued merge, or the default branch for a run on another branch or a
+    tag. A run on the default branch is its own base. Raises GitHubApiError.
     """
     if event.pull_request is not None:
         return event.pull_request.base_sha
@@ -77,17 +77,17 @@ def base_commit(api: GitHubApi, event: Event) -> str | None:
     branch = event.default_branch or api.get(_Repository, api.base).default_branch
     if event.branch == branch:
         return None
-    # By its name as a branch: a tag may be called the same.
+    # By its branch name, because a tag may have the same name.
     return api.get(_Branch, f"{api.base}/branches/{quote(branch, safe='')}").commit.sha
 
 
 def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
-    """Write those of `paths` that are files at commit `sha` into `folder`, which must not be there yet.
+    """Write those of `paths` that are files at commit `sha` to `folder`, which must not exist yet.
 
-    Paths are relative to the repository's root, with forward slashes, and stand in `folder` as they do there. The
-    result maps each path that was found to its file; what is absent, leads out of the repository, or is no file there
-    (a folder, a submodule, a link that leads out) is left out. Raises GitHubApiError, also for files larger than
-    MAX_FILE_BYTES, or MAX_TOTAL_BYTES together.
+    Paths are relative to the repository's root, with forward slashes, and keep their structure in `folder`. The result
+    maps each existing path to its file; paths that are missing, lead out of the repository, or are not files (folders,
+    submodules, links that lead out) are left out. Raises GitHubApiError, also for files larger than MAX_FILE_BYTES, or
+    MAX_TOTAL_BYTES in total.
     """
     folder.mkdir(mode=0o700, parents=True)
     wanted = {path: inside for path in dict.fromkeys(paths) if (inside := _inside(path)) is not None}
@@ -110,7 +110,7 @@ def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
     """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
     tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
     if tree.truncated:
-        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} holds more files than GitHub lists")
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
     return tuple(entry.path for entry in tree.tree if entry.type == "blob" and entry.mode in ("100644", "100755"))
 
 
@@ -133,10 +133,10 @@ def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
         raise GitHubApiError(ApiErrorKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
     if answer.encoding == "base64" and answer.content is not None:
         return _decoded(answer.content, path)
-    # From 1 MB on, the contents come without content.
+    # From 1 MB on, GitHub returns no content here.
     blob = api.get(_Blob, f"{api.base}/git/blobs/{quote(answer.sha, safe='')}")
     if blob.encoding != "base64":
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: the encoding '{blob.encoding[:20]}' was not expected")
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: unexpected encoding '{blob.encoding[:20]}'")
     return _decoded(blob.content, path)
 
 
@@ -144,9 +144,9 @@ def _decoded(content: str, path: str) -> bytes:
     try:
         body = base64.b64decode("".join(content.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: its content is no base64") from None
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: its content is not base64") from None
     if len(body) > MAX_FILE_BYTES:
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: larger than GitHub says that it is")
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: larger than GitHub reports")
     return body
 
 

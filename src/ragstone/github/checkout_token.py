@@ -12,19 +12,19 @@ from ragstone.files import open_regular
 _KEPT = re.compile(
     rb"extraheader\s*=\s*\"?authorization\s*:|git-credentials-[\w-]+\.config|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
 )
-"""How it is kept: as a header in .git/config, in a file that this includes, or by hand in an address."""
+"""How it is stored: as a header in .git/config, in an included file, or in an address."""
 
 _MAX_BYTES = 256 * 1024
 _MAX_FILES = 200
 
 
 def warn_of_token(workspace: Path, temporary: str | None) -> str | None:
-    """What to tell where a checkout below `workspace`, or the runner's `temporary` folder, holds a token; else None."""
+    """A warning if a checkout in `workspace`, or the runner's `temporary` folder, contains a token; else None."""
     for path in islice(_places(workspace, temporary), _MAX_FILES):
         if _holds_token(path):
             return (
-                "actions/checkout left its token where the code under test can read it: with it, that code can do what "
-                "this job may do. Add `persist-credentials: false` under `with:` of the checkout step."
+                "actions/checkout left its token where the code under test can read it, so that code has the "
+                "permissions of this job. Add `persist-credentials: false` under `with:` of the checkout step."
             )
     return None
 

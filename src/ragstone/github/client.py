@@ -1,8 +1,8 @@
-"""GitHub's REST API over PyGithub's transport: what may be repeated is, within bounds; a POST never is on a fault.
+"""GitHub's REST API over PyGithub's transport: retries safe requests within limits, but never a failed POST.
 
-PyGithub's own retry repeats a POST that was answered 5xx, although it may have been carried out, and waits as long as
-a server tells it to; both are switched off here. Every fault is raised as `GitHubApiError`, so that callers can go
-on: the verdict never depends on GitHub being up.
+PyGithub's own retry repeats a POST after a 5xx reply, although it may have succeeded, and waits as long as the server
+says; both are disabled here. Every error is raised as `GitHubApiError`, so that callers can continue: the verdict never
+depends on GitHub being up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LIMIT_WORDS = ("rate limit", "abuse detection")
 
 
 class ApiErrorKind(StrEnum):
-    """What went wrong, as far as a caller cares."""
+    """What went wrong, as far as it matters to a caller."""
 
     REFUSED = "refused"
     NOT_FOUND = "not found"
@@ -36,7 +36,7 @@ class ApiErrorKind(StrEnum):
 
 
 class GitHubApiError(Exception):
-    """GitHub did not do what was asked. `may_have_happened`: a write that was answered badly, or not at all."""
+    """A request to GitHub failed. `may_have_happened`: a write with a bad reply, or none."""
 
     def __init__(self, kind: ApiErrorKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class GitHubApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long GitHub is waited for, in seconds: one reply, one pause at most, and all pauses of a job together."""
+    """How long to wait for GitHub, in seconds: per reply, per pause, and for all pauses of a job."""
 
     timeout_s: int = 20
     attempts: int = 4
@@ -59,11 +59,11 @@ class RetryPolicy:
     max_pause_s: float = 60.0
     total_pause_s: float = 180.0
     settle_s: float = 2.0
-    """After a write of unknown outcome, before looking whether it happened."""
+    """After a write with unknown outcome, before checking whether it succeeded."""
 
 
 class ApiReply(BaseModel):
-    """Base of what is read from replies: only the fields that are used, each of them checked."""
+    """Base of reply models: only the fields that are used, each of them validated."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -124,17 +124,17 @@ class GitHubApi:
             found = self._json("GET", path, {**(parameters or {}), "per_page": PER_PAGE, "page": page})
             items = found.get(key) if key is not None and isinstance(found, dict) else found
             if not isinstance(items, list):
-                raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: a list was expected")
+                raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: expected a list")
             yield from (self._parse(model, item, wrote=False) for item in items)
             if len(items) < PER_PAGE:
                 return
 
     def post(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Create something: sent again only where a rate limit turned it away unread. Raises GitHubApiError."""
+        """Create something; retried only if a rate limit rejected it unread. Raises GitHubApiError."""
         return self._parse(model, self._json("POST", path, body=body), wrote=True)
 
     def patch(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Change something; the same change can be sent again, so it is. Raises GitHubApiError."""
+        """Change something; retried, because the same change can be sent again. Raises GitHubApiError."""
         return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
 
     def delete(self, path: str) -> None:
@@ -142,7 +142,7 @@ class GitHubApi:
         self._json("DELETE", path)
 
     def redirect(self, path: str) -> str:
-        """Where a download is to be had: the location of a 302, which is not followed here. Raises GitHubApiError."""
+        """The address of a download: the location of a 302, which is not followed here. Raises GitHubApiError."""
 
         def ask() -> str:
             status, headers, body = self._github.requester.requestJson("GET", path)
@@ -151,7 +151,7 @@ class GitHubApi:
                 return location
             if status >= 400:
                 raise self._github.requester.createException(status, headers, {"message": body[:200]})
-            raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: a redirect was expected", status=status)
+            raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: expected a redirect", status=status)
 
         return self._attempts("GET", path, ask)
 
@@ -190,7 +190,7 @@ class GitHubApi:
             except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
                 api_error = GitHubApiError(ApiErrorKind.BROKEN, f"{path}: {type(error).__name__}", wrote=verb != "GET")
                 pause = 0.0
-            # A rate-limited POST was turned away unread; after any other fault it may have been carried out.
+            # A rate-limited POST was rejected unread; after any other error it may have succeeded.
             final = (
                 pause is None or attempt == attempts or (verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED)
             )
@@ -199,7 +199,7 @@ class GitHubApi:
         raise AssertionError("unreachable")
 
     def _api_error(self, verb: str, path: str, error: GithubException) -> tuple[GitHubApiError, float | None]:
-        """The trouble behind a bad status, and how long to wait before another attempt (None: there is no use)."""
+        """The error for a bad status, and how long to wait before a retry (None: don't retry)."""
         status = error.status
         data = error.data
         said = str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
@@ -234,7 +234,7 @@ class GitHubApi:
         return self.patience.max_pause_s
 
     def _pause(self, at_least_s: float, attempt: int) -> bool:
-        """Wait before the next attempt; False where that would be longer than we are ready to wait."""
+        """Wait before the next attempt; False if that would take too long."""
         pause = max(at_least_s, self.patience.first_pause_s * 2 ** (attempt - 1))
         if pause > self.patience.max_pause_s or self._paused_s + pause > self.patience.total_pause_s:
             return False

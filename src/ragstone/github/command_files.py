@@ -1,4 +1,4 @@
-"""The files that GitHub's runner reads after a step: written through no link, and closed to the user's code."""
+"""The files that GitHub's runner reads after a step: never written through a link, and closed to the user's code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PASSABLE = 0o771
 
 
 def append(path: Path, data: bytes) -> None:
-    """Append `data` to the regular file `path`, which is made where it is not there.
+    """Append `data` to the regular file `path`, which is created if it doesn't exist.
 
-    Raises OSError; also for a link, a pipe or a file of several names, which could lead elsewhere or never end.
+    Raises OSError, also for a link, a pipe or a file with several names, which could lead elsewhere or block.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o644)
     with os.fdopen(descriptor, "ab") as file:
@@ -31,7 +31,7 @@ def append(path: Path, data: bytes) -> None:
 
 
 def size(path: Path) -> int:
-    """Bytes in `path`, 0 where it is not there. Raises OSError as `append` does."""
+    """Size of `path` in bytes, 0 if it doesn't exist. Raises OSError like `append`."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -54,11 +54,11 @@ class _Taken:
 
 
 class RunnerFolders:
-    """The runner's own folders, in which the user's code would be at home: the runner has the same user.
+    """The runner's own folders, which the user's code could otherwise access, because the runner has the same user.
 
-    From `close` to `give_back` they are root's, so that nothing in them can be written, replaced or looked at. Their
-    group keeps its rights, and the user's code is in another one: should the gate be killed, the runner can go on, and
-    finds nothing that is not ours.
+    From `close` to `give_back` they belong to root, so that nothing in them can be written, replaced or read. Their
+    group keeps its permissions, and the user's code is in another group: if the gate is killed, the runner can
+    continue, and finds only our files.
     """
 
     def __init__(self, environ: Mapping[str, str], workspace: Path) -> None:
@@ -73,7 +73,7 @@ class RunnerFolders:
         self._taken: list[_Taken] = []
 
     def close(self, confinement: Confinement) -> None:
-        """Take the folders over, before any code of the user's runs. Raises ConfigError where that is not possible."""
+        """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
         for folder in self._folders:
             try:
                 self._close(folder, confinement)
@@ -99,7 +99,7 @@ class RunnerFolders:
             raise _not_closed(folder, "your system may still write to it")
 
     def renew(self) -> None:
-        """Make the command files anew: what is in their place goes, and is not looked at. Raises ConfigError."""
+        """Create the command files afresh: anything in their place is removed unread. Raises ConfigError."""
         for path in self._files:
             try:
                 with _opened(path.parent) as folder:
@@ -111,12 +111,12 @@ class RunnerFolders:
                     os.fchmod(descriptor, 0o660)
                     os.close(descriptor)
             except FileNotFoundError:
-                continue  # no such folder: there is nothing to write to either
+                continue  # no such folder, so there is nothing to write
             except OSError as error:
                 raise _not_closed(path, error.strerror or str(error)) from None
 
     def give_back(self) -> None:
-        """Give folders and files to those who had them. For when nothing of the user's runs any more."""
+        """Return folders and files to their owners. Call only when no user code runs any more."""
         owners = {taken.path: taken for taken in self._taken}
         for path in self._files:
             taken = owners.get(path.parent)
@@ -131,13 +131,13 @@ class RunnerFolders:
 
 
 def _resolved(path: str) -> Path:
-    """`path` with the links of its folder followed, not its own."""
+    """`path` with links in its folder resolved, but not the path itself."""
     found = Path(path)
     return found.parent.resolve() / found.name
 
 
 def _is_out_of_reach(found: os.stat_result) -> bool:
-    """Whether only root can replace what root has put into the folder."""
+    """Whether only root can replace root's files in the folder."""
     return found.st_uid == 0 and (not found.st_mode & stat.S_IWOTH or bool(found.st_mode & stat.S_ISVTX))
 
 

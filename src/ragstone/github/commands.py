@@ -1,4 +1,4 @@
-"""Workflow commands: annotations within GitHub's limits, and foreign text that can't act as a command."""
+"""Workflow commands: annotations within GitHub's limits, and output in which foreign text can't act as a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TextIO
 from ragstone.report.escape import ZERO_WIDTH_SPACE, clean, without_commands
 
 MAX_PER_LEVEL = 10
-"""GitHub shows 10 annotations of a level for one step, and drops the rest in silence."""
+"""GitHub shows 10 annotations per level and step, and silently drops the rest."""
 
 MAX_MESSAGE = 4_000
 
@@ -25,7 +25,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A remark on a file's line, or on the job when `file` is None. `file` is relative to the workspace."""
+    """An annotation for a line of a file, or for the job if `file` is None. `file` is relative to the workspace."""
 
     level: Level
     message: str
@@ -35,18 +35,18 @@ class Annotation:
 
 
 def escape_data(text: str) -> str:
-    """Text for the message of a command: percent first, then line ends."""
+    """Escape the message of a command: percent signs first, then line breaks."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:
-    """Text for a property of a command: as `escape_data`, and colon and comma, which part properties."""
+    """Escape a property of a command: like `escape_data`, plus colon and comma, which separate properties."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def render_annotation(annotation: Annotation) -> str:
     """One workflow command, on one line."""
-    # A name that can't be written out as it is would be another file's, or none's.
+    # A name that can't be written verbatim would refer to another file, or none.
     file = annotation.file if annotation.file is not None and _plain(annotation.file) == annotation.file else None
     properties = {
         "file": file,
@@ -61,7 +61,7 @@ def render_annotation(annotation: Annotation) -> str:
 
 
 def within_limits(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
-    """The first ten of each level. Where some are left out, the tenth says how many."""
+    """The first ten of each level. If some are left out, the tenth says how many."""
     by_level: dict[Level, list[Annotation]] = {level: [] for level in Level}
     for annotation in annotations:
         by_level[annotation.level].append(annotation)
@@ -84,7 +84,7 @@ def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
 
 
 def mask(secret: str, out: TextIO) -> None:
-    """Have GitHub mask `secret` in the log. Multi-line secrets are masked line by line, as GitHub does."""
+    """Make GitHub mask `secret` in the log. Multi-line secrets are masked line by line, like GitHub does."""
     out.write(_masks(secret))
     out.flush()
 
@@ -94,7 +94,7 @@ def _masks(secret: str) -> str:
 
 
 class Stopped:
-    """Writes text while commands are stopped, until `word` is written as one; and masks what is learnt meanwhile."""
+    """Writes text while commands are stopped, until `word` is written as a command; masks secrets as they appear."""
 
     def __init__(self, out: TextIO, word: str) -> None:
         self._out = out
@@ -103,24 +103,24 @@ class Stopped:
 
     def __call__(self, text: str) -> None:
         if text:
-            # The log viewer acts on escape sequences, and takes a return for a new line.
+            # The log viewer interprets escape sequences, and treats a carriage return as a new line.
             shown = ZERO_WIDTH_SPACE.join(map(clean, text.split(ZERO_WIDTH_SPACE)))
             self._out.write(shown)
             self._out.flush()
             self.ends_line = shown.endswith("\n")
 
     def mask(self, secret: str) -> None:
-        """Have GitHub mask `secret` from here on. May be called by any thread."""
-        # In one piece, so that nothing else can be written while commands act.
+        """Make GitHub mask `secret` from now on. Thread-safe."""
+        # In one piece, so that nothing else can be written while commands are active.
         self._out.write(f"\n::{self._word}::\n{_masks(secret)}::stop-commands::{self._word}\n")
         self._out.flush()
 
 
 @contextmanager
 def commands_stopped(out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)) -> Iterator[Stopped]:
-    """Within the block, nothing that is written acts as a command, neither ``::x::`` nor ``##[x]``.
+    """Within the block, no written text acts as a command, neither ``::x::`` nor ``##[x]``.
 
-    Gives what writes text. The token is random and never handed to anything that makes such text.
+    Yields the writer. The token is random and never passed to anything that produces such text.
     """
     word = f"ragstone-{token()}"
     out.write(f"::stop-commands::{word}\n")
@@ -134,7 +134,7 @@ def commands_stopped(out: TextIO, *, token: Callable[[], str] = lambda: secrets.
 
 @contextmanager
 def group(title: str, out: TextIO) -> Iterator[None]:
-    """Fold what is written in the block under `title`."""
+    """Group the output of the block under `title`."""
     out.write(f"::group::{escape_data(_plain(title))}\n")
     try:
         yield
@@ -144,5 +144,5 @@ def group(title: str, out: TextIO) -> Iterator[None]:
 
 
 def _plain(text: str) -> str:
-    """Nothing invisible, nothing that turns text round, no control characters, no command of the old form."""
+    """Remove invisible, reordering and control characters, and commands in the old form."""
     return without_commands(clean(text))

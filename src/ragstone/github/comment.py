@@ -1,4 +1,4 @@
-"""One comment a pull request and gate: found by marker and author, updated in place, never doubled."""
+"""One comment per pull request and gate: found by marker and author, updated in place, never duplicated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KIND = "comment"
 
 
 def find_comments(api: GitHubApi, number: int, mark: str, identity: Identity) -> list[Post]:
-    """Our comments on pull request `number`, over all pages, the one to keep first. Raises GitHubApiError."""
+    """Our comments on pull request `number`, from all pages, with the one to keep first. Raises GitHubApiError."""
     path = f"{api.base}/issues/{number}/comments"
     return oldest_first([post for post in api.pages(Post, path) if is_ours(post, mark, identity)])
 
@@ -19,10 +19,10 @@ def find_comments(api: GitHubApi, number: int, mark: str, identity: Identity) ->
 def post_comment(
     api: GitHubApi, number: int, comment_id: str, body: str, *, only_update: bool = False
 ) -> Posted | None:
-    """Update our comment on pull request `number`, or write it where there is none.
+    """Update our comment on pull request `number`, or create it if there is none.
 
-    `body` comes without the marker. `only_update`: a comment that is there is brought up to date, none is begun (then
-    None). Doubles of earlier races are deleted. Raises GitHubApiError.
+    `body` has no marker. `only_update`: update an existing comment, but don't create one (then None). Duplicates from
+    earlier races are deleted. Raises GitHubApiError.
     """
     mark = marker(KIND, comment_id)
     content = {"body": f"{mark}\n{body}"}

@@ -1,4 +1,4 @@
-"""What started this job: the event's payload and the runner's variables, read once into a typed Event."""
+"""The event that started this job: its payload and the runner's variables, read once into a typed Event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEPENDABOT = "dependabot[bot]"
 
 
 class EventKind(StrEnum):
-    """The events that Ragstone treats each in its own way; any other is OTHER."""
+    """The events that Ragstone handles specifically; any other is OTHER."""
 
     PULL_REQUEST = "pull_request"
     PULL_REQUEST_TARGET = "pull_request_target"
@@ -35,7 +35,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """The pull request that this job is about. `is_fork` also when the head repository is gone."""
+    """The pull request of this job. `is_fork` is also True if the head repository no longer exists."""
 
     number: int
     head_sha: str
@@ -96,7 +96,7 @@ class Event:
 
     @property
     def without_secrets(self) -> bool:
-        """True where GitHub hands out neither secrets nor a writing token: pull requests of forks and Dependabot."""
+        """True if GitHub provides neither secrets nor a write token: for pull requests from forks and Dependabot."""
         pull = self.pull_request
         if self.kind is not EventKind.PULL_REQUEST or pull is None:
             return False
@@ -158,15 +158,15 @@ class _Document(_Payload):
 
 
 def load_event(environ: Mapping[str, str]) -> Event:
-    """Read the payload that GITHUB_EVENT_PATH names, and build the Event.
+    """Read the payload in GITHUB_EVENT_PATH, and build the Event.
 
-    Raises ConfigError outside of a GitHub job, or when the payload can't be read.
+    Raises ConfigError outside a GitHub job, or if the payload can't be read.
     """
     path = environ.get("GITHUB_EVENT_PATH", "")
     if not path or not environ.get("GITHUB_REPOSITORY"):
         raise ConfigError(
             "this is not a GitHub Actions job: GITHUB_EVENT_PATH or GITHUB_REPOSITORY is not set.",
-            hint="Leave --github out, or run inside a job.",
+            hint="Remove --github, or run inside a job.",
         )
     try:
         if Path(path).stat().st_size > MAX_PAYLOAD_BYTES:

@@ -1,4 +1,4 @@
-"""The issue of a failing nightly run: opened once, kept up to date while it lasts, closed on recovery."""
+"""The issue of a failing nightly run: opened once, updated while it fails, closed on recovery."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class IssueResult:
 def follow_up(
     api: GitHubApi, issue_id: str, *, failing: bool, may_open: bool, title: str, body: str, recovery: str
 ) -> IssueResult:
-    """Bring the sticky issue into line with the last run.
+    """Update the sticky issue to match the last run.
 
-    `failing`: open it (if `may_open`) or update it with `body`; else close it, with `recovery` as a last comment.
-    `body` comes without the marker. Raises GitHubApiError.
+    `failing`: open it (if `may_open`) or update it with `body`; otherwise close it, with `recovery` as the last
+    comment. `body` has no marker. Raises GitHubApiError.
     """
     mark = marker(KIND, issue_id)
     identity = find_identity(api)
@@ -55,7 +55,7 @@ def follow_up(
         return IssueResult(IssueStep.OPENED, issue.html_url)
     if failing or not mine:
         return IssueResult(IssueStep.NOTHING)
-    # Closed first: a recovery that was told but not carried out would be told again every night.
+    # Close it first: otherwise, if closing failed, the recovery would be announced again every night.
     for issue in mine:
         close(issue)
     api.post(Post, f"{_path(api, mine[0])}/comments", {"body": recovery})

@@ -1,4 +1,4 @@
-"""What comments and issues have in common: the hidden marker, whose a post is, and creating one exactly once."""
+"""What comments and issues share: the hidden marker, ownership of a post, and creating one exactly once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiE
 
 ACTIONS_BOT = "github-actions[bot]"
 MAX_BODY = 65_000
-"""GitHub allows 65,536 characters; the rest is left for the marker."""
+"""GitHub allows 65,536 characters; the rest is reserved for the marker."""
 
 _LOOKS = 3
-"""How often a write of unknown outcome is looked for before it is sent again."""
+"""Number of checks for a write with unknown outcome before it is sent again."""
 
 
 class Author(ApiReply):
@@ -40,7 +40,7 @@ class _Me(ApiReply):
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What became of a post: where it is, and whether it was there before."""
+    """The result of posting: the address, and whether the post existed before."""
 
     url: str
     updated: bool
@@ -48,12 +48,12 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who our token posts as. `login` None: an installation, whose name the API does not tell it."""
+    """The author of posts with our token. `login` None: an installation, which can't query its own name."""
 
     login: str | None
 
     def wrote(self, author: Author | None) -> bool:
-        """A person's token owns what that person wrote; an installation's, what bots wrote (people can't be one)."""
+        """A user's token owns that user's posts; an installation's token owns posts of bots (users can't be bots)."""
         if author is None:
             return False
         if self.login is not None:
@@ -62,7 +62,7 @@ class Identity:
 
 
 def find_identity(api: GitHubApi) -> Identity:
-    """Ask who we are. The token of a workflow is an installation's and gets 403: then we are some bot."""
+    """Query our identity. A workflow's token belongs to an installation and gets 403: then we are some bot."""
     try:
         return Identity(api.get(_Me, "/user").login)
     except GitHubApiError as api_error:
@@ -72,19 +72,19 @@ def find_identity(api: GitHubApi) -> Identity:
 
 
 def marker(kind: str, identifier: str) -> str:
-    """The hidden first line of a post. `identifier` was checked by the inputs, so it can't close the HTML comment."""
+    """The hidden first line of a post. `identifier` was validated, so it can't close the HTML comment."""
     digest = hashlib.sha256(f"{kind}\0{identifier}".encode()).hexdigest()[:16]
     return f"<!-- ragstone:{kind}:{identifier}:{digest} -->"
 
 
 def is_ours(post: Post, mark: str, identity: Identity) -> bool:
-    """By marker and author. The marker is the whole first line: text further down may be anybody's."""
+    """By marker and author. The marker must be the whole first line: text further down may come from anyone."""
     first_line = (post.body or "").replace("\r\n", "\n").partition("\n")[0]
     return first_line == mark and identity.wrote(post.user)
 
 
 def oldest_first(posts: Sequence[Post]) -> list[Post]:
-    """In the order in which one is kept: the workflow's own bot before any other, then by age."""
+    """Sort key for the post to keep: the workflow's own bot first, then by age."""
     return sorted(posts, key=lambda post: (post.user is None or post.user.login != ACTIONS_BOT, post.id))
 
 
@@ -96,9 +96,9 @@ def create_once(
     find: Callable[[], list[Post]],
     remove: Callable[[Post], None],
 ) -> Post:
-    """Create a post and make sure that there is one of it: the oldest that `find` gives stays, others are removed.
+    """Create a post and make sure that it is unique: the first that `find` returns stays, others are removed.
 
-    A POST of unknown outcome is looked for several times before it is sent again, once. Raises GitHubApiError.
+    A POST with unknown outcome is searched for several times before it is sent again, once. Raises GitHubApiError.
     """
     try:
         created = api.post(Post, path, body)
@@ -110,7 +110,7 @@ def create_once(
             if found := find():
                 return found[0]
         created = api.post(Post, path, body)
-    # Two jobs at once, or a first attempt that shows up late: the next run tidies up what is not seen yet.
+    # Two concurrent jobs, or a first attempt that appears late: the next run cleans up what is not visible yet.
     with suppress(GitHubApiError):
         if found := find():
             for double in found[1:]:

@@ -1,4 +1,4 @@
-"""The job summary. One that is over 1 MiB is dropped whole by GitHub, so ours never is."""
+"""The job summary. GitHub drops a summary over 1 MiB entirely, so ours is always smaller."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MARGIN = 4096
 
 
 def write_summary(path: Path | None, renderings: Iterable[str]) -> bool:
-    """Append the first of `renderings` (fullest first) that fits beside what the step has written already.
+    """Append the first of `renderings` (most detailed first) that fits next to what the step has already written.
 
-    Returns False where no file is known or nothing fits; nothing is ever cut. Raises OSError; also where the
-    file is not a regular one.
+    Returns False if there is no file or nothing fits; nothing is ever truncated. Raises OSError, also if the file is
+    not regular.
     """
     if path is None:
         return False

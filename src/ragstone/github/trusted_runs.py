@@ -1,7 +1,7 @@
-"""The runs of a workflow that may be believed: those that nobody outside of the repository can bring about.
+"""The trusted runs of a workflow: those that nobody outside the repository can start.
 
-A fork shares its parent's list of runs, and may call its branch as it likes; so a run is known by workflow, event,
-branch and head repository, and its commit is on the branch.
+A fork shares its parent's list of runs, and can use any branch name. So a run is identified by workflow, event, branch
+and head repository, and its commit must be on the branch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
-"""Events that only those with write access bring about, and that run the branch's own code."""
+"""Events that only people with write access can trigger, and that run the branch's own code."""
 
 
 class _Owner(ApiReply):
@@ -19,7 +19,7 @@ class _Owner(ApiReply):
 
 
 class WorkflowRun(ApiReply):
-    """A run as GitHub lists it."""
+    """A run in GitHub's list."""
 
     id: int
     workflow_id: int
@@ -51,7 +51,7 @@ class _Comparison(ApiReply):
 
 
 class TrustedRuns:
-    """The runs of one workflow on one branch. Whatever GitHub filtered or listed is checked again."""
+    """The runs of one workflow on one branch. GitHub's filters are verified."""
 
     def __init__(
         self, api: GitHubApi, *, repository_id: int, workflow_id: int | str, branch: str, own_run: int
@@ -66,7 +66,7 @@ class TrustedRuns:
 
     @classmethod
     def of_job(cls, api: GitHubApi, *, run_id: int, workflow: str | None, branch: str | None) -> TrustedRuns:
-        """Those of the workflow of run `run_id`, which is not one of them; `branch` None is the default branch.
+        """The runs of the workflow of run `run_id`, without that run; `branch` None is the default branch.
 
         Raises GitHubApiError.
         """
@@ -80,10 +80,10 @@ class TrustedRuns:
         )
 
     def newest(self) -> list[WorkflowRun]:
-        """The newest runs, of each event at most 100, the newest first. Raises GitHubApiError."""
+        """The newest runs, at most 100 per event, newest first. Raises GitHubApiError."""
         path = f"{self.api.base}/actions/workflows/{quote(str(self._workflow_id), safe='')}/runs"
         found: list[WorkflowRun] = []
-        # Asked for event by event: pull requests and forks can't push the wanted runs out of the listing.
+        # Listed event by event, so that pull requests and forks can't push the wanted runs out of the list.
         for event in TRUSTED_EVENTS:
             wanted: dict[str, str | int] = {"event": event, "status": "completed", "exclude_pull_requests": "true"}
             if event != "merge_group":
@@ -93,7 +93,7 @@ class TrustedRuns:
         return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)
 
     def get(self, run_id: int) -> WorkflowRun | None:
-        """Run `run_id`, None where it is gone or is not one of these. Raises GitHubApiError."""
+        """Run `run_id`, None if it is gone or not one of these. Raises GitHubApiError."""
         try:
             run = self.api.get(WorkflowRun, f"{self.api.base}/actions/runs/{run_id}")
         except GitHubApiError as api_error:
@@ -107,13 +107,13 @@ class TrustedRuns:
         return head_branch == self.branch or (head_branch or "").startswith(f"gh-readonly-queue/{self.branch}/")
 
     def branch_holds(self, sha: str) -> bool:
-        """Whether the branch holds the commit: a tag may have the branch's name, and a queue drop what it tested.
+        """Whether the branch contains the commit: a tag may have the branch's name, and a queue may drop a commit.
 
         Raises GitHubApiError.
         """
         if sha not in self._held:
             if self._head is None:
-                # By its name as a branch: a comparison with the bare name could take a tag for it.
+                # By its branch name: a comparison with the bare name could use a tag instead.
                 path = f"{self.api.base}/branches/{quote(self.branch, safe='')}"
                 self._head = self.api.get(_Branch, path).commit.sha
             path = f"{self.api.base}/compare/{quote(sha, safe='')}...{quote(self._head, safe='')}"
@@ -130,9 +130,9 @@ class TrustedRuns:
 
 
 def is_trusted(run: WorkflowRun, repository_id: int, workflow_id: int | str, branch: str, own_run: int) -> bool:
-    """Whether `run` is one that only those with write access can bring about, as far as the run itself tells.
+    """Whether only people with write access can start `run`, as far as the run itself tells.
 
-    A head repository that is gone (null) is not ours.
+    A head repository that no longer exists (null) is not ours.
     """
     on_branch = (
         (run.head_branch or "").startswith(f"gh-readonly-queue/{branch}/")
@@ -152,7 +152,7 @@ def is_trusted(run: WorkflowRun, repository_id: int, workflow_id: int | str, bra
 
 
 def _workflow_id(api: GitHubApi, run_id: int, workflow: str | None) -> int | str:
-    """This job's workflow, by what GitHub says of this very run; by its file where the run can't be read."""
+    """This job's workflow, from GitHub's data on this run; from its file if the run can't be read."""
     try:
         return api.get(WorkflowRun, f"{api.base}/actions/runs/{run_id}").workflow_id
     except GitHubApiError as api_error:

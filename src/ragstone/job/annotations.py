@@ -1,4 +1,4 @@
-"""What is annotated: failing checks and samples at their lines, and errors where they are."""
+"""Annotations: failing checks and samples at their lines, and errors at their location."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ragstone.report.parts import ReportView, WorstSample
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
 _TEXT = 200
 _LINE_NUMBERED = (".md", ".markdown", ".csv", ".tsv")
-"""Files that GitHub renders: their lines can be linked to in the plain view only."""
+"""Files that GitHub renders: their lines can be linked only in the plain view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Turns paths as Ragstone has them (relative to `root`, or absolute) into paths within the checkout."""
+    """Converts Ragstone's paths (relative to `root`, or absolute) to paths within the checkout."""
 
     root: Path
     workspace: Path
 
     def within(self, file: str) -> str | None:
-        """The path relative to the workspace with forward slashes, None where it lies outside."""
+        """The path relative to the workspace with forward slashes, None if it is outside."""
         try:
             path = (self.root / file).resolve()
             return path.relative_to(self.workspace.resolve()).as_posix()
@@ -49,7 +49,7 @@ class Places:
 
 
 def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator[Annotation]:
-    """All remarks on a verdict, the gravest first; the limits are for whoever prints them."""
+    """All annotations of a verdict, most severe first; the printer applies limits."""
     for check in sorted(view.all_checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
         if check.status is not Status.PASS:
             yield _of_check(check, policy, places)
@@ -65,7 +65,7 @@ def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator
 
 
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
-    """An error that ended the run, at its place where that is a file of the checkout."""
+    """The error that ended the run, at its location if that is a file in the checkout."""
     file, line = None, None
     found = _PLACE.fullmatch(error.where or "")
     if found is not None:

@@ -1,11 +1,11 @@
-"""The trusted baseline: the newest run of this workflow, on the baseline's branch, that may be one.
+"""The trusted baseline: the newest run of this workflow, on the baseline's branch, that can be one.
 
-Only runs that nobody outside of the repository can bring about are looked at. A fork shares its parent's list of runs
-and artifacts, and may call its branch as it likes; so a run is known by workflow, event, branch and head repository,
-its commit is on the branch, and an artifact is known by the run it belongs to, never by its name alone.
+Only runs that nobody outside the repository can start are considered. A fork shares its parent's list of runs and
+artifacts, and can use any branch name. So a run is identified by workflow, event, branch and head repository, its
+commit must be on the branch, and an artifact is identified by its run, never by its name alone.
 
-A run that may not be a baseline carries the one that it used (run/lineage.py), so the newest artifact is mostly enough.
-Where the newest runs left none, the artifacts are listed by name, and the run of each is verified like any other.
+A run that can't be a baseline carries the one it used (run/lineage.py), so the newest artifact is usually enough. If
+the newest runs left none, the artifacts are listed by name, and the run of each is verified like any other.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ragstone.run.manifest import Manifest
 from ragstone.run.replay import confirm
 
 MAX_NEAR = 10
-"""So many runs are asked for their artifacts one by one; then the artifacts are listed by name."""
+"""Number of runs whose artifacts are requested individually, before artifacts are listed by name."""
 
 MAX_LISTED_PAGES = 20
 MAX_FAR = 50
-"""So many runs are verified that were found by their artifacts."""
+"""Maximum number of runs to verify that were found by their artifacts."""
 
 MAX_DOWNLOADS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedBaseline:
-    """A run directory from a run that may be believed. `files` holds its members by name.
+    """A run directory from a trusted run. `files` are its members by name.
 
-    `carried_by` is the run whose artifact it was found in, where that is not its own. `history` is that of the newest
-    run that left one, which may be a later one.
+    `carried_by` is the run whose artifact contained it, if not its own. `history` comes from the newest run that left
+    one, which may be a later run.
     """
 
     run_id: int
@@ -60,7 +60,7 @@ class TrustedBaseline:
 
 @dataclass(frozen=True, slots=True)
 class NoBaseline:
-    """There is nothing to compare with; `reason` is one sentence. Never a regression."""
+    """There is nothing to compare with; `reason` is one sentence. This is never a regression."""
 
     reason: str
     history: bytes | None = field(default=None, repr=False)
@@ -79,18 +79,18 @@ def find_baseline(
                 "GitHub does not let this job read earlier runs: give it `permissions: actions: read` "
                 f"(and `contents: read`). {api_error}"
             )
-        return NoBaseline(f"GitHub could not be asked for earlier runs ({api_error}).")
+        return NoBaseline(f"Can't get earlier runs from GitHub ({api_error}).")
 
 
 def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
-    """Write the members into `directory` (new, ours alone) and open it as a run, every score checked by replaying it.
+    """Write the members to `directory` (new and private) and open it as a run, recomputing every score.
 
-    Raises RunDirectoryError when it is not a run that this version can read and confirm.
+    Raises RunDirectoryError if it is not a run that this version can read and confirm.
     """
     directory.mkdir(mode=0o700, parents=True)
     for name in (MANIFEST, SAMPLES, CACHE):
         if name in files:
-            # Our own names under our own directory: the archive has no say in where anything goes.
+            # Our own names in our own directory: the archive can't choose any path.
             descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(files[name])
@@ -98,7 +98,7 @@ def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
 
 
 class _Enough(Exception):  # noqa: N818 - an outcome, not a program error
-    """As much was downloaded as one job should."""
+    """The download limit of one job is reached."""
 
 
 class _Search:
@@ -130,12 +130,12 @@ class _Search:
         return None
 
     def _by_artifacts(self, known: Mapping[int, WorkflowRun]) -> TrustedBaseline | None:
-        """The same by way of the artifacts of that name: runs that left none (cancelled ones) cost nothing there."""
+        """The same, using the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
         newest: dict[int, Artifact] = {}
         ours = self._runs.repository_id
         for artifact in artifacts_called(self._api, self._name, max_pages=MAX_LISTED_PAGES):
             source = artifact.workflow_run
-            # Only to spare requests: what counts is what GitHub says of the run itself.
+            # Only to save requests: GitHub's data about the run itself decides.
             if source is None or source.id is None or not self._runs.names_branch(source.head_branch):
                 continue
             if source.repository_id == source.head_repository_id == ours and source.id not in self._looked_at:
@@ -147,7 +147,7 @@ class _Search:
         return None
 
     def _look_at(self, run: WorkflowRun, artifact: Artifact) -> TrustedBaseline | None:
-        """The baseline that `run` leads to: itself, the one that it carries, or the one that it names."""
+        """The baseline that `run` leads to: itself, the one it carries, or the one it names."""
         if run.id in self._looked_at:
             return None
         self._looked_at.add(run.id)
@@ -156,7 +156,7 @@ class _Search:
             self._history = self._history or files.get(HISTORY)
             manifest = _manifest_in(files, MANIFEST)
             if manifest is None or SAMPLES not in files:
-                raise ArchiveRefused("it holds no run that this version can read")
+                raise ArchiveRefused("it contains no run that this version can read")
             if manifest.standing.eligible:
                 own = {name: files[name] for name in (MANIFEST, SAMPLES, CACHE) if name in files}
                 return self._found(run.id, run.html_url, run.head_sha, run.created_at, own)
@@ -184,7 +184,7 @@ class _Search:
             return None
         commit = inner.system.commit
         if fingerprint_of(inner, records) != used.fingerprint or not inner.standing.eligible:
-            self._refusals.append(f"run {run.id} carries another run than the baseline that it used")
+            self._refusals.append(f"run {run.id} carries a different run from the baseline it used")
             return None
         if commit is None or not self._runs.branch_holds(commit):
             self._refusals.append(f"the baseline that run {run.id} carries is not on '{self._runs.branch}'")
@@ -197,7 +197,7 @@ class _Search:
         return self._found(original, url, commit, inner.created_at, own, carried_by=run.id)
 
     def _named(self, manifest: Manifest) -> TrustedBaseline | None:
-        """The run that `manifest` names as its baseline, where its own artifact is still there."""
+        """The run that `manifest` names as its baseline, if its artifact still exists."""
         used = manifest.baseline.used if manifest.baseline is not None else None
         if used is None or used.run_id is None or used.run_id in self._looked_at:
             return None
@@ -223,8 +223,8 @@ class _Search:
             return f"No run of this workflow on '{branch}' has an artifact called '{self._name}'."
         why = f" ({'; '.join(self._refusals[:3])})" if self._refusals else ""
         which = "The last run" if seen == 1 else f"None of the last {seen} runs"
-        verb = "may not be" if seen == 1 else "may be"
-        return f"{which} on '{branch}' that left an artifact {verb} a baseline{why}."
+        verb = "can't be" if seen == 1 else "can be"
+        return f"{which} on '{branch}' with an artifact {verb} a baseline{why}."
 
 
 def _manifest_in(files: Mapping[str, bytes], name: str) -> Manifest | None:

@@ -39,7 +39,7 @@ _LOG_TAIL = 64 * 1024
 
 
 async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
-    """The verdict. What can be checked without running anybody's code is checked first."""
+    """The verdict. Everything that can be checked without running user code is checked first."""
     _refuse_configured_baseline(job)
     held = hold_to_base(
         job.settings,
@@ -51,7 +51,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
     )
     settings = job.settings = held.settings
     job.notes += held.notes
-    # All that the checkout says about the verdict is read here, once: what user code writes later says nothing.
+    # Everything in the checkout that affects the verdict is read here, once: later changes by user code have no effect.
     job.policy = _policy(settings)
     job.templates = own_templates(settings.root, settings.within)
     golden = read_golden_set(settings)
@@ -116,26 +116,26 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
 
 
 def _refuse_configured_baseline(job: Job) -> None:
-    """What a pull request is compared with is not for its own config file to say. Raises ConfigError."""
+    """A pull request's own config file must not choose the baseline. Raises ConfigError."""
     chosen = job.inputs.baseline
     if "gate.baseline" in job.settings.from_file and chosen != BaselineSource.ARTIFACT:
         raise ConfigError(
-            f"on GitHub the workflow says what a run is compared with, not the config file (it says '{chosen}').",
+            f"on GitHub the workflow chooses the baseline, not the config file (which has '{chosen}').",
             where="gate.baseline",
-            hint="Take it out of the config file, and set the input 'baseline' where it is not the newest run of the "
-            "base branch; for runs on your machine give --baseline.",
+            hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
+            "the input 'baseline'; on your machine, use --baseline.",
         )
 
 
 def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
-    """Runs of the branch itself look whether the judge moved; a pull request is compared with what they found."""
+    """Runs of the branch itself check whether the judge changed; a pull request uses their result."""
     if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
     return settings.model_copy(update={"judge": settings.judge.model_copy(update={"canaries": CANARIES})})
 
 
 def _policy(settings: Settings) -> Policy:
-    """The policy, with `fail-on` in it, so that a verdict made here ends as one made by the gate does."""
+    """The policy with `fail-on` applied, so that a verdict made here exits like one made by the gate."""
     policy = read_policy(settings)
     fail_on = settings.gate.fail_on
     if fail_on in ("fail", "inconclusive"):
@@ -144,13 +144,13 @@ def _policy(settings: Settings) -> Policy:
 
 
 def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
-    """The baseline to compare with, or None and a note that says why there is none."""
+    """The baseline to compare with, or None and a note with the reason."""
     if job.plan.baseline is BaselineSource.PATH:
         return _baseline_at(job)
     if job.plan.baseline is not BaselineSource.ARTIFACT:
         return None
     if job.api is None:
-        job.notes.append("No baseline: there is no GitHub token to look for earlier runs with.")
+        job.notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return None
     found = find_baseline(
         job.api,
@@ -175,19 +175,19 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
 
 
 def _policy_folder(job: Job) -> str | None:
-    """Where a reader of the comment finds the policy, from the root of the repository."""
+    """The policy's path for readers of the comment, relative to the root of the repository."""
     file = job.policy.file if job.policy is not None else None
     folder = job.settings.root if file is None else Path(file).parent
     return job.places.within(str(folder.absolute()))
 
 
 def _role(job: Job) -> Role:
-    """What this run may be to later ones: a baseline of its branch, where nobody else can bring it about."""
+    """The role of this run for later ones: a baseline of its branch, if nobody else can start such a run."""
     event = job.event
     branch = event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
     run_id = job.baseline.run_id if job.baseline is not None else None
     if event.name not in TRUSTED_EVENTS:
-        return Role(refusal=f"a {event.name} event makes no baseline", run_id=run_id)
+        return Role(refusal=f"a run for a {event.name} event can't be one", run_id=run_id)
     if branch is None:
         return Role(refusal="it ran on a tag, not on a branch", run_id=run_id)
     carries = job.baseline is not None and job.baseline.branch == branch
@@ -195,7 +195,7 @@ def _role(job: Job) -> Role:
 
 
 def _baseline_at(job: Job) -> RunDirectory:
-    """The baseline in the folder that the workflow names, copied out of the reach of user code, its scores replayed."""
+    """The baseline in the folder named by the workflow, copied out of reach of user code, with recomputed scores."""
     settings = job.settings
     named = str(settings.gate.baseline)
     source, target = settings.path(named), job.temporary / "baseline"
@@ -209,7 +209,7 @@ def _baseline_at(job: Job) -> RunDirectory:
         raise BaselineError(
             f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",
             where=named,
-            hint="Name a directory, inside the workspace, that `ragstone run` or `ragstone gate` wrote.",
+            hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
         ) from None
     except RunDirectoryError as error:
         raise BaselineError(f"the baseline can't be used: {error.message}", where=named, hint=error.hint) from None
@@ -220,9 +220,9 @@ def _members(run: Path, within: Path | None) -> dict[str, bytes]:
 
 
 def _book(job: Job, policy: Policy, role: Role) -> Book:
-    """The history of the baseline's branch, which only a run that may be a baseline of it goes on with."""
+    """The history of the baseline's branch, which only a run that can be its baseline extends."""
     if job.settings.run.history is not None:
-        job.notes.append("`[run] history` is not read here: on GitHub the history comes with the baseline.")
+        job.notes.append("`[run] history` is ignored: on GitHub the history comes with the baseline.")
     history, damage = history_from(job.history)
     if damage is not None:
         job.notes.append(damage)
@@ -236,7 +236,7 @@ def _book(job: Job, policy: Policy, role: Role) -> Book:
 
 
 def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
-    """The user's system, with what it prints kept for later: on our own error stream it could act as a command."""
+    """The user's system, with its output kept for later: in our own error stream it could act as a command."""
     return build_system(settings.system, root=settings.root, environ=environ, log=log, within=settings.within)
 
 
@@ -249,4 +249,4 @@ def _show_log(log: Path, write: Callable[[str], None]) -> None:
     except OSError:
         return
     if text.strip():
-        write(f"-- what the system under test printed{' (the end of it)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")
+        write(f"-- output of the system under test{' (last part)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")

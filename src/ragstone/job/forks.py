@@ -1,7 +1,7 @@
-"""Reporting in a trusted job what an untrusted run found: its data is read, checked, decided upon and rendered anew.
+"""Reports the result of an untrusted run in a trusted job: its data is read, checked, decided on and rendered again.
 
-Nothing that the run says about itself is believed beyond its records: not a verdict, not a rendered text, not the
-number of a pull request. That is found from the run's head, which GitHub vouches for.
+Nothing in the run is trusted except its records: no verdict, no rendered text, no pull request number. The pull request
+is found from the run's head commit, which comes from GitHub.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ragstone.usecases.history import Book, hold
 from ragstone.usecases.run import read_golden_set
 
 PREFACE = (
-    "> [!NOTE]\n> These figures come from the pull request's own run. Each score was checked against its recorded "
+    "> [!NOTE]\n> These results come from the pull request's own run. Each score was checked against its recorded "
     "judgements, but nothing was run again here: review the answers before you rely on them.\n\n"
 )
 
@@ -61,7 +61,7 @@ class _Pull(ApiReply):
 
 @dataclass(frozen=True, slots=True)
 class ForkReport:
-    """What is to be posted where. `number` None: nowhere, and `notices` say why."""
+    """What to post where. `number` None: nowhere, and `notices` say why."""
 
     report: Report
     number: int | None = None
@@ -82,9 +82,9 @@ def fork_report(
     redact: Redactor,
     today: date,
 ) -> ForkReport:
-    """Read the run that this workflow_run job follows, and decide on it by the policy of this checkout.
+    """Read the run that this workflow_run job follows, and decide on it with the policy of this checkout.
 
-    What GitHub or the run can't give ends as a notice. Raises RagstoneError for faults of this checkout's own config.
+    Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
     """
     policy = read_policy(settings)
     golden = read_golden_set(settings)
@@ -96,7 +96,7 @@ def fork_report(
             branch = baseline_branch or pull.base.ref
             known = find_baseline(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
             before = known.materialise(temporary / "baseline") if isinstance(known, TrustedBaseline) else None
-        # Of this checkout, not of the fork's: what a fork accepts is not accepted here.
+        # From this checkout, not the fork's: drops accepted by a fork don't count here.
         held = accepted_in(policy.accepted, before, today)
         vouched = vouch(run, golden)
         held_to = policy.with_accepted(held)
@@ -133,12 +133,12 @@ def fork_report(
 
 
 def _doubted(verdict: GateVerdict, doubts: tuple[str, ...], policy: Policy) -> GateVerdict:
-    """What nobody here can vouch for has not passed."""
+    """Anything that can't be verified here has not passed."""
     verdict = replace(verdict, warnings=(*doubts, *verdict.warnings))
     if not doubts or verdict.status is not Status.PASS:
         return verdict
     blocks = policy.gate.inconclusive == "fail"
-    reason = f"Unverified: not all of this run can be vouched for. Of the rest, {verdict.reason}"
+    reason = f"Unverified: parts of this run can't be verified. For the rest, {verdict.reason}"
     return replace(verdict, status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
 
 
@@ -149,15 +149,15 @@ class _NothingToPost(Exception):  # noqa: N818 - an outcome to report
 
 
 def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, _Pull]:
-    """The run, as the API has it, and the one open pull request whose head it is."""
+    """The run, from the API, and the one open pull request with its head commit."""
     upstream = event.upstream
     if upstream is None:
         raise _NothingToPost("This job follows no run.")
     head = api.get(WorkflowRun, f"{api.base}/actions/runs/{upstream.run_id}")
     if head.event != "pull_request" or head.head_sha != upstream.head_sha:
-        raise _NothingToPost("The run that this job follows is not of a pull request.")
+        raise _NothingToPost("The run that this job follows is not for a pull request.")
     if upstream.head_owner is None or head.head_branch is None or head.head_repository is None:
-        raise _NothingToPost("The repository that the pull request came from is gone: nothing to post.")
+        raise _NothingToPost("The head repository of the pull request no longer exists: nothing to post.")
     listing = {"state": "open", "head": f"{upstream.head_owner}:{head.head_branch}"}
     found = [
         pull
@@ -171,18 +171,18 @@ def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, _Pull]:
     if not found:
         raise _NothingToPost("No open pull request has this commit as its head: nothing to post.")
     if len(found) > 1:
-        raise _NothingToPost("Several pull requests have this commit as their head: which one is meant is not known.")
+        raise _NothingToPost("Several open pull requests have this commit as their head: nothing to post.")
     return head, found[0]
 
 
 def _read_run(api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: Path) -> RunDirectory:
-    """The run's records, every score confirmed by its judgements."""
+    """The run's records, with every score confirmed by its judgements."""
     artifact = newest_artifact(api, head.id, artifact_name)
     if artifact is None:
         raise _NothingToPost(f"Run {head.id} left no artifact called '{artifact_name}': nothing to post.")
     if artifact.size_in_bytes > MAX_UNTRUSTED_BYTES:
         raise ArchiveRefused(f"it is larger than {MAX_UNTRUSTED_BYTES:,} bytes")
     files = read_artifact(api, artifact)
-    # A cache says what judgements are, not that they are true: an untrusted one is never taken in.
+    # A cache can't prove that its judgements are true: an untrusted one is never used.
     files.pop(CACHE, None)
     return open_members(files, directory)

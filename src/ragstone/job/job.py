@@ -1,4 +1,4 @@
-"""All that one job on GitHub knows."""
+"""The state of one job on GitHub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragstone.report.templates import Templates
 
 @dataclass(slots=True)
 class Job:
-    """All that one job knows. Filled in as it goes, so that an error finds what was done until then."""
+    """The state of one job, filled in as it runs, so that it is available if an error occurs."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -47,7 +47,7 @@ class Job:
 
     @property
     def runs_users_code(self) -> bool:
-        """Whether anything of the checkout is run; an HTTP service and recorded answers are not."""
+        """Whether any code of the checkout is run; not for an HTTP service or recorded answers."""
         scheme = (self.settings.system.entrypoint or "").partition(":")[0].strip().lower()
         return bool(self.inputs.setup or self.inputs.requirements) or scheme not in ("http", "https", "file")
 

@@ -1,4 +1,4 @@
-"""The first rung of the ladder: a pull request that GitHub gives no secrets, and a judge that needs a key."""
+"""Fallback for a pull request without secrets, if the judge needs a key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_JUDGED = "Not judged: no key on pull requests from forks."
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """What can be done without a key: `settings` to run with, or a finished `view` where there is nothing to run."""
+    """What can be done without a key: `settings` to run with, or a finished `view` if there is nothing to run."""
 
     settings: Settings
     notes: tuple[str, ...]
@@ -33,9 +33,9 @@ class Narrowed:
 
 
 def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether the judge is a hosted one whose key was not given, nor an identity of the job that stands in for it.
+    """Whether the judge is a hosted one, and there is neither a key nor a job identity.
 
-    A server of one's own may need none.
+    Your own server may not need a key.
     """
     provider, _ = split_name(settings.judge.name)
     if settings.judge.api_key is not None:
@@ -49,12 +49,12 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
 
 
 def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
-    """Take the offline judge where the config lets us, else the metrics that need no judge, else none. Pure."""
+    """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure."""
     offline = settings.model_copy(
         update={"judge": JudgeSettings(name="offline", concurrency=settings.judge.concurrency)}
     )
     if settings.gate.without_key == "offline":
-        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge stands in, as the config says.",))
+        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.",))
     free = tuple(
         metric.info.name
         for metric in select_metrics(settings.run.metrics)
@@ -62,18 +62,18 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
     )
     if free:
         run = offline.run.model_copy(update={"metrics": free})
-        note = f"{NOT_JUDGED} Only what needs no judge was scored: {', '.join(free)}."
+        note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
         wanted = select_metrics(settings.run.metrics)
         return Narrowed(offline.model_copy(update={"run": run}), (note,), partial=len(free) < len(wanted))
     return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(golden, policy))
 
 
 def at_best_inconclusive(verdict: GateVerdict, policy: Policy) -> GateVerdict:
-    """The verdict of a run that left metrics out: what was not judged has not passed."""
+    """The verdict of a run that left metrics out: metrics that were not judged have not passed."""
     if verdict.status is not Status.PASS:
         return verdict
     blocks = policy.gate.inconclusive == "fail"
-    reason = f"{NOT_JUDGED} Of the rest, {verdict.reason}"
+    reason = f"{NOT_JUDGED} For the rest, {verdict.reason}"
     return replace(verdict, status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
 
 

@@ -1,4 +1,4 @@
-"""The history of the baseline's branch, as a job on GitHub has it."""
+"""The history of the baseline's branch, for a job on GitHub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Tag(ApiReply):
 
 
 def history_from(body: bytes | None) -> tuple[History, str | None]:
-    """The history in `body`, and a sentence where it can't be used."""
+    """The history in `body`, and a sentence if it can't be used."""
     if body is None:
         return History(), None
     try:
@@ -34,17 +34,17 @@ def history_from(body: bytes | None) -> tuple[History, str | None]:
 
 
 def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
-    """The newest tags by commit, where the policy measures drift from a release. Never raises GitHubApiError."""
+    """The newest tags by commit, if the policy measures drift from a release. Never raises GitHubApiError."""
     if policy.drift.anchor != "release":
         return {}
     try:
         tags = list(api.pages(_Tag, f"{api.base}/tags", max_pages=_TAG_PAGES))
     except GitHubApiError:
-        return {}  # the report says that the history holds no release
+        return {}  # the report says that the history has no release
     return {tag.commit.sha: tag.name for tag in reversed(tags)}
 
 
 def merged_pull_request(message: str | None) -> int | None:
-    """The pull request that a commit with this `message` merged, as GitHub words it; None where it doesn't say."""
+    """The pull request merged by a commit with this `message`, in GitHub's wording; None if there is none."""
     found = _MERGED.search((message or "").partition("\n")[0])
     return int(found[1] or found[2]) or None if found else None

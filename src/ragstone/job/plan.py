@@ -1,4 +1,4 @@
-"""What to do for this event: decided once, from the event and the inputs, before anything is touched."""
+"""What to do for this event: decided once, from the event and the inputs, before anything else."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ragstone.job.inputs import ActionInputs, CommentMode
 
 
 class JobTask(StrEnum):
-    """GATE evaluates and decides. REPORT renders what a pull request's own run found (workflow_run)."""
+    """GATE evaluates and decides. REPORT renders the result of a pull request's own run (workflow_run)."""
 
     GATE = "gate"
     REPORT = "report"
 
 
 class IssueMode(StrEnum):
-    """What a run does about the sticky issue: nothing; update or close one that is there; open one as well."""
+    """What a run does with the sticky issue: nothing; update or close an existing one; or also open one."""
 
     OFF = "off"
     FOLLOW = "follow"
@@ -35,9 +35,9 @@ class BaselineSource(StrEnum):
 class JobPlan:
     """What this job does.
 
-    `baseline_branch` None: the repository's default branch, to be asked for. `pull_request` is the number to comment
-    on; for REPORT it is found through the API. `without_secrets` explains a missing key or a read-only token.
-    `notices` are plain sentences for the log.
+    `baseline_branch` None: the repository's default branch, to be looked up. `pull_request` is the number to comment
+    on; for REPORT it is found through the API. `without_secrets` explains a missing key or a read-only token. `notices`
+    are plain sentences for the log.
     """
 
     task: JobTask
@@ -53,13 +53,12 @@ class JobPlan:
 def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     """The plan for `event`. Pure.
 
-    Raises ConfigError for events under which Ragstone must not run: pull_request_target gives secrets and a writing
-    token to a job that would run a pull request's code; a workflow_run that follows no
-    pull request has nothing to post.
+    Raises ConfigError for events on which Ragstone must not run: pull_request_target gives secrets and a write token to
+    a job that would run a pull request's code; a workflow_run that follows no pull request has nothing to post.
     """
     if event.kind is EventKind.PULL_REQUEST_TARGET:
         raise ConfigError(
-            "Ragstone does not run on pull_request_target: that event hands secrets and a writing token to a job "
+            "Ragstone does not run on pull_request_target: that event gives secrets and a write token to a job "
             "that runs the pull request's code.",
             hint="Use `on: pull_request`, and the workflow_run workflow in docs/github-action.md to comment for forks.",
         )
@@ -71,7 +70,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
         notices.append("This pull request comes from a fork or from Dependabot: no secrets, and a read-only token.")
     issue = _issue_mode(event, inputs)
     if inputs.report_issue and issue is IssueMode.OFF and pull is None:
-        notices.append("report-issue acts on scheduled runs, and on manual runs of the default branch.")
+        notices.append("report-issue applies only to scheduled runs, and to manual runs of the default branch.")
     return JobPlan(
         task=JobTask.GATE,
         baseline=_baseline_source(inputs.baseline),
@@ -89,7 +88,7 @@ def _report_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     if upstream is None or upstream.event != EventKind.PULL_REQUEST:
         raise ConfigError(
             f"this workflow_run job follows a run of '{upstream.event if upstream else 'nothing'}', "
-            "not of a pull request.",
+            "not a pull request.",
             hint="Guard the job with `if: github.event.workflow_run.event == 'pull_request'`.",
         )
     return JobPlan(

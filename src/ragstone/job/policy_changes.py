@@ -1,4 +1,4 @@
-"""What a pull request changes about the gate that judges it, for the first lines of its report."""
+"""Finds what a pull request changes about its own gate, for the first lines of its report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PATTERN = "*?["
 def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None) -> list[str]:
     """Sentences on what a pull request changes about policy, golden set and judge, from the files of its base.
 
-    Where those can't be read, from what the run of `baseline` says, worded as that. Nothing for other events.
+    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events.
     """
     if job.event.kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return []
@@ -57,20 +57,20 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
 def changes_by_a_fork(
     api: GitHubApi, sha: str, settings: Settings, policy: Policy, *, workspace: Path, folder: Path
 ) -> list[str]:
-    """The same for a fork's commit `sha`, against the `policy` of this checkout, which is the one that decides."""
+    """The same for a fork's commit `sha`, compared with the `policy` of this checkout, which decides."""
     try:
-        list_base_files(api, sha)  # that GitHub knows the commit: else each of its files would seem to be taken away
+        list_base_files(api, sha)  # check that GitHub knows the commit: else all of its files would seem removed
         commit = Commit(api, sha, settings, workspace, folder)
         found = policy_changes(policy, commit.policy(commit.settings()))
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
-        return [f"What this pull request changes about the gate could not be read ({why.rstrip('.')})."]
-    # The verdict goes by the files of this checkout, so none of it counts here.
+        return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
+    # The verdict uses the files of this checkout, so none of these changes count here.
     return [f"This pull request {phrase} (not counted in this report)." for phrase in found]
 
 
 class Commit:
-    """The gate's files at a commit. `settings` are those of the checkout, for where the files are looked for."""
+    """The gate's files at a commit. `settings` are those of the checkout, for the location of the files."""
 
     def __init__(self, api: GitHubApi, sha: str, settings: Settings, workspace: Path, folder: Path) -> None:
         self._api = api
@@ -81,11 +81,11 @@ class Commit:
         self._place = settings.root.resolve().relative_to(self._workspace)
 
     def settings(self) -> Settings:
-        """What its config file alone says. Raises GitHubApiError and ConfigError."""
+        """The settings in its config file alone. Raises GitHubApiError and ConfigError."""
         return read_base_config(self._checkout, self._workspace, self._read, self._folder / "config")
 
     def policy(self, settings: Settings) -> Policy:
-        """Its policy, with what it accepts. Raises GitHubApiError and ConfigError."""
+        """Its policy, with accepted drops. Raises GitHubApiError and ConfigError."""
         name = self._given("gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds) or POLICY_FILE
         file = self._inside(name)
         beside = file.with_name(ACCEPTED_FILE) if name != POLICY_FILE else self._place / ACCEPTED_FILE
@@ -101,7 +101,7 @@ class Commit:
         if not names:
             return {}
         if any(sign in name for name in names for sign in _PATTERN):
-            # More than the patterns mean, perhaps: they are applied below as they always are.
+            # This may be more than the patterns match: they are applied below as usual.
             names = [path for path in list_base_files(self._api, self._sha) if any(fnmatch(path, n) for n in names)]
         if not self._read(names, "golden"):
             return {}
@@ -117,39 +117,39 @@ class Commit:
         return read_base_files(self._api, self._sha, paths, self._folder / name)
 
     def _given(self, key: str, theirs: _Value, ours: _Value) -> _Value:
-        """The value of a setting: what was given by flag, input or environment holds for both commits."""
+        """The value of a setting: a flag, input or environment variable applies to both commits."""
         return theirs if key in self._checkout.from_file or not ours else ours
 
     def _inside(self, path: str) -> Path:
-        """`path`, as settings have it, from the root of the repository."""
+        """`path` from the settings, relative to the root of the repository."""
         given = Path(os.path.normpath(self._workspace / self._place / path))
         if not given.is_relative_to(self._workspace):
-            raise ConfigError(f"{path} lies outside of the repository.")
+            raise ConfigError(f"{path} is outside the repository.")
         return given.relative_to(self._workspace)
 
 
 def _judge_change(base: Settings, head: Settings) -> list[str]:
     default = JudgeSettings().name
     if "judge.name" not in head.from_file and head.judge.name != default:
-        return []  # given by input or environment: no file has a say
+        return []  # set by input or environment, not in a file
     if base.judge.name == head.judge.name:
         return []
     return [f"changes the judge from {base.judge.name} to {head.judge.name}"]
 
 
 def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> list[str]:
-    start = f"What is changed about the gate here could not be read from the base branch ({why.rstrip('.')})"
+    start = f"Can't compare the gate's files with the base branch ({why.rstrip('.')})"
     if baseline is None:
         return [f"{start}."]
     found = []
     if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
-        found.append("the policy is not the one that the baseline's run was decided by")
+        found.append("the policy differs from that of the baseline's run")
     before = baseline.scores().samples
     gone = len(before.keys() - {sample.id for sample in golden})
     if gone:
-        found.append(f"the golden set lacks {counted(gone, 'sample')} that the baseline's run holds")
+        found.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
     if policy.accepted:
-        found.append(f"{ACCEPTED_FILE} holds {counted(len(policy.accepted), 'accepted drop')}")
+        found.append(f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}")
     return [f"{start}; {', and '.join(found)}." if found else f"{start}."]
 
 

@@ -1,4 +1,4 @@
-"""Telling GitHub: summary, comment, issue and outputs. Nothing here can change a verdict or stop the job."""
+"""Publishes to GitHub: summary, comment, issue and outputs. Nothing here can change a verdict or stop the job."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ragstone.report.templates import Templates
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
 _NOTABLE = 0.005
-"""A change of a mean that shows at two digits."""
+"""A change in a mean that is visible at two digits."""
 
 _ROOM = 200
-"""Characters of a body that are kept for marker and footer."""
+"""Characters of a body that are reserved for marker and footer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is to be told: a view of a verdict, or the error in place of one. Already free of secrets."""
+    """What to publish: the view of a verdict, or the error instead of one. Already redacted."""
 
     view: ReportView | None = None
     error: RagstoneError | None = None
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def unchanged_pass(self) -> bool:
-        """Passed, with nothing that a reader would want to know."""
+        """Passed, with nothing of interest to a reader."""
         if self.view is None or self.view.status is not Status.PASS or self.view.worst or self.view.failures:
             return False
         if any(row.change is not None and abs(row.change) >= _NOTABLE for row in self.view.metrics):
@@ -59,14 +59,14 @@ class Report:
         return all(check.status is Status.PASS for check in self.view.all_checks if check.action is Action.BLOCK)
 
     def markdown(self, limit: int, redact: Redactor) -> str:
-        """At most `limit` characters, the user's template where there is one that works."""
+        """At most `limit` characters, with the user's template if there is a working one."""
         if self.view is None:
             return self._error_text(redact)
         room = limit - len(self.preface)
         try:
             text = render(self.view, "md", limit=room, templates=self.templates)
         except ConfigError:
-            # The run has said so already where the template was first used; the comment still gets through.
+            # The run has already reported it when the template was first used; the comment is still posted.
             text = render(self.view, "md", limit=room)
         return self.preface + redact(text)
 
@@ -77,7 +77,7 @@ class Report:
 
 @dataclass(slots=True)
 class Published:
-    """What came of telling. `notices` say what could not be done, and why."""
+    """The result of publishing. `notices` say what could not be done, and why."""
 
     comment_url: str = ""
     issue: IssueResult | None = None
@@ -85,7 +85,7 @@ class Published:
 
 
 def tell_summary(report: Report, environ: Mapping[str, str], redact: Redactor, published: Published) -> None:
-    """Write the job summary, with less detail where it would be too large."""
+    """Write the job summary, with less detail if it would be too large."""
 
     def renderings() -> Iterator[str]:
         for limit in _SUMMARY_LIMITS:
@@ -94,9 +94,9 @@ def tell_summary(report: Report, environ: Mapping[str, str], redact: Redactor, p
     path = output_path(environ, "GITHUB_STEP_SUMMARY")
     try:
         if path is not None and not write_summary(path, renderings()):
-            published.notices.append("The job summary is full: no report was added to it.")
+            published.notices.append("The job summary is full: the report was not added.")
     except OSError as error:
-        published.notices.append(f"The job summary can't be written: {error.strerror}.")
+        published.notices.append(f"Can't write the job summary: {error.strerror}.")
 
 
 def tell_comment(
@@ -108,7 +108,7 @@ def tell_comment(
     redact: Redactor,
     published: Published,
 ) -> None:
-    """Comment on pull request `number`, as `mode` says. A comment that is there is always brought up to date."""
+    """Comment on pull request `number`, depending on `mode`. An existing comment is always updated."""
     if mode is CommentMode.OFF:
         return
     only_update = (mode is CommentMode.FAILURES and report.passed) or (
@@ -149,7 +149,7 @@ def tell_issue(
         )
     except GitHubApiError as api_error:
         what = "give the job `permissions: issues: write`. " if api_error.kind is ApiErrorKind.REFUSED else ""
-        published.notices.append(f"The issue could not be brought up to date: {what}{api_error}")
+        published.notices.append(f"Can't update the issue: {what}{api_error}")
     else:
         if published.issue.step is not IssueStep.NOTHING:
             published.notices.append(f"The issue {published.issue.url} was {published.issue.step}.")
@@ -158,7 +158,7 @@ def tell_issue(
 def output_values(
     report: Report, *, baseline_run_id: int | None, run_directory: str, files: Mapping[str, str], comment_url: str
 ) -> dict[str, str]:
-    """All outputs, each a string; what is not known is empty."""
+    """All outputs as strings; unknown ones are empty."""
     values = {
         "verdict": str(report.status),
         "passed": "true" if report.passed else "false",
@@ -188,7 +188,7 @@ def tell_outputs(values: Mapping[str, str], environ: Mapping[str, str], publishe
         for name in write_outputs(output_path(environ), values):
             published.notices.append(f"The output '{name}' is too long and was left empty.")
     except OSError as error:
-        published.notices.append(f"The outputs can't be written: {error.strerror}.")
+        published.notices.append(f"Can't write the outputs: {error.strerror}.")
 
 
 def _coverage(view: ReportView) -> str:
@@ -199,15 +199,15 @@ def _coverage(view: ReportView) -> str:
 def _no_comment(api_error: GitHubApiError) -> str:
     if api_error.kind is ApiErrorKind.REFUSED:
         return (
-            "No comment: the token may not write to pull requests. On a fork's pull request that is as it should be; "
-            "the workflow_run workflow in docs/github-action.md posts it. Else give the job "
+            "No comment: the token can't write to pull requests. For a pull request from a fork that is expected, and "
+            "the workflow_run workflow in docs/github-action.md posts the comment. Otherwise give the job "
             f"`permissions: pull-requests: write`. {api_error}"
         )
-    return f"No comment: GitHub did not take it. {api_error}"
+    return f"No comment: GitHub refused it. {api_error}"
 
 
 def close_quietly(api: GitHubApi | None) -> None:
-    """Close the connection; whatever happens then is of no interest."""
+    """Close the connection, ignoring errors."""
     if api is not None:
         with suppress(Exception):
             api.close()

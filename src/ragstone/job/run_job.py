@@ -42,7 +42,7 @@ from ragstone.usecases.known_secrets import known_secrets
 
 
 def workspace_of(environ: Mapping[str, str]) -> Path:
-    """The checkout: the folder that every file which it names must lie in."""
+    """The checkout: the folder that all files it names must be in."""
     return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
 
 
@@ -56,12 +56,12 @@ async def run_on_github(
     patience: RetryPolicy | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> int:
-    """Do what the event asks for, tell GitHub, and return the exit code.
+    """Handle the event, publish the result on GitHub, and return the exit code.
 
-    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and ``settings.gate.baseline`` may be
-    ``artifact`` or ``none`` as well as a path. Whatever GitHub refuses ends as a notice: neither the verdict nor the
-    exit code depends on it. Errors of Ragstone's tree are told (annotation, summary, comment, outputs) and become
-    their exit code; others are the caller's.
+    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and ``settings.gate.baseline`` can be
+    ``artifact`` or ``none`` as well as a path. If GitHub refuses a request, that becomes a notice: neither the verdict
+    nor the exit code depends on it. A RagstoneError is published (annotation, summary, comment, outputs) and becomes
+    its exit code; other errors propagate.
     """
     inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
     event = load_event(environ)
@@ -95,7 +95,7 @@ async def run_on_github(
 
 
 def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
-    """A baseline that was set by flag goes before the default; a path stays in the settings."""
+    """A baseline set by flag overrides the default; a path stays in the settings."""
     configured = settings.gate.baseline
     chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
     path = None if chosen in tuple(BaselineSource) else chosen
@@ -152,7 +152,7 @@ async def _gate(job: Job) -> int:
 
 
 def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
-    """Where the run directory ends up, relative to the workspace, and its reports by format."""
+    """The final location of the run directory, relative to the workspace, and its reports by format."""
     target = job.settings.path(job.settings.run.out)
     if job.container is not None:
         job.container.publish(run.path, job.settings)
@@ -162,7 +162,7 @@ def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[st
 
 
 def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
-    """The run that was begun since `started` and could not be finished. It is no baseline, but can be looked at."""
+    """The run that was started since `started` and could not be finished. It can't be a baseline, but is kept."""
     place = job.container.staging if job.container is not None else job.settings.path(job.settings.run.out)
     try:
         run = RunDirectory.open(place)
@@ -172,7 +172,7 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
     return run if run.manifest.state == "stopped" and begun >= started.replace(microsecond=0) else None
 
 
-# -- telling -----------------------------------------------------------------------------------------------------------
+# -- publishing --------------------------------------------------------------------------------------------------------
 
 
 def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
@@ -209,7 +209,7 @@ def _annotations(job: Job, report: Report, published: Published) -> list[Annotat
 
 
 async def _report(job: Job) -> int:
-    """Post what a pull request's own run found. The exit code is 0: that run has failed, or not, by itself."""
+    """Post the result of a pull request's own run. The exit code is 0: that run already has its own."""
     if job.api is None:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
     published = Published()

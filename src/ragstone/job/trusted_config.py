@@ -1,8 +1,9 @@
-"""Where the judge's key may go, and what that may cost, is for the workflow and the base branch to say.
+"""The workflow and the base branch decide where the judge's key is sent, and how much may be spent.
 
-A config file in the checkout is as much the author's as the code is. Given a key, `base_url`, `ca_bundle`, `prices` and
-the rest of what could lead the key astray or lift its budget count only from inputs, from the environment, or as the
-base's config has them. So do the digests of local models: their files are in the checkout, too.
+The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
+`ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
+from the environment, or with their value in the base's config. The same applies to the digests of local models, because
+their files are also in the checkout.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ragstone.system.environment import passed_names
 from ragstone.usecases.known_secrets import SECRET_NAME
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
-"""Settings that decide who gets the judge's key, and what a call is taken to cost."""
+"""Settings that decide who gets the judge's key, and the assumed cost of a call."""
 
 LOCAL_GUARDED = ("judge.model_digests", "judge.local")
 """Settings that decide which local model is loaded, and how it is read; no key needs to be given."""
@@ -37,24 +38,24 @@ _FREE_PARAMETERS = frozenset(
     {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
     | {"frequency_penalty", "presence_penalty"}
 )
-"""Parameters of a model that neither lead anywhere else nor change the price of a token."""
+"""Model parameters that neither redirect requests nor change the price of a token."""
 
 _BUDGET = "judge.max_cost_usd"
 _ENV = "system.env"
 _WHY = {
-    "judge.base_url": "the judge's key would go wherever it says",
-    "judge.embeddings_base_url": "the embeddings' key would go wherever it says",
-    "judge.ca_bundle": "whoever holds its keys could read the judge's",
-    "judge.prices": "the limit on what judging costs would be reckoned by them",
-    "judge.parameters": "the price of a call may depend on them",
-    "judge.model_digests": "they decide which model may be loaded",
+    "judge.base_url": "the judge's key would be sent there",
+    "judge.embeddings_base_url": "the embeddings' key would be sent there",
+    "judge.ca_bundle": "whoever controls its certificates could read the judge's key",
+    "judge.prices": "the cost limit is calculated with them",
+    "judge.parameters": "they can change the price of a call",
+    "judge.model_digests": "they decide which models can be loaded",
     "judge.local": "it decides how the model is read",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """`settings` to go on with, and `notes` on what of the checkout's config does not count."""
+    """`settings` to use, and `notes` on values in the checkout's config that do not count."""
 
     settings: Settings
     notes: tuple[str, ...] = ()
@@ -69,10 +70,10 @@ def hold_to_base(
     workspace: Path,
     folder: Path,
 ) -> Held:
-    """`settings` once nothing in them can lead the judge's key astray or bring a model along; `folder` (not there yet)
-    is for base files.
+    """`settings` in which nothing can redirect the judge's key or add a model; `folder` (which must not exist yet) is
+    for base files.
 
-    Raises ConfigError for what the checkout's config says and the base's does not, and GitHubError where the base is
+    Raises ConfigError for a value in the checkout's config that differs from the base's, and GitHubError if the base is
     needed and can't be read.
     """
     keys = _keys(settings, environ)
@@ -99,7 +100,7 @@ def hold_to_base(
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
         raise GitHubError(
-            f"{named} can't be held against the base branch: {unreadable}.",
+            f"can't compare {named} with the base branch: {unreadable}.",
             where=_place(settings),
             hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
         ) from None
@@ -118,7 +119,7 @@ def hold_to_base(
     return _within_budget(settings, base) if budget_open else Held(settings)
 
 
-_NO_BUDGET = "Whether the base branch limits what judging may cost could not be read"
+_NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
 
 
 class _Unreadable(Exception):  # noqa: N818 - an outcome to report
@@ -127,7 +128,7 @@ class _Unreadable(Exception):  # noqa: N818 - an outcome to report
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The base's config, and how to read its files. `is_checkout`: what is checked out is the base itself."""
+    """The base's config, and how to read its files. `is_checkout`: the checkout is the base itself."""
 
     settings: Settings
     sha: str
@@ -156,10 +157,10 @@ class _Base:
 def read_base_config(
     settings: Settings, workspace: Path, read: Callable[[Iterable[str], str], Mapping[str, Path]], folder: Path
 ) -> Settings:
-    """What the base's config file alone says, wherever it stands there; `read` writes files of the base into `folder`.
+    """The settings in the base's config file alone; `read` writes files of the base to `folder`.
 
-    The file is the one that the workflow names, else the one that lies where the checkout's would. Raises ConfigError
-    where the base's own config can't be read, and GitHubApiError.
+    The file is the one named by the workflow, else the one at the location of the checkout's. Raises ConfigError if the
+    base's config can't be read, and GitHubApiError.
     """
     place = settings.root.resolve().relative_to(workspace.resolve())
     names = (settings.config.name,) if settings.config is not None else (CONFIG_FILE, PYPROJECT)
@@ -173,13 +174,13 @@ def read_base_config(
 
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
-    """The keys and the like that a judge may be given."""
+    """The keys and other credentials of a judge."""
     names = (*PROVIDER_SECRETS, GOOGLE_FILE_VARIABLE)
     return frozenset((*settings.judge.secrets(), *(found for name in names if (found := given(name, environ)))))
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether the judge may be given this job's identity, or that of the machine it runs on."""
+    """Whether the judge can use this job's identity, or that of the machine it runs on."""
     return settings.judge.name.strip().partition(":")[0] in PLATFORMS or any(
         has_job_identity(service, environ) for service in ("openai", "anthropic")
     )
@@ -218,10 +219,10 @@ def _unpinned(name: str) -> ConfigError:
 def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
     given = "" if key in LOCAL_GUARDED else "with a key given, "
     return ConfigError(
-        f"'{key}' is not as the base branch has it (commit {base.sha[:12]}), and {_WHY[key]}: "
-        f"{given}it does not count from a checkout that nobody has reviewed.",
+        f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
+        f"{given}it is not accepted from an unreviewed checkout.",
         where=_place(settings),
-        hint=f"{_by_workflow(key)}merge the change of the config by itself first.",
+        hint=f"{_by_workflow(key)}merge the config change separately first.",
     )
 
 
@@ -232,7 +233,7 @@ def _by_workflow(key: str) -> str:
     for option in OPTIONS:
         if option.key == key:
             return f"Set {option.env} under `env:` in the workflow, or "
-    return "Leave it as it is, or "
+    return "Don't change it, or "
 
 
 def _place(settings: Settings) -> str:
@@ -243,7 +244,7 @@ def _place(settings: Settings) -> str:
 
 
 def _secrets_passed(settings: Settings, environ: Mapping[str, str], keys: frozenset[str]) -> frozenset[str]:
-    """The variables that `system.env` lets through and that hold a judge's key, or by their name a secret."""
+    """The variables passed by `system.env` that contain a judge's key, or whose name suggests a secret."""
     passed = passed_names(settings.system.env, environ)
     return frozenset(name for name in passed if environ[name].strip() in keys or SECRET_NAME.search(name))
 
@@ -251,10 +252,10 @@ def _secrets_passed(settings: Settings, environ: Mapping[str, str], keys: frozen
 def _check_secrets(secrets: frozenset[str], settings: Settings, base: _Base, environ: Mapping[str, str]) -> None:
     for name in sorted(secrets - passed_names(base.settings.system.env, environ)):
         raise ConfigError(
-            f"'{_ENV}' hands the secret {name} to the system under test, and the base branch (commit {base.sha[:12]}) "
-            "does not.",
+            f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
+            f"(commit {base.sha[:12]}) does not.",
             where=_place(settings),
-            hint=f"{_by_workflow(_ENV)}merge the change of the config by itself first.",
+            hint=f"{_by_workflow(_ENV)}merge the config change separately first.",
         )
 
 
@@ -262,7 +263,7 @@ def _check_secrets(secrets: frozenset[str], settings: Settings, base: _Base, env
 
 
 def _bundle_in(workspace: Path, settings: Settings) -> str | None:
-    """The CA bundle's path within the checkout, None where there is none, or where it lies outside."""
+    """The CA bundle's path within the checkout, None if there is none, or if it is outside."""
     if settings.judge.ca_bundle is None:
         return None
     path = Path(settings.judge.ca_bundle).absolute()
@@ -274,7 +275,7 @@ def _bundle_in(workspace: Path, settings: Settings) -> str | None:
 
 
 def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
-    """The base's own copy of the certificates: the checkout's may have been changed, now or while user code runs."""
+    """The base's copy of the certificates: the checkout's may be changed, now or while user code runs."""
     found = base.read([bundle], "ca").get(bundle)
     if found is None or found.read_bytes() != read_regular(
         base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
@@ -287,13 +288,13 @@ def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
 
 
 def _within_budget(settings: Settings, base: _Base) -> Held:
-    """A pull request may lower the base's limit, not lift it."""
+    """A pull request can lower the base's limit, but not raise it."""
     mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
     if theirs is None or (mine is not None and mine <= theirs):
         return Held(settings)
-    says = "leaves it out" if mine is None else f"says {mine:g}"
+    says = "does not set it" if mine is None else f"has {mine:g}"
     note = (
-        f"'{_BUDGET}' is {theirs:g}, as the base branch has it: {_place(settings)} of this checkout {says}, which does "
+        f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
         "not count."
     )
     judge = settings.judge.model_copy(update={"max_cost_usd": theirs})

@@ -1,4 +1,4 @@
-"""The JSON report: a documented, versioned document. `schema/report.schema.json` is generated from these models."""
+"""The JSON report, a versioned document. `schema/report.schema.json` is generated from these models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class IntervalPart(_Part):
 
 
 class PlacePart(_Part):
-    """Where a sample was written."""
+    """Where a sample comes from."""
 
     file: str
     line: int | None = None
@@ -38,7 +38,7 @@ class PlacePart(_Part):
 
 
 class MetricPart(_Part):
-    """One metric, of the whole run or of one slice."""
+    """One metric, for the whole run or one slice."""
 
     metric: str
     title: str
@@ -49,13 +49,13 @@ class MetricPart(_Part):
     change_interval: IntervalPart | None
     floor: float | None
     max_drop: float | None
-    status: Status | None = Field(description="null when no check asks about this metric")
+    status: Status | None = Field(description="null if no check covers this metric")
     action: Literal["block", "warn"] | None
-    state: str = Field(description="a few words for people")
+    state: str = Field(description="a few words for display")
     n: int = Field(ge=0, description="samples behind the score")
     not_applicable: int = Field(ge=0)
     failed: int = Field(ge=0)
-    offline_reliability: str | None = Field(description="measured grade of the offline judge on this metric")
+    offline_reliability: str | None = Field(description="measured grade of the offline judge for this metric")
 
 
 class CheckPart(_Part):
@@ -76,7 +76,9 @@ class CheckPart(_Part):
     current: float | None
     baseline: float | None
     n: int = Field(ge=0)
-    n_more: int | None = Field(description="about how many more samples would settle an inconclusive check")
+    n_more: int | None = Field(
+        description="approximate number of additional samples that would settle an inconclusive check"
+    )
     detectable_drop: float | None
     accepted: str | None = Field(description="id of the accepted drop that the threshold comes from")
 
@@ -102,7 +104,7 @@ class StatementPart(_Part):
 
     text: str
     verdict: Literal["unsupported", "contradicted"]
-    quote: str | None = Field(default=None, description="the passage that contradicts it, if the judge named one")
+    quote: str | None = Field(default=None, description="the contradicting passage, if the judge quoted one")
 
 
 class SamplePart(_Part):
@@ -117,7 +119,7 @@ class SamplePart(_Part):
     baseline_answer: str | None
     reference: str | None
     unsupported: tuple[StatementPart, ...]
-    missing: tuple[str, ...] = Field(description="statements of the reference that no context holds")
+    missing: tuple[str, ...] = Field(description="statements of the reference that no context supports")
     contexts: int = Field(ge=0)
     useful_contexts: int | None
 
@@ -151,19 +153,19 @@ class ComparisonPart(_Part):
 
 
 class JudgePart(_Part):
-    """Who judged."""
+    """The judge."""
 
     label: str
     offline: bool
 
 
 class CostPart(_Part):
-    """What judging cost; `usd` is null when a price is not known."""
+    """The cost of judging; `usd` is null if a price is unknown."""
 
     calls: int = Field(ge=0)
     cached_calls: int = Field(ge=0)
     input_tokens: int = Field(ge=0)
-    cached_input_tokens: int = Field(default=0, ge=0, description="of the input, read from the provider's prompt cache")
+    cached_input_tokens: int = Field(default=0, ge=0, description="input tokens read from the provider's prompt cache")
     output_tokens: int = Field(ge=0)
     usd: float | None
 
@@ -194,7 +196,7 @@ class ReportDocument(_Part):
     exit_code: int = Field(ge=0, le=8)
     reason: str
     warnings: tuple[str, ...] = Field(description="what is not guarded, or needs a decision")
-    resolution: str | None = Field(description="which drop the golden set can see, unless a warning says it")
+    resolution: str | None = Field(description="which drop the golden set can detect, unless a warning says it")
     run: RunPart
     judge: JudgePart | None
     cost: CostPart | None
@@ -205,11 +207,11 @@ class ReportDocument(_Part):
     worst: tuple[SamplePart, ...]
     failures: tuple[FailurePart, ...]
     notes: tuple[str, ...]
-    reproduce: tuple[str, ...] = Field(description="shell lines that repeat the run")
+    reproduce: tuple[str, ...] = Field(description="shell commands that reproduce the run")
 
 
 def render_json(view: ReportView) -> str:
-    """The report as indented JSON, non-ASCII text as escapes so that no terminal or log can be tricked by it.
+    """The report as indented JSON, with non-ASCII text escaped so that it can't affect a terminal or log.
 
     Lone surrogates, which strict readers refuse, become U+FFFD. Nothing in it is a command to a runner that prints it.
     """

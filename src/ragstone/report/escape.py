@@ -1,8 +1,8 @@
-"""Foreign text made harmless, one function a target.
+"""Makes foreign text harmless, with one function per target.
 
-Foreign is all that a user, a system under test, a judge or a file wrote: questions, answers, ids, tags, metric names,
-reasons. GitHub turns text into mentions, references and links after it has rendered Markdown, so entities and
-backslashes don't stop it; a zero-width space inside the trigger does.
+Foreign text is everything written by a user, a system under test, a judge or a file: questions, answers, ids, tags,
+metric names, reasons. GitHub turns text into mentions, references and links after it has rendered Markdown, so entities
+and backslashes don't prevent that; a zero-width space inside the trigger does.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _COMMAND = re.compile(r"(?m)^([^\S\n]*)::|(##)(?=\[)")
 
 
 def clean(text: str) -> str:
-    """`text` with line ends made ``\\n`` and everything invisible or unsafe made visible.
+    """`text` with line breaks as ``\\n`` and everything invisible or unsafe made visible.
 
-    Control characters become their pictures (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
+    Control characters become their symbols (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
     characters, surrogates and non-characters become U+FFFD. Tabs and joiners stay.
     """
     return "".join(map(_clean_char, _LINE_ENDS.sub("\n", text)))
@@ -72,17 +72,17 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """At most `length` characters of `text`, an ellipsis marking the cut."""
+    """At most `length` characters of `text`, with an ellipsis if it is cut."""
     return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
 
 
 def without_commands(text: str) -> str:
-    """`text` in which no line is a command to GitHub's runner, which reads what is printed in a job."""
+    """`text` without lines that GitHub's runner would execute as commands when a job prints them."""
     return _COMMAND.sub(lambda at: f"##{ZERO_WIDTH_SPACE}" if at[2] else f"{at[1]}:{ZERO_WIDTH_SPACE}:", text)
 
 
 def terminal(text: str) -> str:
-    """For a terminal or a log: no escape sequence, no overwriting, no reordering, no command wherever a line is folded.
+    """For a terminal or a log: no escape sequence, overwriting, reordering, or command, wherever a line is wrapped.
 
     Line breaks and tabs stay.
     """
@@ -95,7 +95,7 @@ def terminal_line(text: str) -> str:
 
 
 def xml(text: str) -> str:
-    """For XML text and attributes: only characters that XML 1.0 allows, no command to a runner if it is printed.
+    """For XML text and attributes: only characters that XML 1.0 allows, and no command to a runner if it is printed.
 
     The XML writer escapes the rest.
     """
@@ -103,15 +103,15 @@ def xml(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """For HTML, before autoescaping: nothing invisible or reordering, no command to a runner if it is printed."""
+    """For HTML, before autoescaping: nothing invisible or reordering, and no command to a runner if it is printed."""
     return without_commands(clean(text))
 
 
 def markdown_inline(text: str) -> str:
-    """For a paragraph, a list item or a table cell of GitHub Markdown: shows as `text`, and does nothing.
+    """For a paragraph, a list item or a table cell of GitHub Markdown: shown as `text`, without any effect.
 
-    No emphasis, link, image, HTML, entity, formula, emoji, mention, reference, commit or autolink comes out of it, and
-    no table cell, heading or list begins or ends in it.
+    It produces no emphasis, link, image, HTML, entity, formula, emoji, mention, reference, commit or autolink, and no
+    table cell, heading or list starts or ends in it.
     """
     line = without_commands(one_line(text))
     line = _WWW.sub(r"\1" + ZERO_WIDTH_SPACE, line)
@@ -133,7 +133,7 @@ def _escape_block_start(found: re.Match[str]) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """`text` as inline code, also inside a table; GitHub looks for no mention or reference in code."""
+    """`text` as inline code, also inside a table; GitHub ignores mentions and references in code."""
     line = without_commands(one_line(text)).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
     if not line:
         return "–"
@@ -143,7 +143,7 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_fence(text: str) -> str:
-    """`text` as a fenced block, the fence longer than any run of backticks in it. Stands on lines of its own."""
+    """`text` as a fenced block on separate lines, with a fence longer than any run of backticks in it."""
     body = without_commands(clean(text)).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--").strip("\n")
     longest = max((len(run) for run in re.findall("`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -151,7 +151,7 @@ def markdown_fence(text: str) -> str:
 
 
 def url(address: str | None) -> str | None:
-    """`address` if it is a plain http(s) URL, with everything percent-encoded that could end a link; else None."""
+    """`address` if it is a plain http(s) URL, percent-encoding everything that could end a link; else None."""
     if not address or any(not "!" <= char <= "~" and not char.isalnum() for char in address):
         return None
     try:
@@ -164,6 +164,6 @@ def url(address: str | None) -> str | None:
 
 
 def markdown_link(text: str, address: str | None) -> str:
-    """A link whose text is inline code, or the code alone where `address` is not a plain URL."""
+    """A link with inline code as its text, or only the code if `address` is not a plain URL."""
     target = url(address)
     return f"[{markdown_code(text)}]({target})" if target else markdown_code(text)

@@ -1,4 +1,4 @@
-"""One HTML page with everything in it: no network, works from a downloaded artifact, in light and dark."""
+"""One self-contained HTML page: no network, works from a downloaded artifact, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ragstone.report.trend import WIDTH as TREND_WIDTH
 from ragstone.report.trend import picture
 
 
-@cache  # compiling the page takes longer than filling it
+@cache  # compiling the template takes longer than rendering it
 def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(read_template),
@@ -41,7 +41,7 @@ def _environment() -> Environment:
 
 
 def render_html(view: ReportView) -> str:
-    """The page. Styles and script are inline, and its content security policy allows them by hash and nothing else."""
+    """The page. Styles and script are inline, and its content security policy allows only their hashes."""
     style, script = read_template("report.css"), read_template("report.js")
     return (
         _environment()
@@ -84,7 +84,7 @@ def render_html(view: ReportView) -> str:
 
 
 class _Trusted(str):
-    """The shipped style and script, which must not be changed between hashing and printing."""
+    """The shipped style and script, which must not change between hashing and printing."""
 
     __slots__ = ()
 
@@ -152,7 +152,7 @@ def _check(check: Check) -> dict[str, Any]:
 
 
 def _cell(cell: Cell) -> dict[str, str]:
-    """What a cell of the table of samples shows, and what it is sorted by."""
+    """Text and sort key of a cell in the table of samples."""
     if cell.value is None:
         text = {"failed": "failed", "not_applicable": "n/a", "absent": "–"}[cell.state]
         order = "-1" if cell.state == "failed" else "2"

@@ -1,4 +1,4 @@
-"""JUnit XML: one test case a check, and one a sample that got worse or failed."""
+"""JUnit XML: one test case per check, and one per sample that got worse or failed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def render_junit(view: ReportView) -> str:
     """The report as JUnit XML.
 
     Suite ``checks``: a failed blocking check is a failure; a warning, or an inconclusive check that does not block, is
-    skipped with its reason; an error is an error. What the verdict warns of is skipped, too. Suite ``samples``: what
-    got worse is a failure when the gate failed and skipped otherwise; a sample without a score is an error.
+    skipped with its reason; an error is an error. Warnings of the verdict are skipped too. Suite ``samples``: a sample
+    that got worse is a failure if the gate failed and skipped otherwise; a sample without a score is an error.
     """
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
@@ -37,7 +37,7 @@ def render_junit(view: ReportView) -> str:
         document.add_testsuite(samples)
     document.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = document.tostring()  # type: ignore[no-untyped-call]
-    # The library writes with lxml where that is installed; read back, the text is the same everywhere.
+    # The library uses lxml if it is installed; reading the XML back gives the same text everywhere.
     root = ElementTree.fromstring(body)  # noqa: S314 - our own
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'

@@ -1,4 +1,4 @@
-"""Markdown for a comment or a job summary: rendered with less and less detail until it fits."""
+"""Markdown for a comment or a job summary, rendered with less and less detail until it fits."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ LEVELS = (
 
 
 _STEP_WHEN_EXHAUSTED = 3
-"""From the first level to the last in two steps, so that a template that runs away is stopped soon."""
+"""From the first level to the last in two steps, so that a runaway template is stopped soon."""
 
 
 def length(text: str) -> int:
-    """Length as the strictest counter has it: in UTF-16 units, where an emoji is two."""
+    """Length by the strictest measure: in UTF-16 units, where an emoji counts as two."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def render_markdown(view: ReportView, *, limit: int, templates: Templates | None) -> str:
-    """The report in at most `limit` characters: the fullest of LEVELS that fits.
+    """The report in at most `limit` characters: the most detailed of LEVELS that fits.
 
-    `templates` are the user's own. When they do not fit at any level, ours is taken. The line with the verdict comes
-    before whatever a template prints, so that none can leave it out or put another in its place.
-    Raises ConfigError for a template that is wrong, ValueError for a `limit` that not even the verdict fits into.
+    `templates` are the user's. If they do not fit at any level, the built-in one is used. The line with the verdict
+    comes before the template's output, so that no template can omit or replace it.
+    Raises ConfigError for an invalid template, ValueError if not even the verdict fits into `limit`.
     """
     names = [REPORT, OURS] if templates is not None else [OURS]
     first = verdict_line(view)
@@ -78,13 +78,13 @@ def render_markdown(view: ReportView, *, limit: int, templates: Templates | None
 
 
 def verdict_line(view: ReportView) -> str:
-    """The heading that says how it ended."""
+    """The heading with the verdict."""
     headline = wording.STATUS_TITLES[view.status].lower()
     return f"## {ICONS[str(view.status)]} {escape.markdown_inline(view.title)}: {escape.markdown_inline(headline)}"
 
 
 def _rendered(view: ReportView, detail: Detail, name: str, templates: Templates | None, *, last: bool) -> str | None:
-    """The report at one level; None when it was more work than is allowed, which long text can cause too."""
+    """The report at one level; None if it exceeded the work budget, which long text can cause too."""
     try:
         return render_template(name, {"report": context(view, detail)}, filters(detail), templates)
     except TemplateExhaustedError:
@@ -94,7 +94,7 @@ def _rendered(view: ReportView, detail: Detail, name: str, templates: Templates 
 
 
 def filters(detail: Detail) -> dict[str, Callable[..., SafeText | str]]:
-    """What a template may do with text. Everything but `clip` gives text that is printed as it is."""
+    """Filters for templates. All except `clip` return text that is printed without escaping."""
     return {
         "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
         "code": lambda text: SafeText(escape.markdown_code(plain(text))),
@@ -105,13 +105,13 @@ def filters(detail: Detail) -> dict[str, Callable[..., SafeText | str]]:
 
 
 def wrapped(text: str, width: int = 100) -> str:
-    """`text` with long lines folded: a fence doesn't wrap."""
+    """`text` with long lines wrapped: a fence doesn't wrap them."""
     lines = escape.clean(text).split("\n")
     return "\n".join(textwrap.fill(line, width, replace_whitespace=False) for line in lines)
 
 
 def context(view: ReportView, detail: Detail) -> dict[str, object]:
-    """The view as plain data for a template: strings (raw), numbers, lists and mappings, nothing that can be called."""
+    """The view as plain data for a template: raw strings, numbers, lists and mappings, no callables."""
     shown, left = _chosen(view.metrics, detail.rows)
     scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
@@ -187,7 +187,7 @@ def _trend(trend: Trend) -> dict[str, object]:
 
 
 def _chosen(rows: Sequence[MetricRow], most: int) -> tuple[list[MetricRow], list[MetricRow]]:
-    """The rows that are shown, all or those that matter most, and the rest."""
+    """The rows to show, all or the most important, and the rest."""
     if len(rows) <= most:
         return list(rows), []
     ranked = sorted(rows, key=lambda row: (severity(row.status, row.action), row.slice is not None))

@@ -1,4 +1,4 @@
-"""The view model of a report: raw text and numbers, nothing escaped and nothing formatted.
+"""The view model of a report: raw text and numbers, neither escaped nor formatted.
 
 Every string may be foreign (written by a user, a system under test or a judge). Renderers escape for their target.
 """
@@ -18,9 +18,9 @@ from ragstone.history.trend import Trend
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where a report points to. `origin` turns a place in the golden set into a URL, or None where there is none.
+    """Links in a report. `origin` turns a place in the golden set into a URL, or None if there is none.
 
-    `run` and `baseline` are the pages of the two runs, `artifact` where the run directory can be downloaded.
+    `run` and `baseline` are the pages of the two runs, `artifact` is the download of the run directory.
     """
 
     origin: Callable[[Origin], str | None] = lambda _: None
@@ -34,8 +34,8 @@ class Links:
     ) -> Links:
         """Links from a pattern with ``{file}`` and ``{line}``, such as ``https://host/o/r/blob/SHA/{file}#L{line}``.
 
-        Without a line the fragment is left out. (On GitHub add ``?plain=1``, or line anchors don't work in Markdown and
-        CSV files.) Absolute paths and paths that leave the repository get no link.
+        Without a line the fragment is left out. (On GitHub, add ``?plain=1``, because otherwise line anchors don't work
+        in Markdown and CSV files.) Absolute paths and paths that leave the repository get no link.
         """
 
         def url(origin: Origin) -> str | None:
@@ -50,10 +50,10 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric (of one slice): its score, its change, its thresholds, and how it fared.
+    """One metric (of one slice): its score, change, thresholds and state.
 
-    `change` is current minus baseline over the samples that both runs have. `status` is None when no check asks about
-    it. `state` is a few words. `deciding` is the check that the state comes from.
+    `change` is current minus baseline over the samples that both runs have. `status` is None if no check covers the
+    metric. `state` is a few words. `deciding` is the check that the state comes from.
     """
 
     metric: str
@@ -77,7 +77,7 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """A check that is not about one metric's floor or drop: coverage, latency, errors, must-pass, agreement."""
+    """A check other than a floor or drop of a metric: coverage, latency, errors, must-pass, agreement."""
 
     title: str
     found: str
@@ -103,15 +103,15 @@ class BadStatement:
     text: str
     verdict: Literal["unsupported", "contradicted"]
     quote: str | None = None
-    """The passage that contradicts it, if the judge named one."""
+    """The contradicting passage, if the judge quoted one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorstSample:
-    """A sample that got worse, or that is far below a floor, with what is wrong with its answer.
+    """A sample that got worse, or that is far below a floor, with the problems of its answer.
 
-    `missing` are the statements of the reference that no context holds. `useful_contexts` is None when usefulness
-    was not judged. `detailed` is False when no record of it was given.
+    `missing` are the statements of the reference that no context supports. `useful_contexts` is None if usefulness was
+    not judged. `detailed` is False if its record is not available.
     """
 
     id: str
@@ -141,7 +141,7 @@ class FailedSample:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Samples that failed for one reason. `metrics` is empty when the system under test gave no response."""
+    """Samples that failed for one reason. `metrics` is empty if the system under test gave no response."""
 
     by: Literal["system", "judge"]
     reason: str
@@ -160,7 +160,7 @@ class JudgeFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What was run. Everything that a plain score file doesn't say is None or empty."""
+    """What was run. Everything that a plain score file doesn't contain is None or empty."""
 
     label: str
     samples: int
@@ -177,7 +177,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class CostFacts:
-    """What judging cost. `usd` is None when a price is not known."""
+    """The cost of judging. `usd` is None if a price is unknown."""
 
     calls: int
     cached_calls: int
@@ -185,18 +185,18 @@ class CostFacts:
     output_tokens: int
     usd: float | None
     cached_input_tokens: int = 0
-    """Of the input, what the provider read from its prompt cache."""
+    """Input tokens that the provider read from its prompt cache."""
 
     @property
     def cached_share(self) -> str:
-        """Of the input, the share that the provider read from its prompt cache, in words; empty for none."""
+        """The share of the input that the provider read from its prompt cache, in words; empty if none."""
         share = self.cached_input_tokens / max(1, self.input_tokens)
         return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the run was compared with. `label` is None when there was no baseline."""
+    """What the run was compared with. `label` is None if there was no baseline."""
 
     label: str | None
     comparable: bool
@@ -219,7 +219,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One line of the table of samples; `cells` are in the order of ReportView.sample_metrics."""
+    """One row in the table of samples; `cells` are in the order of ReportView.sample_metrics."""
 
     id: str
     question: str
@@ -233,7 +233,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1]; those of exactly 0 apart."""
+    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1]; exact zeros are separate."""
 
     metric: str
     title: str
@@ -246,7 +246,7 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """Everything that a report shows, the verdict first. `warnings` stand directly under it."""
+    """Everything that a report shows, the verdict first, with `warnings` directly below it."""
 
     title: str
     status: Status

@@ -1,4 +1,4 @@
-"""An interval against its threshold, drawn with text: ``····│·├──●─┤·`` holds, ``├─●──┤··│······`` is broken."""
+"""A text plot of an interval and its threshold: ``····│·├──●─┤·`` holds, ``├─●──┤··│······`` is violated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_HALF = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A common scale for several pictures: the threshold in the middle, `half` units to either side of it."""
+    """A common scale for several plots: the threshold in the middle, `half` units to either side of it."""
 
     half: float
 
@@ -26,10 +26,10 @@ class Scale:
         return cls(min(max([*reach, _MIN_HALF]), _MAX_HALF))
 
     def draw(self, check: Check, width: int = 21) -> str:
-        """The interval of `check` in `width` characters; empty when there is nothing to draw.
+        """The interval of `check` in `width` characters; empty if there is nothing to draw.
 
-        ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the interval, ``◂`` and ``▸`` stand
-        where it goes on beyond the scale.
+        ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the interval; ``◂`` and ``▸`` mark an
+        interval that continues beyond the scale.
         """
         values = _values(check)
         if check.threshold is None or not values:
@@ -49,7 +49,7 @@ class Scale:
         return "".join(cells)
 
     def _cell(self, distance: float, middle: int) -> int:
-        """The cell at `distance` from the threshold; never the middle one unless it lies exactly there."""
+        """The cell at `distance` from the threshold; the middle one only if it is exactly there."""
         cell = round(distance / self.half * middle)
         if cell == 0 and distance:
             cell = 1 if distance > 0 else -1

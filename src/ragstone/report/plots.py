@@ -1,4 +1,4 @@
-"""Geometry of the pictures in the HTML page: numbers in, coordinates out; the template draws them as SVG."""
+"""Geometry of the plots in the HTML page: numbers in, coordinates out; the template draws them as SVG."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Axis:
     zero: float | None
 
     def x(self, value: float) -> float:
-        """The coordinate of `value`, held within the picture."""
+        """The coordinate of `value`, clamped to the plot."""
         return round(_place(value, self.low, self.high), 2)
 
 
@@ -76,7 +76,7 @@ def _place(value: float, low: float, high: float) -> float:
 
 
 def axis_for(checks: Sequence[Check], kind: CheckKind) -> Axis | None:
-    """An axis on which all `checks` of `kind` fit, with round ends; None when there are none."""
+    """An axis on which all `checks` of `kind` fit, with round ends; None if there are none."""
     values = [value for check in checks if check.kind is kind for value in _values(check)]
     if not values:
         return None
@@ -99,7 +99,7 @@ def axis_for(checks: Sequence[Check], kind: CheckKind) -> Axis | None:
 
 
 def mark(check: Check | None, axis: Axis | None) -> Mark | None:
-    """Where `check` stands on `axis`; None when there is nothing to draw."""
+    """The position of `check` on `axis`; None if there is nothing to draw."""
     if check is None or axis is None or check.estimate is None:
         return None
     low, high = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
@@ -112,7 +112,7 @@ def mark(check: Check | None, axis: Axis | None) -> Mark | None:
 
 
 def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
-    """Bars for the samples that changed; those that did not are a number beside the picture."""
+    """Bars for the samples that changed; the number of unchanged ones is shown next to the plot."""
     reach = max((abs(edge) for edge in _used_edges(found)), default=0.1)
     reach = min(1.0, max(reach, 0.1))
     tallest = max(max(found.counts, default=0), 1)

@@ -1,4 +1,4 @@
-"""Progress of a long run: a bar on a terminal, a plain line every so often elsewhere."""
+"""Progress of a long run: a bar on a terminal, an occasional plain line elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragstone.run.engine import Progress, Quiet
 
 
 class BarProgress:
-    """A bar that is drawn over itself, for a terminal."""
+    """A bar that redraws itself, for a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._bar = RichProgress(
@@ -70,7 +70,7 @@ class LineProgress:
         self._last = self._clock()
         if total == 0:
             self._said = 0
-            self._say("All samples are finished already")
+            self._say("All samples are already finished")
             return
         known = "samples" if total is None else counted(total, "sample")
         self._say(f"Evaluating {known}")
@@ -100,7 +100,7 @@ def _states(states: Counter[str]) -> str:
 
 
 def progress_for(stream: TextIO, *, quiet: bool = False) -> Progress:
-    """What suits `stream`: a bar on a terminal, lines elsewhere, nothing when `quiet`."""
+    """The progress display for `stream`: a bar on a terminal, lines elsewhere, nothing if `quiet`."""
     if quiet:
         return Quiet()
     return BarProgress(stream) if stream.isatty() else LineProgress(stream)

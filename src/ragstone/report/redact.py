@@ -1,4 +1,4 @@
-"""Known secrets taken out of everything that is written: GitHub masks them in logs, not in comments and artifacts."""
+"""Removes known secrets from all output: GitHub masks them in logs, but not in comments and artifacts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ragstone.config import SHORTEST_SECRET
 MASK = "***"
 
 _WHOLE = 64
-"""Characters of a token that are looked for one by one."""
+"""Characters of a token that are matched individually."""
 
 _LONG_CHARACTER = r"[\w.~+/=%-]"
 _LONG = re.compile(f"{_LONG_CHARACTER}+", re.ASCII)
 
-_BETWEEN = "[\u200b\\\\\n]*"  # what escaping and folding may have put between two characters
+_BETWEEN = "[\u200b\\\\\n]*"  # what escaping and wrapping may have inserted between two characters
 
 T = TypeVar("T")
 
 
 class Redactor:
-    """Replaces `secrets` in any text, as they are and as base64, percent-encoded, JSON- or HTML-escaped text.
+    """Replaces `secrets` in any text, verbatim and as base64, percent-encoded, JSON- or HTML-escaped text.
 
-    Lines of a secret of several lines are secrets each. Base64 is found at any offset, as in a header.
-    Redact before rendering (`view`) where that is possible, since a report clips text; `__call__` is for the rest.
+    Each line of a multi-line secret is a secret. Base64 is found at any offset, as in a header. Redact before rendering
+    (`view`) if possible, because a report clips text; `__call__` is for the rest.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class Redactor:
         self._add(secrets)
 
     def add(self, secret: str) -> None:
-        """Take `secret`, which was got meanwhile (a token), out of all that is written from now on; tell `on_add`."""
+        """Remove `secret`, obtained during the run (a token), from all later output; notify `on_add`."""
         with self._lock:
             self._add((secret,))
         if self.on_add is not None:
@@ -83,9 +83,9 @@ class Redactor:
 
 
 def _pattern(form: str) -> str:
-    """`form`, as it is or with what escaping puts between its characters; of a long token, its start and what follows.
+    """Match `form`, verbatim or with escaping between its characters; for a long token, its start and what follows.
 
-    A pattern of each of a thousand characters would take seconds to compile, and miss a token that was clipped.
+    A pattern for each of a thousand characters would take seconds to compile, and miss a token that was clipped.
     """
     start, rest = form[:_WHOLE], form[_WHOLE:]
     if not _LONG.fullmatch(rest):
@@ -102,7 +102,7 @@ def _forms(secret: str) -> list[str]:
     forms += [re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), form) for form in encoded]
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            # The first and last characters depend on the neighbours; what is left depends on the secret alone.
+            # The first and last characters depend on the neighbours; the rest depends only on the secret.
             whole = encode(b"\0" * offset + raw).decode("ascii").rstrip("=")
             start = (0, 2, 3)[offset]
             end = len(whole) - (1 if (offset + len(raw)) % 3 else 0)

@@ -1,4 +1,4 @@
-"""How far the offline judge's scores can be relied on, metric by metric."""
+"""How reliable the offline judge's scores are, by metric."""
 
 from __future__ import annotations
 

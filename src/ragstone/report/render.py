@@ -1,4 +1,4 @@
-"""One door to all formats."""
+"""One entry point for all formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Format = Literal["text", "md", "json", "junit", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 MARKDOWN_LIMIT = 65_000
-"""Characters; GitHub takes 65,536 in a comment."""
+"""Characters; GitHub allows 65,536 in a comment."""
 
 
 def render(
@@ -27,9 +27,9 @@ def render(
 ) -> str:
     """`view` as text, the same on every machine.
 
-    `limit` (characters) bounds Markdown, by dropping detail. `templates` are the user's own.
-    ``text`` is plain and 120 columns wide; `terminal.render_text` knows colour and width.
-    Raises ConfigError for an unknown format, or for a template that is wrong (file and line).
+    `limit` (characters) limits Markdown, by dropping detail. `templates` are the user's.
+    ``text`` is plain and 120 columns wide; `terminal.render_text` supports colour and other widths.
+    Raises ConfigError for an unknown format, or for an invalid template (with file and line).
     """
     if format == "text":
         from ragstone.report.terminal import render_text

@@ -26,7 +26,7 @@ _METRIC_KINDS = (CheckKind.FLOOR, CheckKind.DROP)
 
 
 def severity(status: Status | None, action: Action | None) -> int:
-    """0 is what matters most; what no check asks about comes last."""
+    """0 is most important; metrics without a check come last."""
     if status is None or action is None:
         return len(_SEVERITY)
     return _SEVERITY.index((status, action))
@@ -39,7 +39,7 @@ def metric_rows(
     comparability: Comparability | None,
     grades: Mapping[str, str],
 ) -> tuple[MetricRow, ...]:
-    """One row for each metric and slice that is checked, then the metrics that are only measured.
+    """One row per checked metric and slice, then the metrics that are only measured.
 
     Whole-run rows come before slices, each in the order of the checks.
     """
@@ -111,9 +111,9 @@ def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) ->
 
 
 def metric_state(check: Check | None, floor: Check | None = None, drop: Check | None = None) -> str:
-    """A few words on the `check` that decides: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``.
+    """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``.
 
-    What passes with an estimate on the wrong side of its threshold says why.
+    A pass with an estimate on the wrong side of its threshold says why.
     """
     if check is None:
         return "not gated"
@@ -135,9 +135,9 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
 
 
 def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
-    """The checks that are not about a metric's floor or drop, what matters most first.
+    """The checks other than floors and drops of metrics, most important first.
 
-    Of the coverage checks that pass, only the lowest is kept.
+    Of the passing coverage checks, only the lowest is kept.
     """
     rest = [check for check in checks if check.kind not in _METRIC_KINDS or check.metric is None]
     covered = [check for check in rest if check.kind is CheckKind.COVERAGE and check.status is Status.PASS]
@@ -162,7 +162,7 @@ def check_title(check: Check) -> str:
 
 
 def check_reason(check: Check) -> str:
-    """The reason as a sentence to stand under the check's title, which names the metric already."""
+    """The reason as a sentence below the check's title, which already names the metric."""
     lead, colon, rest = check.reason.partition(": ")
     named = check.kind is CheckKind.COVERAGE and check.metric is not None and lead.startswith(check.metric)
     return wording.sentence(rest if colon and named else check.reason)

@@ -1,4 +1,4 @@
-"""From scores and records to the samples that a report names."""
+"""From scores and records to the samples in a report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 ToUrl = Callable[[Origin], str | None]
 
 SAMPLE_ROWS = 2000
-"""How many samples the table of samples holds at most; the worst stay."""
+"""Maximum number of rows in the table of samples; the worst are kept."""
 
 _BINS = 40
 
@@ -42,10 +42,9 @@ def worst_samples(
     baseline_details: Mapping[str, SampleRecord],
     url: ToUrl,
 ) -> tuple[WorstSample, ...]:
-    """One entry for each sample in `regressions`, in their order.
+    """One entry per sample in `regressions`, in their order.
 
-    Each holds all of `metrics` (those compared with `baseline`) on which the sample lost, not only the ones that made
-    it to the list.
+    Each has all of `metrics` (those compared with `baseline`) in which the sample lost, not only those in the list.
     """
     by_sample: dict[str, list[Regression]] = {}
     for regression in regressions:

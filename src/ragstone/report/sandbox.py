@@ -1,8 +1,8 @@
-"""A template environment that a hostile template can't leave, exhaust, or use to write live foreign text.
+"""A template environment that a hostile template can't escape, exhaust, or use to write unescaped foreign text.
 
-Three walls. The syntax tree is held against a list of allowed nodes before it is compiled. Attributes and calls reach
-plain data, loops, macros and blocks only, nothing of ours. Loops, calls and output draw on one budget. What a template
-prints is escaped unless the template itself wrote it, so no filter or operator can switch that off.
+There are three barriers. The syntax tree is checked against a list of allowed nodes before it is compiled. Attributes
+and calls reach only plain data, loops, macros and blocks. Loops, calls and output share one budget. All output is
+escaped except the template's own text, so no filter or operator can turn that off.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ _LOOP = frozenset(
 )
 
 
-_WHOLE = "a text is printed as a whole, not taken apart"
-"""Escaping reads what stands next to what; single characters of a text would slip through."""
+_WHOLE = "a text must be printed as a whole"
+"""Escaping depends on neighbouring characters; single characters of a text would slip through."""
 
 
 class SafeText(str):
-    """Text that may be printed as it is: written by a template, or made by a filter of ours."""
+    """Text that can be printed without escaping: written by a template, or returned by a built-in filter."""
 
     __slots__ = ()
 
 
 class ExhaustedError(SecurityError):
-    """The template did more work, or wrote more, than a report can need."""
+    """The template exceeded its budget of work or output."""
 
 
 def plain(value: object) -> str:
-    """`value` as text. Raises TypeError for what has no short text of its own, such as a list."""
+    """`value` as text. Raises TypeError for a value without a short text form, such as a list."""
     if isinstance(value, str | int | float):
         return str(value)
     if value is None:
         return "–"
-    raise TypeError(f"a {type(value).__name__} can't be printed; print the parts of it")
+    raise TypeError(f"a {type(value).__name__} can't be printed; print its parts")
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """One environment for one rendering. `escape` turns foreign text into text that does nothing."""
+    """One environment for one rendering. `escape` makes foreign text inert."""
 
     def __init__(
         self, loader: BaseLoader, escape: Callable[[str], str], filters: Mapping[str, Callable[..., SafeText | str]]
@@ -90,13 +90,13 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self.concat = self._concat  # type: ignore[method-assign]
 
     def spend(self, units: int) -> None:
-        """Draw on the budget. Raises ExhaustedError when there is nothing left."""
+        """Draw on the budget. Raises ExhaustedError if it is used up."""
         self._left -= units
         if self._left < 0:
-            raise ExhaustedError("the template does too much: it loops too often, or writes too much")
+            raise ExhaustedError("the template loops too often, or writes too much")
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Keys of mappings, facts about a loop, blocks of the template: no attribute of any object."""
+        """Keys of mappings, loop variables and blocks of the template, but no attributes of objects."""
         if isinstance(obj, Undefined):
             obj._fail_with_undefined_error()
         if isinstance(obj, Mapping | TemplateReference):
@@ -187,7 +187,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         line = getattr(node, "lineno", 1)
         refused = kind not in _NODES or (isinstance(node, nodes.For) and node.recursive)
         if isinstance(node, nodes.List | nodes.Tuple) and getattr(node, "ctx", "load") == "load":
-            # Lists of lists would double with every line, and comparing them would take for ever.
+            # Lists of lists would double with every line, and comparing them would take forever.
             refused = not all(isinstance(item, nodes.Const) for item in node.items)
         if refused:
             raise TemplateAssertionError(f"'{kind.lower()}' is not allowed in a report template", line, name, filename)

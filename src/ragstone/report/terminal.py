@@ -1,4 +1,4 @@
-"""The report for a terminal or a log: the verdict, one table, what got worse."""
+"""The report for a terminal or a log: the verdict, a table, and what got worse."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STYLES = {
 }
 _MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error": "✘", "not gated": "·"}
 WIDTH = 120
-"""Columns where there is no terminal to ask."""
+"""Columns if there is no terminal."""
 
 _WORST = 5
 _STATEMENTS = 3
@@ -42,7 +42,7 @@ _PICTURE_WIDTH = 110
 
 
 def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -> str:
-    """The report in lines of at most `width` columns; `colour` adds ANSI styles and nothing else."""
+    """The report in lines of at most `width` columns; `colour` only adds ANSI styles."""
     out = io.StringIO()
     console = Console(
         file=out,
@@ -61,7 +61,7 @@ def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -
 
 
 def print_report(view: ReportView, stream: TextIO | None = None) -> None:
-    """Print the report: in colour and as wide as the terminal where `stream` (standard output) is one."""
+    """Print the report, in colour and as wide as the terminal if `stream` (standard output) is one."""
     out = stream if stream is not None else sys.stdout
     colour = out.isatty() and "NO_COLOR" not in os.environ
     out.write(
@@ -105,7 +105,7 @@ def _metric_table(rows: tuple[MetricRow, ...], width: int) -> Table:
     table.add_column("Metric", overflow="fold")
     table.add_column("Score", no_wrap=True)
     if draw:
-        table.add_column("Against threshold", no_wrap=True)
+        table.add_column("Score vs threshold", no_wrap=True)
     table.add_column("Change", no_wrap=True)
     table.add_column("Threshold", overflow="fold")
     table.add_column("State", overflow="fold")
@@ -149,7 +149,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
         lines.append(
             _text(
                 f"! Scored by the {view.judge.label}: no language model. "
-                f"Read its changes, not its absolute values.{tail}",
+                f"Trust its changes, not its absolute values.{tail}",
                 style="yellow",
             )
         )
@@ -183,7 +183,7 @@ def _sample(sample: WorstSample) -> Group:
         said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
         quote = f" (“{bad.quote}”)" if bad.quote else ""
         lines.append(_text(f"- {said}: {bad.text}{quote}", "red", 400))
-    lines += [_text(f"- missing, no context holds it: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
+    lines += [_text(f"- missing from the contexts: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
     return Group(*lines, Text(""))
 
 
@@ -220,7 +220,7 @@ def _about(view: ReportView) -> list[RenderableType]:
         facts.append(f"compared with {found.label}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
     if view.accept:
-        lines.append(_text("If the drop is worth it: " + " && ".join(view.accept), "dim", 2000))
+        lines.append(_text("To accept the drop: " + " && ".join(view.accept), "dim", 2000))
     if not view.passed and view.reproduce:
-        lines.append(_text("Repeat with: " + " && ".join(view.reproduce), "dim", 2000))
+        lines.append(_text("To reproduce: " + " && ".join(view.reproduce), "dim", 2000))
     return lines

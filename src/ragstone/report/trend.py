@@ -1,4 +1,4 @@
-"""Trends as small pictures: a line of blocks for text, and coordinates for the HTML page."""
+"""Trends as small plots: a line of blocks for text, and coordinates for the HTML page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JUDGE, _GOLDEN = "│", "┊"
 
 
 def span(trend: Trend) -> tuple[float, float]:
-    """What lies between the bottom and the top of the picture: all values, and at least a tenth of the scale."""
+    """The range of the plot: all values, and at least a tenth of the scale."""
     low, high = min(trend.values), max(trend.values)
     room = max(0.0, _LEAST_SPAN - (high - low)) / 2.0
     low, high = low - room, high + room
@@ -26,7 +26,7 @@ def span(trend: Trend) -> tuple[float, float]:
 
 
 def sparkline(trend: Trend, *, most: int = 40) -> str:
-    """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` before another judge, ``┊`` before another golden set."""
+    """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` marks a new judge, ``┊`` a new golden set."""
     low, high = span(trend)
     cells = []
     for index, point in enumerate(trend.points[-most:]):
@@ -45,7 +45,7 @@ def _marks(point: Point) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One run. `word` is its verdict, `label` what a reader sees who points at it."""
+    """One run. `word` is its verdict, `label` its tooltip."""
 
     x: float
     y: float
@@ -55,7 +55,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An upright line where the judge or the golden set changed."""
+    """A vertical line where the judge or the golden set changed."""
 
     x: float
     kind: str

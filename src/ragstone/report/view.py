@@ -1,4 +1,4 @@
-"""One view model for all reports: what a reader wants to know, in the order in which he wants to know it."""
+"""One view model for all reports, ordered by what matters most to the reader."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def build_view(
 ) -> ReportView:
     """Gather everything a report shows.
 
-    `details` and `baseline_details` hold the records of the samples in `verdict.regressions`, by id; samples without
-    one are shown without answer and statements. `links` makes places clickable. Pure; strings stay as they are.
+    `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
+    are shown without answer and statements. `links` makes places clickable. Pure; strings are not changed.
     """
     links = links or Links()
     names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
@@ -133,7 +133,7 @@ def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) 
 
 
 def _reproduce(manifest: Manifest | None, baseline: RunScores | None) -> tuple[str, ...]:
-    """Shell lines that make this run again; none for plain score files."""
+    """Shell commands that reproduce this run; none for plain score files."""
     if manifest is None:
         return ()
     lines = []

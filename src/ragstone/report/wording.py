@@ -23,7 +23,7 @@ CHECK_TITLES = {
     CheckKind.COVERAGE: "Coverage",
     CheckKind.MUST_PASS: "Must pass",
     CheckKind.LATENCY: "Latency (p95)",
-    CheckKind.ERROR_RATE: "Errors of the system",
+    CheckKind.ERROR_RATE: "System errors",
     CheckKind.AGREEMENT: "Agreement with people",
     CheckKind.BASELINE: "Baseline",
     CheckKind.ANSWERS: "Answers",
@@ -31,13 +31,13 @@ CHECK_TITLES = {
 
 
 def metric_title(name: str) -> str:
-    """``Context recall`` for ``context_recall``; names that aren't ours are left as they are."""
+    """``Context recall`` for ``context_recall``; unknown names are left as they are."""
     metric = METRICS.get(name)
     return metric.info.title if metric else name
 
 
 def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -> str:
-    """``[0.74, 0.84]`` with a space that does not break, or nothing for None."""
+    """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
     if found is None:
         return ""
     form = change if signed else score
@@ -54,13 +54,13 @@ def status_word(status: Status | None, action: Action | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """`text` with a capital at its start, unless that is a name such as ``context_recall`` or ``scores.csv``."""
+    """`text` with a capital first letter, unless it starts with a name such as ``context_recall`` or ``scores.csv``."""
     first = text.partition(" ")[0].rstrip(".")
     return text if any(sign in first for sign in "_./") else text[:1].upper() + text[1:]
 
 
 def worst_heading(samples: Iterable[WorstSample]) -> str:
-    """What the list of the worst samples is: without a baseline, nothing can have got worse."""
+    """The heading of the list of worst samples: without a baseline, nothing can have got worse."""
     compared = any(change.baseline is not None for sample in samples for change in sample.changes)
     return "What got worse" if compared else "What falls short"
 
@@ -72,13 +72,13 @@ def first_sentence(text: str) -> tuple[str, str]:
 
 
 def thresholds(floor: float | None, max_drop: float | None) -> list[str]:
-    """``≥ 0.85`` and ``drop ≤ 0.02``, with spaces that do not break."""
+    """``≥ 0.85`` and ``drop ≤ 0.02``, with non-breaking spaces."""
     shown = [] if floor is None else [f"≥\u00a0{bound(floor)}"]
     return shown if max_drop is None else [*shown, f"drop\u00a0≤\u00a0{bound(max_drop)}"]
 
 
 def where_to_look(found: Attribution) -> str:
-    """``Look at retrieval first.``, or nothing where neither half stands out."""
+    """``Look at retrieval first.``, or nothing if neither half stands out."""
     return f"Look at {found.side} first." if found.side in (Side.RETRIEVAL, Side.GENERATION) else ""
 
 
