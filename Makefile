@@ -26,11 +26,12 @@ demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 # Pin everything in the image by hash, for every platform. Run after a change to the dependencies;
 # make lock LOCK_ARGS=--upgrade upgrades every package to the newest version allowed.
 LOCK_ARGS ?=
+LOCK := $(BIN)/uv pip compile pyproject.toml --group image --extra bedrock --universal --python-version 3.11 \
+	--generate-hashes --only-binary :all: --no-annotate --custom-compile-command "make lock" --quiet $(LOCK_ARGS)
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
-	$(BIN)/uv pip compile pyproject.toml --group image --extra bedrock --universal --python-version 3.11 --generate-hashes \
-		--only-binary :all: --no-annotate --custom-compile-command "make lock" --quiet \
-		--output-file requirements-image.txt $(LOCK_ARGS)
+	$(LOCK) --output-file requirements-image.txt
+	$(LOCK) --extra local --constraint requirements-image.txt --output-file requirements-image-local.txt
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
