@@ -9,7 +9,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from ragstone.commands.options import FLAGS
-from ragstone.config import OPTIONS, Settings
+from ragstone.config import OPTIONS, Settings, default_text
 
 HEAD = """\
 # Configuration
@@ -41,13 +41,12 @@ def rows(table: str, model: type[BaseModel], prefix: str = "") -> Iterator[str]:
             continue
         key = f"{table}.{prefix}{name}"
         option = options.get(key)
-        default = field.get_default(call_default_factory=True)
-        shown = (
-            "" if default in (None, (), {}) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
-        )
         variable = f"`{option.env}`" if option else ""
-        where = f"`{prefix}{name}`" if option is None or option.in_file else f"({name})"
-        yield f"| {where} | {shown} | {variable} | {flags.get(key, '')} | {field.description} |"
+        in_file = option is None or option.in_file
+        where = f"`{prefix}{name}`" if in_file else f"({name})"
+        meaning = field.description if in_file else f"{field.description}; never in a file"
+        shown = "`false`" if field.default is False else default_text(field)
+        yield f"| {where} | {shown} | {variable} | {flags.get(key, '')} | {meaning} |"
 
 
 def page() -> str:

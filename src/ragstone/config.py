@@ -16,15 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    SecretStr,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.files import read_regular
@@ -39,6 +32,11 @@ _PREFIX = "RAGSTONE_"
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 
 
+def _optional(description: str, unset: str = "", **limits: Any) -> Any:
+    """A setting without a default value; `unset` says what happens where it is not given."""
+    return Field(default=None, description=description, json_schema_extra={"unset": unset}, **limits)
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,9 +44,9 @@ class _Table(BaseModel):
 class GoldenSettings(_Table):
     """[golden]"""
 
-    paths: tuple[str, ...] = Field(default=(), description="files and globs, relative to the config file")
+    paths: tuple[str, ...] = Field(default=(), description="golden set files and globs")
     columns: dict[str, str] = Field(default_factory=dict, description="field to column, dotted paths allowed")
-    limit: int | None = Field(default=None, ge=1, description="evaluate only the first N samples")
+    limit: int | None = _optional("evaluate only the first N samples", ge=1)
 
     @field_validator("paths", mode="before")
     @classmethod
@@ -70,12 +68,12 @@ class HttpSettings(_Table):
 class SystemSettings(_Table):
     """[system]"""
 
-    entrypoint: str | None = Field(default=None, description="entrypoint of the system under test")
-    version: str | None = Field(default=None, max_length=200, description="version of the system, for the history")
-    python: str | None = Field(default=None, description="interpreter for a python entrypoint")
-    working_directory: str | None = Field(
-        default=None, description="working directory of the system; None: the config file's folder"
+    entrypoint: str | None = _optional(
+        "entrypoint of the system under test: `python:package.module:attribute`, `command:…`, `http(s)://…` or `file:…`"
     )
+    version: str | None = _optional("version of the system, for the history", max_length=200)
+    python: str | None = _optional("interpreter for a python entrypoint")
+    working_directory: str | None = _optional("working directory of the system", "the config file's folder")
     timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False, description="timeout per question, in seconds")
     startup_timeout_s: float = Field(
         default=120.0, gt=0, allow_inf_nan=False, description="seconds until a worker must be ready"
@@ -88,20 +86,16 @@ class SystemSettings(_Table):
     )
     concurrency: int = Field(default=4, ge=1, le=256, description="number of concurrent questions")
     retries: int = Field(default=0, ge=0, le=10, description="retries for a failed question")
-    memory_limit_mb: int | None = Field(default=None, ge=16, description="limit per worker of a python entrypoint")
+    memory_limit_mb: int | None = _optional("memory limit in MB per worker of a python entrypoint", ge=16)
     env: tuple[str, ...] = Field(
         default=(), description="names of environment variables passed to the system under test"
     )
-    answer_field: str | None = Field(default=None, description="dotted path to the answer; None: the known names")
-    contexts_field: str | None = Field(default=None, description="dotted path to the contexts; None: the known names")
-    context_text_field: str | None = Field(
-        default=None, description="dotted path to the text, in each context; None: the known names"
-    )
-    context_id_field: str | None = Field(
-        default=None, description="dotted path to the id, in each context; None: the known names"
-    )
-    context_score_field: str | None = Field(
-        default=None, description="dotted path to the retriever's score, in each context; None: the known names"
+    answer_field: str | None = _optional("dotted path to the answer", "the known names")
+    contexts_field: str | None = _optional("dotted path to the contexts", "the known names")
+    context_text_field: str | None = _optional("dotted path to the text, in each context", "the known names")
+    context_id_field: str | None = _optional("dotted path to the id, in each context", "the known names")
+    context_score_field: str | None = _optional(
+        "dotted path to the retriever's score, in each context", "the known names"
     )
     http: HttpSettings = HttpSettings()
 
@@ -133,18 +127,16 @@ class LocalJudgeSettings(_Table):
     labels: tuple[str, ...] = Field(
         default=(), description="meaning of each output of the model, where its config.json does not say"
     )
-    template: str | None = Field(
-        default=None, description="text with {context} and {statement}, for models that are not asked by pairs"
-    )
-    max_tokens: int | None = Field(
-        default=None, ge=32, le=8192, description="tokens for the model at once; None: as its config says, at most 512"
+    template: str | None = _optional("text with {context} and {statement}, for models that are not asked by pairs")
+    max_tokens: int | None = _optional(
+        "tokens for the model at once", "as its config says, at most 512", ge=32, le=8192
     )
     language: Literal["en", "de", "fr", "es"] = Field(
         default="en", description="of the pairs that the model must tell apart before it judges"
     )
-    threads: int | None = Field(default=None, ge=1, le=64, description="for the model; None: one a core, at most 4")
+    threads: int | None = _optional("threads for the model", "one per core, at most 4", ge=1, le=64)
     alone: bool = Field(default=False, description="the model decides without the lexical evidence")
-    weights: LocalWeights | None = Field(default=None, description="in place of the weights that are shipped")
+    weights: LocalWeights | None = _optional("weights of the model and the lexical evidence", "the shipped ones")
 
     @field_validator("template")
     @classmethod
@@ -159,60 +151,47 @@ class JudgeSettings(_Table):
 
     name: str = Field(
         default="offline",
-        description="offline, local:FOLDER, openai:MODEL, anthropic:MODEL or openai-compatible:MODEL",
+        description="the judge: `offline`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or "
+        "`openai-compatible:MODEL`",
     )
     local: LocalJudgeSettings = LocalJudgeSettings()
     model_digests: tuple[str, ...] = Field(
         default=(), description="digests of the local models that may be loaded; none named: any"
     )
-    base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server or a gateway")
-    api_key: SecretStr | None = Field(default=None, description="never in a file: environment or input only")
-    auth: Literal["key", "oidc"] | None = Field(
-        default=None,
-        description="oidc: the CI job's identity instead of a key; None: a key if there is one, else the identity",
+    base_url: str | None = _optional("address of an OpenAI-compatible server or a gateway", "the provider's")
+    api_key: SecretStr | None = _optional("API key of the judge; the system under test never sees it")
+    auth: Literal["key", "oidc"] | None = _optional(
+        "`key`, or `oidc` for the CI job's identity", "a key if there is one, else the identity"
     )
-    headers: SecretStr | None = Field(
-        default=None, description="`Name: value` lines sent to the judge; never in a file: environment only"
-    )
-    embeddings: str | None = Field(
-        default=None,
-        description="embedding model for answer relevancy, or local:FOLDER (relative to the config file); None: the "
-        "default of the judge",
-    )
-    embeddings_base_url: str | None = Field(
-        default=None, description="address of the embeddings, if different from the judge's"
-    )
-    embeddings_api_key: SecretStr | None = Field(
-        default=None, description="key for that address; never in a file: environment only"
-    )
+    headers: SecretStr | None = _optional("`Name: value` lines sent to the judge")
+    embeddings: str | None = _optional("embedding model for answer relevancy, or `local:FOLDER`", "the judge's")
+    embeddings_base_url: str | None = _optional("address of the embeddings", "the judge's")
+    embeddings_api_key: SecretStr | None = _optional("API key for that address")
     concurrency: int = Field(default=64, ge=1, le=1024, description="maximum number of concurrent calls")
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, description="timeout per call, in seconds")
     max_attempts: int = Field(default=5, ge=1, le=20, description="attempts per call")
     breaker_failures: int = Field(default=20, ge=1, description="consecutive failures that stop the run")
-    requests_per_minute: int | None = Field(
-        default=None, ge=1, description="your account's limit; None: the limit that the provider reports"
+    requests_per_minute: int | None = _optional(
+        "requests per minute that your account may use", "as the provider reports", ge=1
     )
-    tokens_per_minute: int | None = Field(
-        default=None, ge=1, description="your account's limit; None: the limit that the provider reports"
+    tokens_per_minute: int | None = _optional(
+        "tokens per minute that your account may use", "as the provider reports", ge=1
     )
-    context_window: int | None = Field(
-        default=None, ge=1024, description="size in tokens; None: the known size of the model, or 128,000"
-    )
+    context_window: int | None = _optional("tokens that the model reads at most", "as known, else 128,000", ge=1024)
     parameters: dict[str, JsonValue] = Field(
         default_factory=dict, description="passed to the model, such as temperature; can be nested"
     )
-    max_cost_usd: float | None = Field(default=None, gt=0, description="stop and save before the cost exceeds this")
+    max_cost_usd: float | None = _optional("stop and save before the judge costs more US dollars than this", gt=0)
     prices: dict[str, Price] = Field(default_factory=dict, description="prices by model; override the shipped ones")
-    ca_bundle: str | None = Field(default=None, description="additional certificates to trust")
+    ca_bundle: str | None = _optional("additional certificates to trust")
     refresh: bool = Field(default=False, description="ignore cached judgements")
-    canaries: int | None = Field(
-        default=None,
+    canaries: int | None = _optional(
+        "number of baseline judgements to repeat, to detect a change of the judge",
+        "20 for push, scheduled and manual runs on GitHub, else 0",
         ge=0,
         le=500,
-        description="number of baseline judgements to repeat, to detect a change of the judge; None: 20 for push, "
-        "scheduled and manual runs on GitHub, else 0",
     )
-    batch: bool = Field(default=False, description="use the provider's batch API")
+    batch: bool = Field(default=False, description="use the provider's batch API (cheaper, slower)")
 
     @field_validator("model_digests", mode="before")
     @classmethod
@@ -241,19 +220,17 @@ class RunSettings(_Table):
     """[run]"""
 
     out: str = Field(default="ragstone-run", description="run directory to write")
-    metrics: tuple[str, ...] | None = Field(
-        default=None, description="metrics to compute; None: the four headline metrics"
-    )
+    metrics: tuple[str, ...] | None = _optional("metrics to compute", "the four headline metrics")
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
     resume: bool = Field(default=False, description="resume the unfinished run in the directory")
-    time_limit_s: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="stop and save after this many seconds in total"
+    time_limit_s: float | None = _optional(
+        "limit in seconds for the whole, `setup` included; then the run is saved, and ends with code 124",
+        gt=0,
+        allow_inf_nan=False,
     )
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
     seed: int = Field(default=0, ge=0, description="seed for all randomness")
-    history: str | None = Field(
-        default=None, description="file with one line per run; on GitHub it is kept automatically"
-    )
+    history: str | None = _optional("file with one line per run, to compare with; on GitHub it is kept automatically")
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -264,11 +241,11 @@ class RunSettings(_Table):
 class GateSettings(_Table):
     """[gate]"""
 
-    thresholds: str | None = Field(default=None, description="policy file; None: thresholds.toml if it exists")
-    baseline: str | None = Field(default=None, description="run directory to compare with")
+    thresholds: str | None = _optional("policy file", "`thresholds.toml` if it exists")
+    baseline: str | None = _optional("run directory to compare with")
     baseline_any: bool = Field(default=False, description="compare with the named baseline even if its run failed")
-    fail_on: Literal["fail", "inconclusive", "never"] | None = Field(
-        default=None, description="what makes the exit code non-zero; None: as the policy says"
+    fail_on: Literal["fail", "inconclusive", "never"] | None = _optional(
+        "verdicts that fail the job: `fail`, `inconclusive` (and `fail`), or `never`", "as the policy says"
     )
     without_key: Literal["skip", "offline"] = Field(
         default="skip",
@@ -304,6 +281,15 @@ TABLES = ("golden", "system", "judge", "run", "gate")
 """The tables of a config file."""
 
 
+def default_text(field: FieldInfo) -> str:
+    """The default of a setting in Markdown: its value, or what happens without one; empty for nothing."""
+    value = field.get_default(call_default_factory=True)
+    if value is None or value is False or value in ((), {}):
+        extra = field.json_schema_extra
+        return str(extra.get("unset", "")) if isinstance(extra, dict) else ""
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """A setting and its names: table and key in the file, environment variable.
@@ -323,6 +309,20 @@ class Option:
     @property
     def name(self) -> str:
         return self.key.partition(".")[2]
+
+    @property
+    def field(self) -> FieldInfo:
+        """The setting itself: its type, its default, and the one description that help and documentation show."""
+        table = Settings.model_fields[self.table].annotation
+        assert isinstance(table, type)  # noqa: S101 - for the type checker
+        assert issubclass(table, BaseModel)  # noqa: S101
+        return table.model_fields[self.name]
+
+    @property
+    def sentence(self) -> str:
+        """The description with a capital, without a full stop, in Markdown."""
+        text = self.field.description or ""
+        return text[:1].upper() + text[1:]
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -375,9 +375,14 @@ SECRET_VARIABLES = tuple(option.env for option in OPTIONS if not option.in_file)
 """Variables of settings that are secret, and so come from nowhere else."""
 
 
+def option_of(key: str) -> Option:
+    """The option of the setting `key`, such as ``judge.api_key``."""
+    return next(option for option in OPTIONS if option.key == key)
+
+
 def variable_of(key: str) -> str:
-    """The environment variable of the setting `key`, such as ``judge.api_key``."""
-    return next(option.env for option in OPTIONS if option.key == key)
+    """The environment variable of the setting `key`."""
+    return option_of(key).env
 
 
 def load_settings(

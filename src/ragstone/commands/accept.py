@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, settings_from
+from ragstone.commands.options import CONFIG, setting, settings_from
 from ragstone.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ from ragstone.errors import ConfigError
 @click.option("--drop", type=float, metavar="SIZE", help="Size of the drop, if you don't have the RUN directory.")
 @click.option("--of-run", metavar="FINGERPRINT", help="The run with the drop, as shown in its report.")
 @click.option("--of-baseline", metavar="FINGERPRINT", help="The baseline of that run, as shown in its report.")
-@click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml if it exists]")
+@setting("thresholds", "FILE")
 @CONFIG
 def command(
     run: Path | None,

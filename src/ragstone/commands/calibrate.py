@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
+from ragstone.commands.options import POLICY
+from ragstone.config import Settings
+
 
 @click.command(name="calibrate")
 @click.argument("labels", type=click.Path(path_type=Path))
 @click.option(
     "--run",
     type=click.Path(path_type=Path),
-    default=Path("ragstone-run"),
+    default=Path(Settings().run.out),
     show_default=True,
     help="The run whose answers were labelled, or a score file.",
 )
@@ -26,9 +29,7 @@ import click
     help="Scale of numeric labels.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibration for the gate.")
-@click.option(
-    "--thresholds", type=click.Path(path_type=Path), metavar="FILE", help="Policy  [default: thresholds.toml]"
-)
+@POLICY
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(

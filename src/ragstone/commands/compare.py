@@ -6,16 +6,13 @@ from pathlib import Path
 
 import click
 
+from ragstone.commands.options import POLICY
+
 
 @click.command(name="compare")
 @click.argument("baseline", type=click.Path(path_type=Path))
 @click.argument("current", type=click.Path(path_type=Path))
-@click.option(
-    "--thresholds",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Policy  [default: thresholds.toml if it exists, else the built-in defaults]",
-)
+@POLICY
 @click.option(
     "--format",
     "form",

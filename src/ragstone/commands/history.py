@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, settings_from, with_options
+from ragstone.commands.options import CONFIG, setting, settings_from, with_options
 from ragstone.formatting import counted
 
 _FILE = click.option(
@@ -69,7 +69,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     metavar="NAME",
     help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
 )
-@click.option("--thresholds", metavar="FILE", help="Policy, for its slices  [default: thresholds.toml if it exists]")
+@setting("thresholds", "FILE", help="Policy file, for its slices")
 @_FILE
 @click.pass_obj
 def add(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JUDGE, settings_from, with_options
+from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
 from ragstone.formatting import dollars
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 )
 @click.option("--split", metavar="NAME", help="Split to use  [default: test, if it exists]")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N items.")
-@click.option("--seed", type=int, metavar="N", help="Bootstrap seed  [default: 0]")
-@click.option("--out", metavar="DIR", help="Directory of the judgement cache  [default: ragstone-run]")
+@setting("seed", "N")
+@setting("out", "DIR", help="Directory of the judgement cache")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Also write the results as JSON.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, settings_from, with_options
+from ragstone.commands.options import CONFIG, setting, settings_from, with_options
 
 
 @click.command(name="noise")
@@ -18,12 +18,12 @@ from ragstone.commands.options import CONFIG, settings_from, with_options
     help="A second run of the same version, to measure the system's own variance.",
 )
 @click.option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
-@click.option("--judge", metavar="NAME", help="Judge to measure  [default: the one in ragstone.toml]")
-@click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
-@click.option("--max-cost-usd", type=float, metavar="USD", help="Stop before the cost exceeds this.")
+@setting("judge", "NAME")
+@setting("judge_base_url", "URL")
+@setting("max_cost_usd", "USD")
 @click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
-@click.option("--seed", type=int, help="Sampling seed  [default: 0]")
-@click.option("--thresholds", metavar="FILE", help="Policy, to warn about a max_drop below the noise.")
+@setting("seed", "N")
+@setting("thresholds", "FILE", help="Policy file, to warn about a max_drop below the noise")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_options((CONFIG,))
 def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:

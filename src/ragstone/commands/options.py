@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from ragstone.config import Settings, load_settings
+from ragstone.config import CONFIG_FILE, PYPROJECT, Settings, default_text, load_settings, option_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -42,54 +42,72 @@ FLAGS: dict[str, str] = {
 }
 """Flag (as a Python name) to the setting it overrides."""
 
+
+def setting(flag: str, metavar: str | None = None, **given: Any) -> Callable[[Function], Function]:
+    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `given`."""
+    option = option_of(FLAGS[flag])
+    default = default_text(option.field).replace("`", "")
+    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": metavar, **given}
+    text = arguments.pop("help", None) or option.sentence.replace("`", "")
+    if any(get_origin(one) is tuple for one in (option.field.annotation, *get_args(option.field.annotation))):
+        text += ", can be repeated" if given.get("multiple") else ", separated by commas"
+    arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
+    return click.option(f"--{flag.replace('_', '-')}", **arguments)
+
+
+def _type_of(annotation: object) -> dict[str, Any]:
+    """What click is to know of a setting of this type; all else is validated with the other sources."""
+    types = [one for one in get_args(annotation) or (annotation,) if one is not type(None)]
+    if bool in types:
+        return {"is_flag": True, "default": None}
+    if get_origin(types[0]) is Literal or get_origin(annotation) is Literal:
+        return {"type": click.Choice(get_args(types[0]) or types)}
+    return {"type": next((one for one in (int, float) if one in types), str)}
+
+
 CONFIG = click.option(
-    "--config", type=click.Path(path_type=Path), help="Config file  [default: ragstone.toml, or pyproject.toml]"
+    "--config", type=click.Path(path_type=Path), help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]"
 )
 
 SYSTEM = (
-    click.option("--golden", multiple=True, metavar="FILE", help="Golden set file or glob; can be repeated."),
-    click.option("--limit", type=int, metavar="N", help="Evaluate only the first N samples."),
-    click.option(
-        "--entrypoint", metavar="WHERE", help="python:module:attribute, command:…, http(s)://…, or file:outputs.jsonl"
-    ),
-    click.option("--python", metavar="EXE", help="Interpreter for a python entrypoint."),
-    click.option("--timeout", type=float, metavar="SECONDS", help="Timeout per question  [default: 60]"),
-    click.option("--concurrency", type=int, metavar="N", help="Number of concurrent questions  [default: 4]"),
-    click.option("--system-env", metavar="NAMES", help="Environment variables passed to the system under test."),
+    setting("golden", "FILE", multiple=True),
+    setting("limit", "N"),
+    setting("entrypoint", "WHERE"),
+    setting("python", "EXE"),
+    setting("timeout", "SECONDS"),
+    setting("concurrency", "N"),
+    setting("system_env", "NAMES"),
 )
 
 JUDGE = (
-    click.option("--judge", metavar="NAME", help="offline, local:FOLDER, or a provider and its model: openai:MODEL"),
-    click.option("--judge-base-url", metavar="URL", help="Address of an OpenAI-compatible server."),
-    click.option("--embeddings", metavar="MODEL", help="Embedding model for answer relevancy, or local:FOLDER."),
-    click.option("--max-cost-usd", type=float, metavar="USD", help="Stop and save before the cost exceeds this."),
-    click.option("--refresh", is_flag=True, default=None, help="Ignore cached judgements."),
-    click.option("--batch", is_flag=True, default=None, help="Use the provider's batch API (cheaper, slower)."),
-    click.option("--repeats", type=int, metavar="K", help="Independent judgements of each answer  [default: 1]"),
-    click.option("--metrics", metavar="NAMES", help="Comma-separated metrics  [default: the four headline metrics]"),
+    setting("judge", "NAME"),
+    setting("judge_base_url", "URL"),
+    setting("embeddings", "MODEL"),
+    setting("max_cost_usd", "USD"),
+    setting("refresh"),
+    setting("batch"),
+    setting("repeats", "K"),
+    setting("metrics", "NAMES"),
 )
 
 RUN = (
-    click.option("--out", metavar="DIR", help="Run directory to write  [default: ragstone-run]"),
-    click.option("--resume", is_flag=True, default=None, help="Resume the unfinished run in the directory."),
-    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop and save when the total time exceeds this."),
+    setting("out", "DIR"),
+    setting("resume"),
+    setting("time_limit", "SECONDS"),
 )
 
 GATE = (
-    click.option("--thresholds", metavar="FILE", help="Policy  [default: thresholds.toml if it exists]"),
-    click.option("--baseline", metavar="RUN_DIR", help="Run to compare with."),
-    click.option(
-        "--baseline-any", is_flag=True, default=None, help="Compare with the baseline even if its run failed."
-    ),
-    click.option("--history", metavar="FILE", help="History to compare the run with and add it to."),
-    click.option("--stop-early", is_flag=True, default=None, help="Stop when every blocking check is decided."),
-    click.option("--seed", type=int, metavar="N", help="Random seed  [default: 0]"),
-    click.option(
-        "--fail-on",
-        type=click.Choice(["fail", "inconclusive", "never"]),
-        help="What makes the exit code non-zero  [default: as the policy says]",
-    ),
+    setting("thresholds", "FILE"),
+    setting("baseline", "RUN_DIR"),
+    setting("baseline_any"),
+    setting("history", "FILE"),
+    setting("stop_early"),
+    setting("seed", "N"),
+    setting("fail_on"),
 )
+
+POLICY = setting("thresholds", "FILE", type=click.Path(path_type=Path))
+"""For commands that read no other setting."""
 
 
 def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
+from ragstone.commands.options import POLICY
+
 
 @click.command(name="plan")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="A second run to pair RUN with.")
 @click.option("--drop", type=float, default=0.03, show_default=True, help="The true drop to detect.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Share of runs in which to detect it.")
-@click.option(
-    "--thresholds", type=click.Path(path_type=Path), metavar="FILE", help="Policy  [default: thresholds.toml]"
-)
+@POLICY
 @click.option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
 @click.option(
     "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."

@@ -7,6 +7,8 @@ from typing import cast
 
 import click
 
+from ragstone.commands.options import POLICY
+
 
 @click.command(name="report")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -22,12 +24,7 @@ import click
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
 )
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Run to compare with.")
-@click.option(
-    "--thresholds",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Policy  [default: thresholds.toml if it exists, else the built-in defaults]",
-)
+@POLICY
 @click.option(
     "--templates",
     type=click.Path(path_type=Path, file_okay=False, exists=True),

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from pydantic import SecretStr
 
-from ragstone.config import OPTIONS
+from ragstone.config import default_text, option_of, variable_of
 from ragstone.errors import ConfigError, suggestion
 
 DEFAULT_ARTIFACT = "ragstone-run"
@@ -27,14 +27,28 @@ class CommentMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `key` is the corresponding setting in config.py; None: it concerns GitHub or the container."""
+    """One input. `text` describes it; of the input for a setting (`key` of config.py), the setting's description does.
+
+    Without a `key`, it is about GitHub or the container.
+    """
 
     name: str
-    description: str
+    text: str = ""
     default: str = ""
     key: str | None = None
     choices: tuple[str, ...] = ()
     container_only: bool = False
+
+    @property
+    def description(self) -> str:
+        """What the input is, in Markdown, and what counts without it."""
+        if self.key is None:
+            return self.text
+        option = option_of(self.key)
+        default = default_text(option.field)
+        return " ".join(
+            filter(None, (f"{option.sentence}.", self.text, default and f"Default: from the config, else {default}."))
+        )
 
     @property
     def input_variable(self) -> str:
@@ -44,23 +58,18 @@ class Input:
     @property
     def variable(self) -> str:
         """The corresponding environment variable for `ragstone gate --github`."""
-        for option in OPTIONS:
-            if option.key == self.key:
-                return option.env
-        return f"RAGSTONE_{self.name.upper().replace('-', '_')}"
+        return variable_of(self.key) if self.key is not None else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
 
+
+_SEPARATED = "Separated by spaces, commas or newlines."
 
 INPUTS: tuple[Input, ...] = (
     Input(
         "config",
         "Config file (`ragstone.toml` or `pyproject.toml`). Default: the one in `working-directory`, if any.",
     ),
-    Input("golden-set", "Golden set files or globs, one per line.", key="golden.paths"),
-    Input(
-        "entrypoint",
-        "Entrypoint of your system: `python:package.module:attribute`, `command:…`, `http(s)://…` or `file:…`.",
-        key="system.entrypoint",
-    ),
+    Input("golden-set", "One per line.", key="golden.paths"),
+    Input("entrypoint", key="system.entrypoint"),
     Input(
         "setup",
         "Shell commands that install your system. They run as the workspace's owner, in your system's environment.",
@@ -77,25 +86,12 @@ INPUTS: tuple[Input, ...] = (
         container_only=True,
     ),
     Input("working-directory", "Folder in the workspace that paths and commands are relative to.", default="."),
-    Input(
-        "system-env",
-        "Names of environment variables to pass to your system, separated by spaces, commas or newlines.",
-        key="system.env",
-    ),
-    Input(
-        "judge",
-        "`offline`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or `openai-compatible:MODEL`. Default: from "
-        "the config, else `offline`.",
-        key="judge.name",
-    ),
-    Input("judge-api-key", "API key of the judge. Your system never sees it.", key="judge.api_key"),
-    Input("judge-base-url", "Endpoint of the judge, if not the provider's default.", key="judge.base_url"),
-    Input(
-        "metrics",
-        "Metrics, separated by spaces, commas or newlines. Default: the four headline metrics.",
-        key="run.metrics",
-    ),
-    Input("thresholds", "Policy file. Default: `thresholds.toml`, if it exists.", key="gate.thresholds"),
+    Input("system-env", _SEPARATED, key="system.env"),
+    Input("judge", key="judge.name"),
+    Input("judge-api-key", key="judge.api_key"),
+    Input("judge-base-url", key="judge.base_url"),
+    Input("metrics", _SEPARATED, key="run.metrics"),
+    Input("thresholds", key="gate.thresholds"),
     Input(
         "baseline",
         "`artifact`: the newest good run on the baseline branch. `none`: no comparison. Otherwise: a run directory.",
@@ -120,19 +116,10 @@ INPUTS: tuple[Input, ...] = (
         default="default",
     ),
     Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true"),
-    Input(
-        "fail-on",
-        "Verdicts that fail the job: `fail`, `inconclusive` (and `fail`), or `never`. Default: as the policy says.",
-        key="gate.fail_on",
-        choices=("fail", "inconclusive", "never"),
-    ),
+    Input("fail-on", key="gate.fail_on", choices=("fail", "inconclusive", "never")),
     Input("report-issue", "Whether failing scheduled runs open an issue, and passing ones close it.", default="false"),
-    Input(
-        "time-limit",
-        "Limit for `setup` and the evaluation together, in seconds; then the job ends with code 124. Default: none.",
-        key="run.time_limit_s",
-    ),
-    Input("max-cost-usd", "Stop before the judge's cost exceeds this.", key="judge.max_cost_usd"),
+    Input("time-limit", key="run.time_limit_s"),
+    Input("max-cost-usd", key="judge.max_cost_usd"),
     Input(
         "github-token",
         "Token for the baseline (`actions: read`), the comment (`pull-requests: write`) and the issue "

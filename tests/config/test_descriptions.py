@@ -1,0 +1,71 @@
+"""A setting is described once: its help, its input and its row in the documentation say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone.commands import gate, plan
+from ragstone.commands.options import FLAGS
+from ragstone.config import OPTIONS, Option, Settings, default_text, option_of
+from ragstone.gate.resolution import TYPICAL_SD
+from ragstone.job.inputs import INPUTS
+
+ROOT = Path(__file__).parents[2]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def help_text() -> str:
+    done = CliRunner().invoke(gate.command, ["--help"], terminal_width=10_000, max_content_width=10_000)
+    assert done.exit_code == 0
+    return one_line(done.output)
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
+def test_every_setting_has_a_description(option: Option) -> None:
+    assert option.sentence
+    assert not option.sentence.endswith(".")
+    assert "None" not in option.sentence
+
+
+@pytest.mark.parametrize(("flag", "key"), FLAGS.items(), ids=FLAGS)
+def test_help_says_what_the_setting_says_with_its_default(flag: str, key: str, help_text: str) -> None:
+    option = option_of(key)
+    found = re.search(rf"--{flag.replace('_', '-')} (?:[A-Z_]+ |\[[a-z|]+\] )?(.*?)(?= --[a-z])", help_text)
+    assert found is not None
+    assert found[1].startswith(option.sentence.replace("`", ""))
+    default = default_text(option.field).replace("`", "")
+    assert found[1].partition(" [default: ")[2] == (f"{default}]" if default else "")
+
+
+def test_inputs_and_the_page_say_what_the_setting_says() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    action = (ROOT / "action.yml").read_text(encoding="utf-8")
+    for spec in INPUTS:
+        if spec.key is None:
+            continue
+        assert spec.description.startswith(f"{option_of(spec.key).sentence}.")
+        assert f"{option_of(spec.key).sentence}." in action
+    for option in OPTIONS:
+        row = next(line for line in page.splitlines() if f"| `{option.env}` |" in line)
+        assert option.field.description is not None
+        assert option.field.description in row
+        assert f"| {default_text(option.field) or ('`false`' if option.field.default is False else '')} |" in row
+
+
+def test_defaults_are_those_that_count() -> None:
+    assert default_text(option_of("run.seed").field) == f"`{Settings().run.seed}`"
+    assert default_text(option_of("system.timeout_s").field) == "`60`"
+    assert default_text(option_of("run.resume").field) == ""
+
+
+def test_the_help_of_plan_names_the_standard_deviation_that_it_assumes() -> None:
+    done = CliRunner().invoke(plan.command, ["--help"])
+    assert f"[default: {TYPICAL_SD:g}]" in one_line(done.output)
