@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import (
     Action,
     Check,
@@ -17,6 +19,7 @@ from ragstone.gate.verdict import (
     Status,
 )
 from ragstone.golden.sample import Origin
+from ragstone.metrics.score import Failed
 from ragstone.report import wording
 from ragstone.report.parts import Links
 from ragstone.report.picture import Scale
@@ -259,17 +262,18 @@ def test_a_scale_fits_all_its_checks() -> None:
 
 
 def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again() -> None:
-    coverage = Check(
-        name="context_recall.coverage",
-        kind=CheckKind.COVERAGE,
-        status=Status.ERROR,
-        action=Action.BLOCK,
-        reason="context_recall (lang:de): 4 of 9 samples have no score (refused: too long).",
-        metric="context_recall",
-        slice="lang:de",
+    values = {f"q{number}": 0.9 for number in range(5)}
+    lost = {f"x{number}": Failed("judge", "refused: too long") for number in range(4)}
+    run = RunScores(
+        "run", {"context_recall": MetricScores(values, failed=lost)}, dict.fromkeys({**values, **lost}, SampleFacts())
     )
-    assert check_reason(coverage) == "4 of 9 samples have no score (refused: too long)."
-    assert check_reason(replace(coverage, kind=CheckKind.FLOOR)) == coverage.reason
+    checks = decide_gate(run, None, default_policy()).checks
+    coverage = next(one for one in checks if one.kind is CheckKind.COVERAGE and one.metric == "context_recall")
+    assert coverage.reason.startswith("context_recall: 4 of 9 samples have no score (")
+    assert check_reason(coverage).startswith("4 of 9 samples have no score (")
+    assert "refused: too long" in check_reason(coverage)
+    floor = check(reason="context_recall: is low.", kind=CheckKind.FLOOR)
+    assert check_reason(floor) == "context_recall: is low."
 
 
 def test_without_a_baseline_nothing_got_worse() -> None:

@@ -45,12 +45,14 @@ def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
 
 
 def _check(metric: str, status: Status, action: Action, policy: Policy, why: str) -> Check:
+    reason = f"{why}; run `ragstone calibrate` with labels for a run of this judge."
     return Check(
         name=f"{metric}.agreement",
         kind=CheckKind.AGREEMENT,
         status=status,
         action=action,
-        reason=f"{metric}: {why}; run `ragstone calibrate` with labels for a run of this judge.",
+        reason=f"{metric}: {reason}",
+        short_reason=reason,
         metric=metric,
         threshold=policy.labels.min_agreement,
     )
@@ -60,25 +62,31 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
     alpha = found.agreement
     n = counted(len(found.pairs), "labelled sample")
     if alpha.estimate is None or alpha.low is None or alpha.high is None:
+        reason = f"agreement can't be measured on {n} that all have the same score and label."
         return Check(
             name=f"{metric}.agreement",
             kind=CheckKind.AGREEMENT,
             status=Status.INCONCLUSIVE,
             action=action,
-            reason=f"{metric}: agreement can't be measured on {n} that all have the same score and label.",
+            reason=f"{metric}: {reason}",
+            short_reason=reason,
             metric=metric,
             threshold=required,
             n=len(found.pairs),
         )
     enough = alpha.estimate >= required
     span = f"{percent(alpha.confidence)} interval {figure(alpha.low)} to {figure(alpha.high)}"
+    reason = (
+        f"the agreement of judge and people is {figure(alpha.estimate, required)} on {n} ({span}), "
+        f"{'at least' if enough else 'less than'} the {figure(required)} required."
+    )
     return Check(
         name=f"{metric}.agreement",
         kind=CheckKind.AGREEMENT,
         status=Status.PASS if enough else Status.ERROR,
         action=action,
-        reason=f"{metric}: the agreement of judge and people is {figure(alpha.estimate, required)} on {n} ({span}), "
-        f"{'at least' if enough else 'less than'} the {figure(required)} required.",
+        reason=f"{metric}: {reason}",
+        short_reason=reason,
         metric=metric,
         estimate=alpha.estimate,
         interval=Interval(alpha.low, alpha.high, alpha.confidence, alpha.method),

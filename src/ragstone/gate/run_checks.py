@@ -68,6 +68,7 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> 
         status=Status.PASS if enough else Status.ERROR,
         action=rule.action,
         reason=f"{rule.title}: {reason}",
+        short_reason=reason,
         metric=rule.metric,
         slice=rule.slice,
         estimate=covered,
@@ -99,6 +100,7 @@ def _nothing_scored(rule: Rule, scores: MetricScores, *, measured: bool) -> Chec
         status=Status.ERROR,
         action=rule.action,
         reason=f"{rule.title}: {reason}",
+        short_reason=reason,
         metric=rule.metric,
         slice=rule.slice,
     )

@@ -54,7 +54,8 @@ class Check:
     and error rate, seconds for latency. `threshold` is the bound that `estimate` is compared with (for a drop:
     minus `max_drop`; drift is a drop from the anchor). `n` is the number of samples (pairs) behind the estimate.
     `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
-    accepted drop that the threshold comes from, if any. `reason` is one plain sentence.
+    accepted drop that the threshold comes from, if any. `reason` is one plain sentence; `short_reason` is the same
+    without the metric's name, for readers who see that already.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Check:
     n_more: int | None = None
     detectable_drop: float | None = None
     accepted: str | None = None
+    short_reason: str | None = None
 
 
 class Side(StrEnum):

@@ -163,9 +163,7 @@ def check_title(check: Check) -> str:
 
 def check_reason(check: Check) -> str:
     """The reason as a sentence below the check's title, which already names the metric."""
-    lead, colon, rest = check.reason.partition(": ")
-    named = check.kind is CheckKind.COVERAGE and check.metric is not None and lead.startswith(check.metric)
-    return wording.sentence(rest if colon and named else check.reason)
+    return wording.sentence(check.short_reason or check.reason)
 
 
 def _found(check: Check) -> str:
