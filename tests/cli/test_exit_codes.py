@@ -90,7 +90,7 @@ def test_2_a_policy_that_names_an_unknown_metric(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no samples"), ('{"question": ""}\n', "the column 'question' holds no text"), ("{]\n", "golden.jsonl:1")],
+    [("", "no samples"), ('{"question": ""}\n', "the column 'question' has no text"), ("{]\n", "golden.jsonl:1")],
     ids=["empty", "blank question", "not JSON"],
 )
 def test_3_a_golden_set_that_is_not_valid(project: Path, text: str, message: str) -> None:

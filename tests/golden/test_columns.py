@@ -144,7 +144,7 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
     (sample,) = golden
     assert (sample.reference, sample.reference_contexts) == (None, ())
     assert dict(golden.mappings[0].recorded) == {"answer": "answer", "contexts": "contexts"}
-    assert "'answer' is taken for a recorded answer" in golden.mappings[0].notes[0]
+    assert "'answer' is read as a recorded answer" in golden.mappings[0].notes[0]
     (published,) = load(tmp_path, row, reference="answer", reference_contexts="contexts")
     assert (published.reference, published.reference_contexts) == ("said", ("c",))
 
@@ -252,7 +252,7 @@ def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_p
         {"query": "A?", "expected_response": "right", "expected_score": 1},
         {"query": "A?", "expected_response": "wrong", "expected_score": 0},
     ]
-    with pytest.raises(GoldenSetError, match=r"a\.jsonl:2: column 'expected_score' says 0") as caught:
+    with pytest.raises(GoldenSetError, match=r"a\.jsonl:2: column 'expected_score' is 0") as caught:
         load(tmp_path, *rows)
     assert '[golden.columns]\n  question = "query"\n  reference = ""' in str(caught.value)
     assert len(load(tmp_path, rows[0])) == 1
@@ -262,11 +262,13 @@ def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_p
 def test_several_references_are_noted_and_the_first_is_used(tmp_path: Path) -> None:
     golden = load(tmp_path, {"question": "A?", "answers": ["", "one", "two"]}, {"question": "B?", "answers": ["one"]})
     assert [sample.reference for sample in golden] == ["one", "one"]
-    assert golden.mappings[0].notes == ("of several references the first is used (samples with several: 1)",)
+    assert golden.mappings[0].notes == ("the first of several references is used (samples with several: 1)",)
 
 
 def test_an_object_without_a_text_names_the_line_and_its_keys(tmp_path: Path) -> None:
-    with pytest.raises(GoldenSetError, match=r"a\.jsonl:1: column 'reference' \(reference\) holds an object") as caught:
+    with pytest.raises(
+        GoldenSetError, match=r"a\.jsonl:1: column 'reference' \(reference\) contains an object"
+    ) as caught:
         load(tmp_path, {"question": "A?", "reference": {"x": 1}})
     assert '[golden.columns]\n  reference = "…"' in str(caught.value)
 
@@ -303,7 +305,7 @@ def test_document_ids_are_not_taken_for_columns(tmp_path: Path) -> None:
 def test_a_column_that_is_almost_a_field_is_refused_with_the_name_that_was_meant(
     tmp_path: Path, column: str, field: str
 ) -> None:
-    with pytest.raises(GoldenSetError, match=f"'{column}' is almost '{field}'") as caught:
+    with pytest.raises(GoldenSetError, match=f"'{column}' looks like a misspelt '{field}'") as caught:
         load(tmp_path, {"question": "A?", column: "x"})
     assert field in (caught.value.hint or "")
 

@@ -88,7 +88,7 @@ def test_one_object_alone_is_one_sample(tmp_path: Path) -> None:
 
 def test_two_lists_with_questions_need_a_choice(tmp_path: Path) -> None:
     document = json.dumps({"train": [{"question": "A?"}], "test": [{"question": "B?"}]})
-    with pytest.raises(Exception, match="more than one list could hold the samples") as caught:
+    with pytest.raises(Exception, match="more than one list could be the samples") as caught:
         load(tmp_path, "a.json", document)
     assert 'question = "train.question"' in str(caught.value)
     assert only(load(tmp_path, "a.json", document, question="test.question")).question == "B?"

@@ -111,66 +111,66 @@ def test_ids_may_be_numbers_and_missing_ones_are_derived(tmp_path: Path) -> None
 def test_a_doubled_id_names_both_places_across_files(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", lines({"id": "x", "question": "A?"}))
     write(tmp_path, "b.jsonl", lines({"id": "y", "question": "B?"}, {"id": "x", "question": "C?"}))
-    with pytest.raises(GoldenSetError, match=r"id 'x' stands at a\.jsonl:1 and at b\.jsonl:2"):
+    with pytest.raises(GoldenSetError, match=r"duplicate id 'x' at a\.jsonl:1 and b\.jsonl:2"):
         load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
 
 
 def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(tmp_path: Path) -> None:
     text = lines({"question": "A?", "name": "one"}, {"question": "A?", "name": "two"})
     message = refusal(tmp_path, "a.jsonl", text)
-    assert "a.jsonl:1 and at a.jsonl:2" in message
+    assert "a.jsonl:1 and a.jsonl:2" in message
     assert '[golden.columns]\n  id = "name"' in message
 
 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("a.jsonl", "", "holds no samples"),
-        ("a.jsonl", "\n\n", "holds no samples"),
-        ("a.json", "[]", "holds no samples"),
-        ("a.json", "null", "holds no samples"),
+        ("a.jsonl", "", "contains no samples"),
+        ("a.jsonl", "\n\n", "contains no samples"),
+        ("a.json", "[]", "contains no samples"),
+        ("a.json", "null", "contains no samples"),
         ("a.json", "{}", "no list of samples"),
-        ("a.yaml", "", "holds no samples"),
-        ("a.csv", "", "holds no samples"),
-        ("a.csv", "question,reference\n", "holds no samples"),
-        ("a.json", '"text"', "holds text"),
+        ("a.yaml", "", "contains no samples"),
+        ("a.csv", "", "contains no samples"),
+        ("a.csv", "question,reference\n", "contains no samples"),
+        ("a.json", '"text"', "contains text"),
         ("a.json", "[1]", "item 1 is a number"),
         ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: a JSON object is expected, found list"),
         ("a.jsonl", '{"question": "A?"}\n{"question": \n', "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '{"question": "A?"} trailing\n', "a.jsonl:1: more text after the value"),
-        ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "stands twice in one object"),
+        ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "duplicate key"),
         ("a.jsonl", '{"question": "A?", "x": NaN}\n', "NaN is not a JSON number"),
         ("a.jsonl", '{"question": "A?", "x": -Infinity}\n', "-Infinity is not a JSON number"),
         ("a.jsonl", '{"question": "A?", "x": ' + "9" * 5000 + "}\n", "a.jsonl:1: not a number that can be read"),
-        ("a.jsonl", '{"question": "A\\u0000?"}\n', "a.jsonl:1: column 'question' (question) holds a null character"),
-        ("a.jsonl", '{"question": "A\\ud800?"}\n', "half of a surrogate pair (\\ud800)"),
+        ("a.jsonl", '{"question": "A\\u0000?"}\n', "a.jsonl:1: column 'question' (question) contains a null character"),
+        ("a.jsonl", '{"question": "A\\ud800?"}\n', "a lone surrogate (\\ud800)"),
         ("a.jsonl", b'{"question": "caf\xe9?"}\n', "a.jsonl:1: byte 0xe9 is not valid UTF-8"),
         ("a.csv", b"question\nA?\ncaf\xe9?\n", "a.csv:3: byte 0xe9 is not valid UTF-8"),
         ("a.csv", "question\nA?\n".encode("utf-16"), "is UTF-16 text"),
         ("a.json", '[{"question": "A?"},\n {"question": "B?",}]', "a.json:2: not valid JSON"),
         ("a.json", '[{"question": "A?"}\n {"question": "B?"}]', "a.json:2: not valid JSON: ',' or ']' is expected"),
-        ("a.json", '{"a": 1,\n "a": 2}', 'key "a" stands twice'),
+        ("a.json", '{"a": 1,\n "a": 2}', 'duplicate key "a"'),
         ("a.jsonl", '{"question": ' + "[" * 100_000 + "\n", "nested too deeply"),
         ("a.json", "[" * 100_000, "nested too deeply"),
         ("a.yaml", "[" * 5_000, "a.yaml"),
         ("a.yaml", "- question: A?\n  x: !!python/object/apply:os.system [true]\n", "tag"),
         ("a.yaml", "- question: 'A?\n", "not valid YAML"),
-        ("a.yaml", "- question: A?\n  question: B?\n", "a.yaml:2: key 'question' stands twice"),
+        ("a.yaml", "- question: A?\n  question: B?\n", "a.yaml:2: duplicate key 'question'"),
         ("a.yaml", "- &a\n  question: A?\n  x: *a\n", "names nothing that ends before it"),
         ("a.csv", 'question,reference\n"A?,a\n', "not valid CSV"),
         ("a.csv", "question,reference\nA?,a,b\n", "a.csv:2: 3 cells, but the header has 2 columns"),
-        ("a.csv", "question,question\nA?,a\n", "column 'question' stands twice"),
+        ("a.csv", "question,question\nA?,a\n", "duplicate column 'question'"),
         ("a.parquet", "not parquet", "a.parquet: not valid Parquet"),
-        ("a.xlsx", "x", "files ending in '.xlsx' are not read"),
-        ("golden", "x", "without an ending"),
+        ("a.xlsx", "x", "unsupported file extension '.xlsx'"),
+        ("golden", "x", "has no extension"),
         ("a.jsonl", '{"question": "A?"}\n{"reference": "b"}\n', "a.jsonl:2: no question: column 'question'"),
-        ("a.jsonl", '{"question": "A?", "answerable": "perhaps"}\n', "true or false is expected"),
-        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": -1}}\n', "holds the grade -1"),
-        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": 1e999}}\n', "holds the grade inf"),
+        ("a.jsonl", '{"question": "A?", "answerable": "perhaps"}\n', "expected true or false"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": -1}}\n', "contains the grade -1"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": 1e999}}\n', "contains the grade inf"),
         ("a.jsonl", '{"question": "A?", "id": "a\\nb"}\n', "line breaks or control characters"),
         ("a.jsonl", '{"question": "A?", "id": "' + "x" * 600 + '"}\n', "id of 600 characters"),
-        ("a.jsonl", '{"question": "A?", "id": {"a": 1}}\n', "where an id is expected"),
-        ("a.jsonl", '{"question": "A?", "id": true}\n', "where an id is expected"),
+        ("a.jsonl", '{"question": "A?", "id": {"a": 1}}\n', "expected an id"),
+        ("a.jsonl", '{"question": "A?", "id": true}\n', "expected an id"),
         ("a.json", '{"questions": ["A?", "B?"], "answers": ["a"]}', "'answers' has 1 values, column 'questions' has 2"),
     ],
 )
@@ -213,7 +213,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 def test_an_empty_file_among_full_ones_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", lines({"question": "A?"}))
     write(tmp_path, "b.jsonl", "")
-    with pytest.raises(GoldenSetError, match=r"b\.jsonl: holds no samples"):
+    with pytest.raises(GoldenSetError, match=r"b\.jsonl: contains no samples"):
         load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
 
 

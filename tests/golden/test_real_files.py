@@ -142,31 +142,31 @@ def test_lines_in_a_csv_with_line_breaks_in_cells() -> None:
     [
         (
             "ares__nq_few_shot_prompt_for_judge_scoring.tsv",
-            "column 'Answer_Relevance_Label' says '[[No]]', so 'Answer' is not right",
+            "column 'Answer_Relevance_Label' is '[[No]]', so 'Answer' is labelled wrong",
             {"question": "Query", "reference": "", "reference_contexts": ""},
             7,
         ),
         (
             "deepeval__goldens.json",
-            "the same question stands at deepeval__goldens.json:139 and at deepeval__goldens.json:214",
+            "duplicate question at deepeval__goldens.json:139 and deepeval__goldens.json:214",
             {"id": "name"},
             15,
         ),
         (
             "trulens__ms_marco_hard_neg_balanced.csv",
-            "column 'expected_score' says '0', so 'expected_response' is not right",
+            "column 'expected_score' is '0', so 'expected_response' is labelled wrong",
             {"question": "query", "reference": ""},
             None,
         ),
         (
             "braintrust_autoevals__coqa-context-relevancy.json",
-            "column 'expected' says 0, so 'input.context' is not right",
+            "column 'expected' is 0, so 'input.context' is labelled wrong",
             {"question": "input.input", "reference_contexts": ""},
             None,
         ),
         (
             "ragas_docs__annotated_data.json",
-            "no column holds the question",
+            "no column for the question",
             {"question": "metric_input.user_input"},
             None,
         ),
@@ -184,7 +184,7 @@ def test_a_file_that_is_no_golden_set_is_refused_with_the_lines_to_write(
         assert len(load_golden_set(name, root=DATA, columns=write)) == samples
         return
     # What is left asks the same question again and again, and that is said with both lines.
-    with pytest.raises(GoldenSetError, match="the same question stands at"):
+    with pytest.raises(GoldenSetError, match="duplicate question at"):
         load_golden_set(name, root=DATA, columns=write)
 
 

@@ -35,7 +35,7 @@ def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str
 @pytest.mark.parametrize(
     ("entrypoint", "says"),
     [
-        ("", "no entrypoint is given"),
+        ("", "no entrypoint"),
         ("pyhton:app:answer", "Did you mean 'python:app:answer'?"),
         ("htpp://host/ask", "Did you mean 'http://host/ask'?"),
         ("https:/host/ask", "Did you mean 'https://host/ask'?"),
@@ -52,8 +52,8 @@ def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str
         (":answer", "is not an entrypoint"),
         ("app:answer()", "is not an entrypoint"),
         ("python:app", "is not an entrypoint"),
-        ("python:", "names nothing after 'python:'"),
-        ("command:  ", "names nothing after 'command:'"),
+        ("python:", "has nothing after 'python:'"),
+        ("command:  ", "has nothing after 'command:'"),
         ("http://", "not a valid URL"),
         ("http://host:99999/", "not a valid URL"),
         ("http://ho st/", "not a valid URL"),

@@ -83,7 +83,7 @@ def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any, k
     assert "logs go to stderr" in failures["nonsense"].message
     assert "'another'" in failures["other id"].message
     assert failures["error"].message == "index not found"
-    assert failures["die"].message == "The command exited with status 4 while it had this question."
+    assert failures["die"].message == "The command exited with status 4 while answering this question."
     assert failures["die"].detail == "out of luck"
     assert "longer than 10,000,000 bytes" in failures["huge"].message
 

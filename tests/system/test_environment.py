@@ -105,7 +105,7 @@ def test_a_header_takes_only_variables_that_are_passed_on() -> None:
         substituted("${MY_APP_KEY}", [], SECRETS, where="h")
     with pytest.raises(ConfigError, match="NOWHERE is not set"):
         substituted("${NOWHERE}", ["NOWHERE"], SECRETS, where="h")
-    with pytest.raises(ConfigError, match="may not be passed"):
+    with pytest.raises(ConfigError, match="must not be passed"):
         substituted("${GITHUB_TOKEN}", ["*_TOKEN"], SECRETS, where="h")
 
 
@@ -199,5 +199,5 @@ def test_an_interpreter_that_the_user_may_not_run_is_a_clear_error(room: Any) ->
     room.run_as = RunAs(4321, 1234, room.folder)
     program = room.write("private", "#!/bin/sh\n")
     program.chmod(0o700)
-    with pytest.raises(SystemUnderTestError, match="user 4321"):
+    with pytest.raises(SystemUnderTestError, match="User 4321"):
         room.ask("command:./private", "q")

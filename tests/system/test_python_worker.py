@@ -263,7 +263,7 @@ def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kind
     responses = room.ask("app:answer", *questions, timeout_s=2, concurrency=2)
     assert kinds(responses) == list(questions.values())
     failures = {q: r.failure for q, r in zip(questions, responses, strict=True) if r.failure}
-    assert failures["exit"].message == "The worker exited with status 3 while it had this question."
+    assert failures["exit"].message == "The worker exited with status 3 while answering this question."
     assert failures["raise"].message == "ValueError: wrong raise"
     assert 'app.py", line ' in (failures["raise"].detail or "")
     assert "ragstone worker" not in (failures["raise"].detail or "")

@@ -81,8 +81,8 @@ def test_a_byte_order_mark_blank_lines_and_windows_line_ends_are_passed_over(roo
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
-        ("", "file:out.jsonl", "holds no recorded answers"),
-        ("[]", "file:out.jsonl", "holds no recorded answers"),
+        ("", "file:out.jsonl", "contains no recorded answers"),
+        ("[]", "file:out.jsonl", "contains no recorded answers"),
         ('{"id": "a", "answer": "x"}\n{"id": "a", "answer": "y"}\n', "out.jsonl:2", "'a' (str) is recorded twice"),
         ('{"question": "a b", "answer": "x"}\n{"question": "a  b", "answer": "y"}\n', "out.jsonl:2", "question"),
         ('{"id": "a", "answer": "x"}\n{"id": "b", "ans\n', "out.jsonl:2", "not valid JSON"),

@@ -30,8 +30,10 @@ from ragstone.config import Settings
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibration for the gate.")
 @POLICY
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def command(
     labels: Path,
     run: Path,

@@ -19,7 +19,14 @@ _FILE = click.option(
 @click.group(name="history", invoke_without_command=True)
 @with_options((CONFIG,))
 @_FILE
-@click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the newest N runs.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @setting("seed", "N")
 @setting("out", "DIR", help="Directory of the judgement cache")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Also write the results as JSON.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def command(
     dataset: Path, method: str, split: str | None, limit: int | None, output: Path | None, style: str, **flags: object
 ) -> None:

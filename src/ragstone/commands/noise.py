@@ -24,7 +24,9 @@ from ragstone.commands.options import CONFIG, setting, settings_from, with_optio
 @click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
 @setting("seed", "N")
 @setting("thresholds", "FILE", help="Policy file, to warn about a max_drop below the noise")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 @with_options((CONFIG,))
 def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
     """Judge the answers of RUN twice, and report how much the results differ.

@@ -19,7 +19,9 @@ from ragstone.commands.options import POLICY
 @click.option(
     "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def command(
     run: Path | None,
     baseline: Path | None,

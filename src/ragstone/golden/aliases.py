@@ -1,6 +1,6 @@
-"""The one table of column names: what the field's golden sets call the things that Ragstone reads.
+"""The table of column names: what other tools call the fields that Ragstone reads.
 
-Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` and ``ground_truth`` are one name.
+Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` and ``ground_truth`` are the same name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """Names of one field. A strong name always means it; a weak one only where no strong one is there."""
+    """Names of one field. A strong name always means it; a weak one only if there is no strong one."""
 
     strong: tuple[str, ...]
     weak: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ FIELDS: Final = MappingProxyType(
         ),
     }
 )
-"""Field to names. ``unanswerable`` is read into `Sample.answerable`, the other way round."""
+"""Field to names. ``unanswerable`` is read into `Sample.answerable`, inverted."""
 
 RECORDED: Final = MappingProxyType(
     {
@@ -93,12 +93,12 @@ RECORDED: Final = MappingProxyType(
         ),
     }
 )
-"""What a system under test said, kept in the same file by those who evaluate recorded answers."""
+"""Output of a system under test, stored in the same file by tools that evaluate recorded answers."""
 
 CONTAINERS: Final = frozenset(
     _words("input inputs vars row sample example item test_case golden expectations expected expected_outputs")
 )
-"""Objects inside a row whose keys are looked at as if they were columns."""
+"""Objects inside a row whose keys are treated like columns."""
 
 ROW_LISTS: Final = _words(
     "examples samples questions data results rows items records entries dataset goldens golden tests test_cases cases"
@@ -113,7 +113,7 @@ LABELS: Final = MappingProxyType(
         "context_relevance_label": "reference_contexts",
     }
 )
-"""Columns of files made for judges: they say how good the column of another field is, row by row."""
+"""Columns in files made for judges: they rate the column of another field, row by row."""
 
 TEXT_KEYS: Final = _words("text content page_content answer output value body passage chunk node")
 """Keys under which an object holds its text."""

@@ -1,4 +1,4 @@
-"""Turning one cell, of whatever shape, into the text, list, truth value or grades that a field needs."""
+"""Converts one cell, of any shape, to the text, list, boolean or grades that a field needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FALSE = frozenset({"false", "f", "no", "n", "0"})
 
 
 class CellError(ValueError):
-    """A cell can't be what its field needs; the message reads on after "column 'x'"."""
+    """A cell can't be converted; the message continues after "column 'x'"."""
 
 
 def text(value: object) -> str | None:
@@ -44,14 +44,14 @@ def text(value: object) -> str | None:
 def question(value: object) -> str | None:
     """As `text`, but of text only; of a chat (a list of messages) the last message of the user."""
     if isinstance(value, bool | int | float):
-        raise CellError(f"holds {shown(value)}, where the text of a question is expected")
+        raise CellError(f"contains {shown(value)}, expected the text of a question")
     if isinstance(value, list) and value:
         spoken = [item for item in value if isinstance(item, Mapping) and _speaks_for_user(item)]
         if spoken:
             return text(spoken[-1])
         if len(value) == 1:
             return text(value[0])
-        raise CellError("holds a list, where one question is expected")
+        raise CellError("contains a list, expected one question")
     return text(value)
 
 
@@ -88,9 +88,9 @@ def grades(value: object) -> dict[str, float]:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = _json(value)
     if isinstance(value, bool):
-        raise CellError(f"holds {shown(value)}, where ids of documents are expected")
+        raise CellError(f"contains {shown(value)}, expected document ids")
     if isinstance(value, list) and None in value:
-        raise CellError("holds a list with an empty id in it (null)")
+        raise CellError("contains a list with an empty id (null)")
     if isinstance(value, Mapping):
         if not any(normal(str(key)) in ID_KEYS and isinstance(inner, str) for key, inner in value.items()):
             return {identifier(key): _grade(grade) for key, grade in value.items() if grade is not None}
@@ -100,7 +100,7 @@ def grades(value: object) -> dict[str, float]:
         if isinstance(item, Mapping):
             name = _pick(item, ID_KEYS)
             if name is None:
-                raise CellError(f"holds an object without an id (keys: {_keys(item)})")
+                raise CellError(f"contains an object without an id (keys: {_keys(item)})")
             grade = _pick(item, GRADE_KEYS)
             found[identifier(name)] = 1.0 if grade is None else _grade(grade)
         elif item is not None and str(item).strip():
@@ -121,7 +121,7 @@ def truth(value: object) -> bool | None:
         return False
     if not word:
         return None
-    raise CellError(f"holds {shown(value)}, where true or false is expected")
+    raise CellError(f"contains {shown(value)}, expected true or false")
 
 
 def identifier(value: object) -> str:
@@ -129,29 +129,29 @@ def identifier(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         if isinstance(value, float) and value.is_integer():
             return str(int(value))
-        raise CellError(f"holds {shown(value)}, where an id is expected")
+        raise CellError(f"contains {shown(value)}, expected an id")
     name = sound(str(value).strip())
     if not name:
-        raise CellError("holds an empty id")
+        raise CellError("contains an empty id")
     if len(name) > MAX_ID:
-        raise CellError(f"holds an id of {len(name):,} characters; at most {MAX_ID}")
+        raise CellError(f"contains an id of {len(name):,} characters; at most {MAX_ID} are allowed")
     if not name.isprintable():
-        raise CellError(f"holds an id with line breaks or control characters: {shown(name)}")
+        raise CellError(f"contains an id with line breaks or control characters: {shown(name)}")
     return name
 
 
 def sound(value: str) -> str:
     """`value` itself. Raises CellError where it is too long or holds characters that no text has."""
     if len(value) > MAX_TEXT:
-        raise CellError(f"holds a text of {len(value):,} characters; at most {MAX_TEXT:,}")
+        raise CellError(f"contains a text of {len(value):,} characters; at most {MAX_TEXT:,} are allowed")
     if "\0" in value:
-        raise CellError("holds a null character")
+        raise CellError("contains a null character")
     if not value.isascii():
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
             code = ord(value[error.start])
-            raise CellError(f"holds half of a surrogate pair (\\u{code:04x})") from None
+            raise CellError(f"contains a lone surrogate (\\u{code:04x})") from None
     return value
 
 
@@ -178,14 +178,14 @@ def _text(value: object, depth: int) -> str | None:
         return _text(_only_text(value), depth + 1)
     if hasattr(value, "isoformat"):
         return str(value)
-    raise CellError(f"holds {shown(value)}, where text is expected")
+    raise CellError(f"contains {shown(value)}, expected text")
 
 
 def _number(value: int) -> str:
     try:
         return str(value)
     except ValueError:
-        raise CellError("holds a number of too many digits") from None
+        raise CellError("contains a number with too many digits") from None
 
 
 def _only_text(value: Mapping[str, object]) -> object:
@@ -193,11 +193,11 @@ def _only_text(value: Mapping[str, object]) -> object:
         for key, inner in value.items():
             if normal(str(key)) == name and inner is not None:
                 return inner
-    raise CellError(f"holds an object, where text is expected; name one of its keys by a dotted path ({_keys(value)})")
+    raise CellError(f"contains an object, expected text; use a dotted path for one of its keys ({_keys(value)})")
 
 
 def _items(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
-    """The members of a list, however it is written."""
+    """The members of a list, in any notation."""
     if value is None:
         return
     if not isinstance(value, str):
@@ -261,7 +261,7 @@ def _grade(value: object) -> float:
     except (ValueError, OverflowError):
         grade = math.nan
     if not (math.isfinite(grade) and grade >= 0):
-        raise CellError(f"holds the grade {shown(value)}; a number of 0 or more is expected")
+        raise CellError(f"contains the grade {shown(value)}, expected a number of 0 or more")
     return grade
 
 

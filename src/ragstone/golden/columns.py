@@ -1,4 +1,4 @@
-"""Deciding which column each field is read from."""
+"""Decides which column each field is read from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragstone.golden.profile import Holds, Profile
 from ragstone.golden.rows import SourceFile
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
-"""The fields that `[golden.columns]` may name."""
+"""The fields that can be mapped in `[golden.columns]`."""
 
 _ANY = ~Holds.NOTHING
 _SPOKEN = Holds.TEXT | Holds.UNIT | Holds.NUMBER
@@ -25,7 +25,7 @@ _KNOWN = CONTAINERS | {
     name for table in (FIELDS, RECORDED) for aliases in table.values() for name in (*aliases.strong, *aliases.weak)
 }
 _MISSPELLABLE = frozenset({"reference", "reference_contexts", "relevant_ids", "answerable", "unanswerable", "tags"})
-"""Fields whose loss goes unnoticed. Without a question nothing loads, and a lost id or group changes no score."""
+"""Fields whose loss would go unnoticed. Without a question nothing loads, and a lost id or group changes no score."""
 
 Path = tuple[str, ...]
 
@@ -47,7 +47,7 @@ class ColumnPlan:
 def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> ColumnPlan:
     """Choose columns by `wanted` (field to dotted path, "" to leave a field out), then by the table of aliases.
 
-    Raises GoldenSetError where no column, or more than one, could hold the question.
+    Raises GoldenSetError if no column, or more than one, could be the question.
     """
     chooser = _Chooser(profile, wanted)
     fields: dict[str, tuple[str, ...]] = {}
@@ -157,7 +157,7 @@ class _Chooser:
 
 
 def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Tell what the system said from what is right, where one name is used for both.
+    """Distinguish recorded answers from references if one name is used for both.
 
     ``answer`` is the reference, unless the file has retrieved contexts and so records a system's answers. ``contexts``
     are the reference's, unless the file records an answer (DeepEval's ``actual_output`` comes with contexts of both
@@ -173,7 +173,7 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
         del fields["reference"]
         answer = answer or reference
         notes.append(
-            f"'{reference}' is taken for a recorded answer, since '{beside}' stands beside it; "
+            f"'{reference}' is read as a recorded answer, because there is also '{beside}'; "
             f'if it is the right answer, write reference = "{reference}" under [golden.columns]'
         )
     elif reference and not weak_reference:
@@ -187,7 +187,7 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
 
 
 def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> None:
-    """Raise GoldenSetError for a column that is almost a field: unread, it would drop scores without a word."""
+    """Raise GoldenSetError for a column that is almost a field: ignoring it would silently lose scores."""
     for path in profile.columns:
         name = normal(path[0])
         if len(path) > 1 or name in _KNOWN or path[0] in wanted.values():
@@ -195,8 +195,8 @@ def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, 
         for field_name in _MISSPELLABLE - wanted.keys():
             if _almost(name, field_name):
                 raise source.error(
-                    f"column '{path[0]}' is almost '{field_name}', and would not be read.",
-                    hint="Rename it, or say what to read in ragstone.toml "
+                    f"column '{path[0]}' looks like a misspelt '{field_name}', and would be ignored.",
+                    hint="Rename it, or map the field in ragstone.toml "
                     f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{path[0]}"',
                 )
 
@@ -239,8 +239,8 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
     if empty is not None:
         rows = "its only row" if profile.rows == 1 else f"all {profile.rows:,} rows"
         return source.error(
-            f"the column '{empty}' holds no text in {rows}, so there is no question to ask.",
-            hint="Write the questions there, or name another column under [golden.columns] in ragstone.toml.",
+            f"the column '{empty}' has no text in {rows}, so there is no question to ask.",
+            hint="Add the questions, or map another column under [golden.columns] in ragstone.toml.",
         )
     names = [".".join(path) for path in profile.columns]
     shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
@@ -249,10 +249,10 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
     if reference:
         lines.append(f'reference = "{reference}"')
     judged = any(normal(path[-1]) == "metric_output" for path in profile.columns)
-    remark = " It looks like annotations for training a judge, which are not a golden set." if judged else ""
+    remark = " These look like annotations for training a judge, not like a golden set." if judged else ""
     return source.error(
-        f"no column holds the question. Columns found: {shown or 'none'}.{remark}",
-        hint="Say which columns to read in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
+        f"no column for the question. Columns found: {shown or 'none'}.{remark}",
+        hint="Map the columns in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
     )
 
 

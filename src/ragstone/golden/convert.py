@@ -1,4 +1,4 @@
-"""The native format: samples as JSON Lines, one object a line, only what is set."""
+"""The native format: samples as JSON Lines, one object per line, with only the fields that are set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ragstone.golden.sample import Sample
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
-    """One line of native JSONL a sample, without the line break. Read back, it gives the same sample."""
+    """One line of native JSONL per sample, without the line break. Reading it back gives the same sample."""
     for sample in samples:
         yield json.dumps(_native(sample), ensure_ascii=False, allow_nan=False)
 

@@ -63,7 +63,7 @@ def load_golden_set(
         if name not in MAPPABLE:
             raise ConfigError(f"unknown field '{name}'.", where="[golden.columns]", hint=suggestion(name, MAPPABLE))
     if limit is not None and limit < 1:
-        raise ConfigError(f"limit is {limit}; at least 1 is expected.")
+        raise ConfigError(f"limit must be at least 1, found {limit}.")
     samples: list[Sample] = []
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
@@ -90,9 +90,7 @@ def find_files(
     """The files that `paths` name, each once, globs in sorted order. Raises GoldenSetError where one names nothing."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
-        raise GoldenSetError(
-            "no golden set.", hint='Name one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]'
-        )
+        raise GoldenSetError("no golden set.", hint='Set one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]')
     found: dict[str, SourceFile] = {}
     for pattern in given:
         try:
@@ -107,7 +105,7 @@ def find_files(
 
 def _expand(pattern: str, root: Path) -> list[Path]:
     if "\0" in pattern:
-        raise GoldenSetError("a file name can't hold a null character.", where="golden paths")
+        raise GoldenSetError("a file name can't contain a null character.", where="golden paths")
     pattern.encode()  # a name is written into records and reports
     path = root / pattern
     if path.is_file():
@@ -118,7 +116,7 @@ def _expand(pattern: str, root: Path) -> list[Path]:
         raise GoldenSetError("is not a regular file.", where=pattern)
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError(
-            "not found.", where=pattern, hint=f"Paths are relative to {root.resolve()}; look at [golden] paths."
+            "not found.", where=pattern, hint=f"Paths are relative to {root.resolve()}; check [golden] paths."
         )
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
     for match in matches:
@@ -131,7 +129,7 @@ def _expand(pattern: str, root: Path) -> list[Path]:
 
 def _unwritable(pattern: object) -> GoldenSetError:
     shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
-    return GoldenSetError("names a file whose name is not UTF-8.", where=shown, hint="Rename the file.")
+    return GoldenSetError("the file name is not UTF-8.", where=shown, hint="Rename the file.")
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -149,7 +147,7 @@ def _load_file(
     asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
     if not profile.rows:
-        raise source.error("holds no samples.", hint='Write at least one, such as {"question": "…"}.')
+        raise source.error("contains no samples.", hint='Add at least one, such as {"question": "…"}.')
     for name in list(missing):
         if asked[name] in profile.found:
             del missing[name]
@@ -163,7 +161,7 @@ def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> Col
     path = asked.get("question")
     if path is not None and path not in profile.found:
         names = ", ".join(repr(".".join(column)) for column in profile.columns)
-        message = f"no column '{path}', which [golden.columns] names as the question. Columns found: {names or 'none'}."
+        message = f"no column '{path}', which [golden.columns] maps to the question. Columns found: {names or 'none'}."
         try:
             return plan_columns(source, profile, asked)
         except GoldenSetError as error:
@@ -180,8 +178,8 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
     kind = FORMATS.get(ending)
     if kind is None:
         raise source.error(
-            f"files ending in '{ending}' are not read." if ending else "a file without an ending is not read.",
-            hint=f"Known endings: {', '.join(FORMATS)}. Export a workbook as CSV.",
+            f"unsupported file extension '{ending}'." if ending else "the file has no extension.",
+            hint=f"Supported extensions: {', '.join(FORMATS)}. Export a workbook as CSV.",
         )
     if kind == "json" and not _is_lines(source):
         return _document(source, "json", json_document.read_document(source), wanted)
@@ -200,7 +198,7 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
 
 def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]) -> _Table:
     if document is None:
-        raise source.error("holds no samples.")
+        raise source.error("contains no samples.")
     table = find_table(source, document, wanted)
     return _Table(kind, lambda: table.rows, table.path)
 
@@ -243,9 +241,9 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
     notes = list(plan.notes)
     if inverse:
         columns["answerable"] = shown(inverse[0])
-        notes.append(f"answerable is read from '{inverse[0]}' the other way round")
+        notes.append(f"answerable is read from '{inverse[0]}', inverted")
     if reader.several_references:
-        notes.append(f"of several references the first is used (samples with several: {reader.several_references})")
+        notes.append(f"the first of several references is used (samples with several: {reader.several_references})")
     return ColumnMapping(
         file=source.name,
         format=table.format,
@@ -271,13 +269,13 @@ def _telling_apart(source: SourceFile, wanted: Mapping[str, str], first: Sample,
 
 def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None) -> GoldenSetError:
     if "id" not in mapping.columns and first.content_hash() == second.content_hash():
-        message = f"the same question stands at {first.origin} and at {second.origin}."
-        hint = "Take one out, or give each an id of its own."
+        message = f"duplicate question at {first.origin} and {second.origin}."
+        hint = "Remove one, or give each a unique id."
         if apart:
-            hint = f'Take one out, or name a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'
+            hint = f'Remove one, or map a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'
     else:
-        message = f"id '{second.id}' stands at {first.origin} and at {second.origin}."
-        hint = "Give each sample an id of its own."
+        message = f"duplicate id '{second.id}' at {first.origin} and {second.origin}."
+        hint = "Give each sample a unique id."
     return GoldenSetError(message, where=str(second.origin), hint=hint)
 
 
@@ -285,7 +283,7 @@ def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMappi
     name, path = next(iter(missing.items()))
     known = {column for mapping in mappings for column in (*mapping.columns.values(), *mapping.ignored)}
     return GoldenSetError(
-        f"no file has the column '{path}' that is named for the {name}. "
+        f"no file has the column '{path}', which is mapped to the {name}. "
         f"Columns found: {', '.join(sorted(map(repr, known)))}.",
         where="[golden.columns]",
         hint=suggestion(path, known),

@@ -1,4 +1,4 @@
-"""What the columns of a file hold, found in one pass over its rows before any sample is made."""
+"""Profiles the columns of a file in one pass over its rows, before any sample is built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
 
 class Holds(IntFlag):
-    """The kinds of value that a column holds; nothing at all is 0."""
+    """The kinds of values in a column; 0 if it is empty."""
 
     NOTHING = 0
     TEXT = 1
@@ -100,10 +100,10 @@ def holds(value: object) -> int:
 
 
 def follow(value: object, path: str) -> object:
-    """What stands at the dotted `path` in `value`, MISSING if nothing does.
+    """The value at the dotted `path` in `value`, MISSING if there is none.
 
-    A key that holds dots itself is found as it stands. Through a list the path leads to every member (a list of what
-    they hold) or, by a number, to one.
+    A key that contains dots is found verbatim. Through a list, the path leads to every member (a list of their values)
+    or, with a number, to one.
     """
     if not path:
         return value

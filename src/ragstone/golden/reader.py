@@ -1,4 +1,4 @@
-"""Making samples of rows, by a plan."""
+"""Builds samples from rows, according to a plan."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class SampleReader:
 
     def _ambiguous(self, row: Row, field: str, first: str, second: str) -> GoldenSetError:
         return self.source.error(
-            f"columns '{first}' and '{second}' could both be the {field}, and differ.",
+            f"columns '{first}' and '{second}' could both be the {field}, but differ.",
             row.line,
             hint=f'Choose one in ragstone.toml:\n  [golden.columns]\n  {field} = "{first}"',
         )
@@ -113,10 +113,10 @@ class SampleReader:
         column = self.plan.fields[judged][0]
         question = self.plan.fields["question"][0]
         raise self.source.error(
-            f"column '{label}' says {cells.shown(value)}, so '{column}' is not right here and can't serve as "
+            f"column '{label}' is {cells.shown(value)}, so '{column}' is labelled wrong here and can't be used as "
             f"{judged}: this file was made for testing judges.",
             row.line,
-            hint="Keep only the rows that are labelled right, or say what to read in ragstone.toml "
+            hint="Keep only the rows that are labelled right, or map the columns in ragstone.toml "
             f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  {judged} = ""',
         )
 
@@ -134,7 +134,7 @@ def derived_id(question: str, reference: str | None, passages: tuple[str, ...]) 
 def _other_column(field: str, path: str) -> str:
     leave_out = "" if field == "question" else ', or leave it out with ""'
     return (
-        f"Mend the value. If '{path}' is not the {field}, name the right column{leave_out}, in ragstone.toml:\n"
+        f"Fix the value. If '{path}' is not the {field}, map the right column{leave_out}, in ragstone.toml:\n"
         f'  [golden.columns]\n  {"answerable" if field == "unanswerable" else field} = "…"'
     )
 

@@ -1,4 +1,4 @@
-"""Rows as every format gives them, and the limits that all formats share."""
+"""Rows, as returned by every format, and the limits that all formats share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SourceFile:
             stream.close()
             raise self.error(
                 f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
-                hint="Write it as JSON Lines (one object a line), which is read line by line.",
+                hint="Write it as JSON Lines (one object per line), which is read line by line.",
             )
         return stream
 
@@ -79,14 +79,14 @@ class SourceFile:
                 raise self.unreadable(error) from None
 
     def unreadable(self, error: OSError) -> GoldenSetError:
-        """What to raise where the operating system refused."""
+        """The error to raise for an OSError."""
         return self.error(f"can't be read: {error.strerror or error}")
 
     def decode(self, raw: bytes, first_line: int = 1) -> str:
         """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line that it starts on."""
         if first_line == 1:
             if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise self.error("is UTF-16 text; UTF-8 is expected.", hint="Save the file as UTF-8.")
+                raise self.error("is UTF-16 text, expected UTF-8.", hint="Save the file as UTF-8.")
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         try:
             return raw.decode("utf-8")

@@ -1,4 +1,4 @@
-"""A sample and a golden set, as every other room sees them."""
+"""A sample and a golden set, as used by all other packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a sample was written: a path as the user gave it, and a line from 1 (None where a format has none)."""
+    """Where a sample comes from: a path as the user gave it, and a line from 1 (None if a format has no lines)."""
 
     file: str
     line: int | None = None
@@ -39,7 +39,7 @@ class Sample:
     origin: Origin | None = None
 
     def content_hash(self) -> str:
-        """SHA-256 (hex) of all that bears on scoring: everything but id, tags and origin."""
+        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags and origin."""
         body = json.dumps(
             [
                 self.question,
@@ -57,11 +57,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
-    """What was read from where, for `ragstone convert` and for messages.
+    """The column mapping of a file, for `ragstone convert` and for messages.
 
-    `columns` maps a field of Sample to the column (dotted path) it was read from; `ignored` names columns that
-    were left alone; `recorded` maps response fields (answer, contexts) that the file also holds; `notes` are
-    sentences on what a reader should know of how the file was read.
+    `columns` maps a field of Sample to the column (dotted path) it was read from; `ignored` are columns that were not
+    used; `recorded` maps response fields (answer, contexts) that are also in the file; `notes` are sentences on how the
+    file was read.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Finding the rows in a JSON or YAML document, whatever it is wrapped in."""
+"""Finds the rows in a JSON or YAML document, whatever their nesting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         return Table("", tuple(_from_list(source, document)))
     if not isinstance(document, dict):
         raise source.error(
-            f"holds {_kind(document)}, not samples.", 1, hint='A list of objects like {"question": "…"} is expected.'
+            f"contains {_kind(document)}, not samples.", 1, hint='Expected a list of objects like {"question": "…"}.'
         )
     named = wanted.get("question", "")
     tables = list(_tables(source, document, named, "", 0))
@@ -71,7 +71,7 @@ def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:
         line = line_of(items, index)
         if not isinstance(item, dict):
             raise source.error(
-                f"item {index + 1} is {_kind(item)}; an object is expected.",
+                f"item {index + 1} is {_kind(item)}, expected an object.",
                 line,
                 hint='Write each sample as an object like {"id": "…", "question": "…"}.',
             )
@@ -100,7 +100,7 @@ def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[st
             raise source.error(
                 f"column '{column}' has {len(values)} values, column '{name}' has {len(asked)}.",
                 line_of(document, column),
-                hint="All columns of a golden set have the same length.",
+                hint="All columns of a golden set must have the same length.",
             )
         if isinstance(values, dict) and values.keys() != asked.keys():
             raise source.error(f"columns '{column}' and '{name}' number their rows differently.")
@@ -137,7 +137,7 @@ def _best_named(source: SourceFile, tables: list[Table]) -> Table:
     names = ", ".join(f"'{table.path or '(the whole file)'}'" for table in outer)
     column = next((key for key in outer[0].rows[0].values if normal(key) in _QUESTIONS), "question")
     raise source.error(
-        f"more than one list could hold the samples: {names}.",
+        f"more than one list could be the samples: {names}.",
         hint=f'Choose one in ragstone.toml:\n  [golden.columns]\n  question = "{outer[0].path}.{column}"',
     )
 
@@ -152,8 +152,8 @@ def _no_table(source: SourceFile, document: dict[str, Any], tables: list[Table])
     lists = [key for key, value in document.items() if isinstance(value, list) and value and isinstance(value[0], str)]
     guess = f"{tables[0].path}.{_guess(tables[0])}" if tables else next(iter(lists), "examples.question")
     return source.error(
-        f"no list of samples with a question was found. Found: {'; '.join(lines) or 'an empty object'}.",
-        hint=f'Say which column holds the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
+        f"found no list of samples with a question. Found: {'; '.join(lines) or 'an empty object'}.",
+        hint=f'Map the column of the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
     )
 
 

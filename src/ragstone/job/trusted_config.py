@@ -217,7 +217,7 @@ def _unpinned(name: str) -> ConfigError:
 
 
 def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
-    given = "" if key in LOCAL_GUARDED else "with a key given, "
+    given = "" if key in LOCAL_GUARDED else "with a key, "
     return ConfigError(
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
         f"{given}it is not accepted from an unreviewed checkout.",

@@ -1,4 +1,4 @@
-"""HTTP replies with an end: a body is counted as it comes, and unpacked in pieces that are counted as well."""
+"""Bounded HTTP replies: a body is counted as it arrives, and while it is decompressed in pieces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WINDOW_BITS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
 
 
 class ReplyTooLarge(httpx2.TransportError):  # of httpx2's family, so that the SDKs treat it as one of its own
-    """The body of a reply is larger than it may be, on the wire or unpacked. `reason` says so in a few words."""
+    """The body of a reply is too large, on the wire or decompressed. `reason` says so in a few words."""
 
     def __init__(self, limit: int) -> None:
         self.reason = f"more than {limit:,} bytes"
@@ -65,7 +65,7 @@ async def _counted(pieces: AsyncIterable[bytes], limit: int) -> AsyncIterator[by
 
 async def _unpacked(pieces: AsyncIterable[bytes], packed_as: list[str]) -> AsyncIterator[bytes]:
     if len(packed_as) > 1 or packed_as[0] not in _WINDOW_BITS:
-        raise httpx2.DecodingError(f"the body is packed as '{', '.join(packed_as)[:80]}', which was not asked for")
+        raise httpx2.DecodingError(f"the body is packed as '{', '.join(packed_as)[:80]}', which was not requested")
     unpacker = zlib.decompressobj(_WINDOW_BITS[packed_as[0]])
     begun = False
     async for piece in pieces:

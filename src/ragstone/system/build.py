@@ -1,4 +1,4 @@
-"""From `[system]` settings to a `System`: the entrypoint string is read here and nowhere else."""
+"""From `[system]` settings to a `System`: the entrypoint string is parsed only here."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def build_system(
     run_as: RunAs | None = None,
     within: Path | None = None,
 ) -> System:
-    """The system under test that `settings.entrypoint` names; nothing is started yet.
+    """The system under test in `settings.entrypoint`; nothing is started yet.
 
-    `root` is where relative paths start from. `environ` is the whole environment, of which children get the
-    allow-list and the names in `settings.env`. What user code prints goes to `log`. `run_as` is the user that
-    children run as. Recorded answers must lie below `within`. Raises ConfigError.
+    Relative paths start from `root`. `environ` is the whole environment, of which children get the allow-list and the
+    names in `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded
+    answers must be inside `within`. Raises ConfigError.
     """
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
-        raise ConfigError("no entrypoint is given.", where="system.entrypoint", hint=_FORMS)
+        raise ConfigError("no entrypoint.", where="system.entrypoint", hint=_FORMS)
     if not entrypoint.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in entrypoint):
         hint = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
         raise ConfigError(f"{entrypoint!a} is not UTF-8.", where="system.entrypoint", hint=hint)
@@ -78,7 +78,7 @@ def build_system(
 def split_scheme(entrypoint: str) -> tuple[str, str]:
     """Scheme and rest of an entrypoint string; without a scheme it is ``python``. Raises ConfigError.
 
-    A scheme is written in small letters, without spaces: every reader of an entrypoint takes the same for one.
+    A scheme must be lower case without spaces, so that everything that reads an entrypoint agrees.
     """
     scheme, colon, rest = entrypoint.partition(":")
     if scheme in ("http", "https") and rest.startswith("//"):
@@ -86,7 +86,7 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
         return scheme, entrypoint
     if colon and scheme in ("python", "command", "file"):
         if not rest.strip():
-            what = f"'{entrypoint}' names nothing after '{scheme}:'."
+            what = f"'{entrypoint}' has nothing after '{scheme}:'."
             raise ConfigError(what, where="system.entrypoint", hint=_FORMS)
         if scheme == "python":
             _check_python(rest.strip(), entrypoint)
@@ -116,7 +116,7 @@ def _python(
     hint = (
         f"If the system is installed in {local}, set python in [system] (or --python) to it."
         if settings.python is None and local.exists() and str(local) != python
-        else "Another interpreter is chosen with python in [system], or --python."
+        else "To use another interpreter, set python in [system], or --python."
     )
     target = PythonTarget(
         python=python,
@@ -189,7 +189,7 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
         where = f"system.http.headers.{name}"
         headers[name] = substituted(value, settings.env, environ, where=where)
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
-            raise ConfigError("a header may hold printable ASCII characters only.", where=where)
+            raise ConfigError("a header can contain only printable ASCII characters.", where=where)
     explicit = "startup_timeout_s" in settings.model_fields_set
     proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     return HttpService(
@@ -217,7 +217,7 @@ def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> 
             raise ConfigError(
                 f"the interpreter '{python}' was not found.",
                 where="system.python",
-                hint="Give a path such as .venv/bin/python, or a name on PATH such as python3.12.",
+                hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
             )
         return found
     for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", _in_conda())):

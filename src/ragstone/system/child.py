@@ -1,4 +1,4 @@
-"""A child process in a session of its own: its pipes, its log, and its certain end."""
+"""A child process in its own session: its pipes, its log, and its guaranteed end."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Guardian:
 
 @dataclass(frozen=True, slots=True)
 class ChildContext:
-    """What all children of one system share."""
+    """The settings shared by all children of one system."""
 
     directory: Path
     environ: Mapping[str, str]
@@ -109,13 +109,13 @@ class Child:
         return self._protocol.exited.done()
 
     def write(self, data: bytes) -> None:
-        """Queue `data` for stdin. A child that doesn't read it is found out by the time-out."""
+        """Queue `data` for stdin. The timeout catches a child that doesn't read it."""
         pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if pipe is not None and not pipe.is_closing():
             pipe.write(data)
 
     def close_stdin(self) -> None:
-        """End the child's input, which it may wait for."""
+        """Close the child's input, in case it waits for that."""
         pipe = self._transport.get_pipe_transport(0)
         if pipe is not None:
             pipe.close()
@@ -154,7 +154,7 @@ class Child:
         await asyncio.sleep(0)
 
     async def ending(self) -> str:
-        """How the child ended, in words, once it has (or that it closed its output and lives on)."""
+        """How the child ended, in words (or that it closed its output but is still running)."""
         if not await self.wait(1.0):
             return "closed its output without answering"
         status = self._transport.get_returncode()
@@ -216,7 +216,7 @@ def _hint(error: Exception, program: str, context: ChildContext) -> str:
     if not context.directory.is_dir():
         return f"The working directory {context.directory} does not exist: set working_directory in [system]."
     if isinstance(error, PermissionError) and context.run_as is not None:
-        return f"It must be possible for user {context.run_as.uid} to run it, and for Ragstone to change users."
+        return f"User {context.run_as.uid} must be able to run it, and Ragstone must be able to change users."
     if isinstance(error, PermissionError):
         return f"Make it executable: chmod +x {program}"
     return f"Paths start from {context.directory}; PATH is passed on, a shell is not used."

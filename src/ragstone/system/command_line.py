@@ -59,7 +59,7 @@ class CommandPeer:
             detail = child.tail.text()
             shown = f"\n\n{detail}\n" if detail else ""
             raise SystemUnderTestError(
-                f"the command {await child.ending()} as soon as it was started.{shown}",
+                f"the command {await child.ending()} immediately after it was started.{shown}",
                 where=f"command:{self._argv[0]}",
                 hint=f"Run it by hand in {self._context.directory}; it must wait for questions on stdin.",
             )
@@ -80,8 +80,8 @@ class CommandPeer:
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
-                return Attempt(None, reusable=False)  # it answers so many questions and ends; this one is for the next
-            return self._lost(sample, SystemFailureKind.CRASHED, f"The command {how} while it had this question.")
+                return Attempt(None, reusable=False)  # it exits after some questions; the next process gets this one
+            return self._lost(sample, SystemFailureKind.CRASHED, f"The command {how} while answering this question.")
         except ValueError as error:
             return self._lost(sample, SystemFailureKind.BAD_RETURN, str(error))
         if isinstance(value, dict) and str(value.get("id", sample.id)) != sample.id:
@@ -111,7 +111,7 @@ class CommandPeer:
             except (ValueError, RecursionError):
                 raise ValueError(
                     f"Wrote a line that is not JSON: {worker.shown(line.decode('utf-8', 'replace').strip())}. "
-                    "Expected one JSON object a line on stdout; logs go to stderr."
+                    "Expected one JSON object per line on stdout; logs go to stderr."
                 ) from None
             if isinstance(value, dict) and value.get("ready") is True and self._answers == 0:
                 started = perf_counter()

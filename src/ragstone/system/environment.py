@@ -1,4 +1,4 @@
-"""What a child process gets to see: an environment built from an allow-list, and the user that it runs as."""
+"""What a child process can access: an environment built from an allow-list, and the user it runs as."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ragstone.config import SECRET_VARIABLES
 from ragstone.errors import ConfigError
 
-# Where programs are found, where files of one's own go, which language and time zone: nothing that opens a door.
+# Search paths, home and temporary folders, language and time zone: nothing that grants access.
 _POSIX = (
     "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHASHSEED PYTHONUTF8 "
     "LD_LIBRARY_PATH DYLD_LIBRARY_PATH"
@@ -33,7 +33,7 @@ FORBIDDEN = (
     "INPUT_*",
     "ACTIONS_*",
 )
-# Not given by a pattern, only by name: they hold GitHub tokens by habit.
+# Not matched by patterns, only by name: they usually contain GitHub tokens.
 _BY_NAME_ONLY = ("GH_TOKEN", "GITHUB_*", "*RAGSTONE*")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
@@ -59,9 +59,9 @@ def check_names(names: Iterable[str]) -> None:
     for name in names:
         if _matches(name, FORBIDDEN):
             raise ConfigError(
-                f"'{name}' may not be passed to the system under test.",
+                f"'{name}' must not be passed to the system under test.",
                 where="system.env",
-                hint="It belongs to Ragstone or to GitHub. Give the system a key of its own under another name.",
+                hint="It belongs to Ragstone or to GitHub. Give the system its own key under another name.",
             )
         if set(name) <= set("*?[]!"):
             raise ConfigError(

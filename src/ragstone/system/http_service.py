@@ -1,4 +1,4 @@
-"""http(s):// entrypoints: one POST a question."""
+"""http(s):// entrypoints: one POST per question."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class HttpService:
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
 
         if self._client is None:
-            raise SystemUnderTestError("the system was asked before it was started.", where=self.entrypoint)
+            raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
         async with self._client.stream("POST", url, headers=dict(headers), content=content) as reply:
             if reply.is_redirect:
                 return _redirected(url, reply.status_code, reply.headers.get("location", ""))

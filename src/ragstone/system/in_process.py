@@ -1,7 +1,7 @@
 """A plain callable as a system, for notebooks and tests: ``ragstone.evaluate(..., system=my_function)``.
 
-Nothing isolates it: it shares Ragstone's process, and a call that hangs keeps its thread. Use an entrypoint string
-where that matters.
+It is not isolated: it shares Ragstone's process, and a call that hangs keeps its thread. Use an entrypoint string if
+that matters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CallableSystem:
     """A function, class, factory, or object with answer/query/invoke/__call__, asked in this process.
 
     Async ones are awaited in the running loop; all others run in threads, `concurrency` at a time. A call that takes
-    longer than `timeout_s` is given up on (its thread ends when it ends).
+    longer than `timeout_s` is abandoned (its thread ends when the call ends).
     """
 
     def __init__(self, callable_: Callable[..., Any] | object, *, concurrency: int = 4, timeout_s: float = 60) -> None:
@@ -70,7 +70,7 @@ class CallableSystem:
     async def ask(self, sample: Sample) -> Response:
         asker = self._asker
         if asker is None:
-            raise SystemUnderTestError("the system was asked before it was started.", where=self.entrypoint)
+            raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
         async with self._room:
             started = perf_counter()
             try:

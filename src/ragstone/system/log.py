@@ -1,4 +1,4 @@
-"""What user code prints: kept in a file up to a bound, and the last few thousand characters in memory."""
+"""Output of user code: kept in a file up to a limit, with the last few thousand characters in memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _CUT = b"\n[ragstone] the log has reached its limit; the rest is left out\n"
 
 
 class SystemLog:
-    """The log file that all children of one system share. `path` None keeps nothing on disk.
+    """The log file shared by all children of one system. `path` None keeps nothing on disk.
 
-    Never raises for a full or read-only disk: a log that can't be written must not cost a run.
+    Never raises for a full or read-only disk: a log that can't be written must not fail a run.
     """
 
     def __init__(self, path: Path | None, limit: int = MAX_LOG_BYTES) -> None:

@@ -1,4 +1,4 @@
-"""From what came over a wire to a Response: parsed once, by the same rules for every kind of entrypoint."""
+"""From a payload to a Response: parsed once, by the same rules for every kind of entrypoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WireUsage(_Wire):
 
 
 class Payload(_Wire):
-    """An answer as `worker.normalise` gives it."""
+    """An answer as returned by `worker.normalise`."""
 
     answer: str
     contexts: list[WireContext] = []

@@ -1,8 +1,8 @@
 """A pool of child processes, each asked one question at a time.
 
-It starts with one and grows while questions wait, up to the concurrency. A child that dies is replaced, and only the
-sample that it held is failed. Replacements are bounded: a system that can't start any more, or that has died many
-times in a row, is asked no further.
+It starts with one and grows while questions wait, up to the concurrency. A child that dies is replaced, and only its
+current sample fails. Replacements are limited: a system that can't start any more, or that has died many times in a
+row, gets no more questions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ragstone.system.response import Response, SystemFailureKind
 
 MAX_START_FAILURES = 3
 MAX_DEATHS_IN_A_ROW = 25
-MAX_STARTING = 8  # at once: imports are heavy, and a storm of them runs into the start-up time-out
+MAX_STARTING = 8  # at once: imports are heavy, and too many of them reach the startup timeout
 _RETRIED = (SystemFailureKind.TIMEOUT, SystemFailureKind.CRASHED, SystemFailureKind.RAISED)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One asking: its response (None: not the sample's fault, ask another peer), and whether the peer lives on."""
+    """One attempt: its response (None: not the sample's fault, use another peer), and whether the peer is reusable."""
 
     response: Response | None
     reusable: bool
@@ -146,7 +146,7 @@ class Pool:
         try:
             peer = await self._started()
             self._start_failures = 0
-        except Exception as error:  # whatever it is, those who wait must not wait for ever
+        except Exception as error:  # whatever it is, waiting tasks must not wait forever
             self._start_failures += 1
             if self._start_failures >= MAX_START_FAILURES and not self._busy and not self._idle:
                 why = error.message if isinstance(error, SystemUnderTestError) else repr(error)

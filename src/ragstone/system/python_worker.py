@@ -1,4 +1,4 @@
-"""python: entrypoints: `worker.py` in the user's interpreter, one process a peer."""
+"""python: entrypoints: `worker.py` in the user's interpreter, one process per peer."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PythonPeer:
             raise self._failure(fault.message, fault.detail)
         rss, limit = greeting.ready.rss_bytes, target.memory_limit_bytes
         if rss is not None and limit is not None and rss > limit:
-            raise self._failure(f"it takes {_mb(rss)} once imported, over the limit of {_mb(limit)}.", None)
+            raise self._failure(f"it uses {_mb(rss)} after importing, over the limit of {_mb(limit)}.", None)
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self._child
@@ -147,9 +147,9 @@ class PythonPeer:
             first_text_s = None if heard.text_at is None else heard.text_at - started
             return self._read(sample, WorkerReply.model_validate(received), latency_s, first_text_s)
         except EOFError:
-            message = f"The worker {await child.ending()} while it had this question."
+            message = f"The worker {await child.ending()} while answering this question."
         except (ValueError, RecursionError):
-            message = "The worker's channel was written to by something else."
+            message = "Something else wrote to the worker's channel."
         return self._lost(sample, SystemFailureKind.CRASHED, message, child)
 
     def _read(self, sample: Sample, reply: WorkerReply, latency_s: float, first_text_s: float | None = None) -> Attempt:

@@ -1,7 +1,7 @@
-"""file: entrypoints: answers that were recorded before, in JSON Lines, as one JSON list, or in a table.
+"""file: entrypoints: recorded answers, in JSON Lines, as one JSON list, or in a table.
 
-The file is never held in memory. One pass finds where each record begins; a record costs 24 bytes then, whatever its
-size, and is read again when its sample is asked.
+The file is never loaded into memory. One pass finds the start of each record, which costs 24 bytes per record, and a
+record is read again when its sample is asked.
 """
 
 from __future__ import annotations
@@ -123,11 +123,11 @@ class RecordedAnswers:
                 raise SystemUnderTestError(
                     "a recorded answer has neither id nor question.",
                     where=f"{self._shown}:{place}",
-                    hint=f"Give each record an 'id', or the question under one of {', '.join(QUESTION_NAMES)}.",
+                    hint=f"Add an 'id' to each record, or the question under one of {', '.join(QUESTION_NAMES)}.",
                 )
             self._index.add(_digest(kind, key), start, size, place, is_id=kind == _ID)
         if not len(self._index):
-            raise SystemUnderTestError("the file holds no recorded answers.", where=self.entrypoint)
+            raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
         self._index.sort()
         for one, other in self._index.equal_digests():
             first, second = self._record(one[0], one[1]), self._record(other[0], other[1])
@@ -136,7 +136,7 @@ class RecordedAnswers:
                 raise SystemUnderTestError(
                     f"the {kind} {worker.shown(key, 80)} is recorded twice, first at {min(one[2], other[2])}.",
                     where=f"{self._shown}:{max(one[2], other[2])}",
-                    hint="Keep one answer for each.",
+                    hint="Keep only one answer for each.",
                 )
 
 

@@ -68,7 +68,7 @@ class System(Protocol):
 
     Use: ``await start()`` once, ``ask`` from any number of tasks (`concurrency` at a time is useful, more waits),
     ``await close()`` always. `start` raises SystemUnderTestError when nothing can be asked at all (import error,
-    command not found, connection refused); `ask` never raises for the system's faults, it returns a Response
+    command not found, connection refused); `ask` never raises for errors of the system, it returns a Response
     with `failure`.
     """
 

@@ -1,1 +1,1 @@
-"""One module a file format: each turns a file into rows with line numbers."""
+"""One module per file format: each turns a file into rows with line numbers."""

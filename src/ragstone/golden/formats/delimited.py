@@ -1,4 +1,4 @@
-"""CSV and TSV: one header line, cells that may hold line breaks inside quotes."""
+"""CSV and TSV: one header line, and cells that can contain line breaks inside quotes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
         raise source.error(
             f"not valid CSV in the record after line {line}: {error}.",
             line,
-            hint="Put a cell that holds quotes, delimiters or line breaks in double quotes, and double its quotes.",
+            hint="Put a cell with quotes, delimiters or line breaks in double quotes, and double its quotes.",
         ) from None
 
 
@@ -50,7 +50,7 @@ def _header(source: SourceFile, header: list[str], line: int) -> list[str]:
     names = [name.strip() for name in header]
     doubled = [name for name, times in Counter(names).items() if times > 1 and name]
     if doubled:
-        raise source.error(f"column '{doubled[0]}' stands twice in the header.", line)
+        raise source.error(f"duplicate column '{doubled[0]}' in the header.", line)
     if len(names) > MAX_COLUMNS:
         raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.", line)
     return names

@@ -65,7 +65,7 @@ class _Walker:
             start = position
             key, position = decode_at(self.text, position)
             if key in found:
-                raise NotJsonError(f'key "{key}" stands twice in one object', start)
+                raise NotJsonError(f'duplicate key "{key}" in one object', start)
             position = self.skip(position)
             if self.text[position : position + 1] != ":":
                 raise NotJsonError("not valid JSON: ':' is expected", position)

@@ -24,7 +24,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _RefusedError(f"key {json.dumps(key)} stands twice in one object")
+                raise _RefusedError(f"duplicate key {json.dumps(key)} in one object")
             seen.add(key)
     return found
 

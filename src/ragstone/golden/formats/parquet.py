@@ -24,7 +24,7 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
             if len(names) > MAX_COLUMNS:
                 raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.")
             if len(set(names)) != len(names):
-                raise source.error("a column name stands twice in the schema.")
+                raise source.error("duplicate column name in the schema.")
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 for values in batch.to_pylist():
                     yield Row(values)

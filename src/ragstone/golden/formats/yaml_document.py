@@ -104,7 +104,7 @@ class _Builder:
                 merged.extend(self._merge_sources(value, line))
                 continue
             if key in found:
-                raise self.source.error(f"key '{key}' stands twice in one mapping.", line)
+                raise self.source.error(f"duplicate key '{key}' in one mapping.", line)
             found[key] = value
             found.lines[key] = _line(after)
         for mapping in merged:
