@@ -9,8 +9,7 @@ import re
 import signal
 import sys
 import tempfile
-import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
@@ -20,14 +19,11 @@ from ragstone.config import Settings, load_settings
 from ragstone.container.confinement import confine, wipe_environment
 from ragstone.container.container import Container
 from ragstone.container.user_environment import SystemSetup
-from ragstone.errors import EXIT_BUG, ConfigError, RagstoneError
+from ragstone.errors import ConfigError
 from ragstone.github.command_files import RunnerFolders
-from ragstone.github.commands import Annotation, Level, commands_stopped, mask, print_annotations
-from ragstone.github.outputs import output_path, write_outputs
-from ragstone.job.annotations import Places, error_annotation
+from ragstone.github.commands import mask
 from ragstone.job.inputs import ActionInputs, read_inputs
-from ragstone.job.run_job import run_on_github
-from ragstone.report.redact import Redactor
+from ragstone.job.run_job import end_job, run_on_github, workspace_of
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
@@ -46,28 +42,18 @@ def main() -> None:
 def run(environ: Mapping[str, str], out: TextIO) -> int:
     """One job: read the inputs, handle the event, and return the exit code. Raises only for signals."""
     _end_on_signals()
-    workspace = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
-    try:
-        inputs = read_inputs(environ)
-        mask(inputs.github_token.get_secret_value(), out)
-        settings = action_settings(inputs, environ, workspace)
-        with tempfile.TemporaryDirectory(prefix="ragstone-private-") as private:
-            container = _container(inputs, environ, workspace, Path(private))
-            with container.guarding() if container is not None else nullcontext():
-                return asyncio.run(
-                    run_on_github(settings, environ=environ, out=out, inputs=inputs, container=container)
-                )
-    except RagstoneError as error:
-        print_annotations([error_annotation(error, Places(workspace, workspace))], out)
-        _no_verdict(environ)
-        return error.exit_code
-    except Exception:
-        with commands_stopped(out) as write:
-            write(Redactor(_given_secrets(environ))(traceback.format_exc()))
-        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
-        print_annotations([Annotation(Level.ERROR, fault, "Ragstone")], out)
-        _no_verdict(environ)
-        return EXIT_BUG
+    return end_job(lambda: _run(environ, out), environ, out)
+
+
+def _run(environ: Mapping[str, str], out: TextIO) -> int:
+    workspace = workspace_of(environ)
+    inputs = read_inputs(environ)
+    mask(inputs.github_token.get_secret_value(), out)
+    settings = action_settings(inputs, environ, workspace)
+    with tempfile.TemporaryDirectory(prefix="ragstone-private-") as private:
+        container = _container(inputs, environ, workspace, Path(private))
+        with container.guarding() if container is not None else nullcontext():
+            return asyncio.run(run_on_github(settings, environ=environ, out=out, inputs=inputs, container=container))
 
 
 def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path) -> Settings:
@@ -110,18 +96,6 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
     directory = _inside(workspace, inputs.working_directory, "working-directory")
     setup = SystemSetup(inputs.setup, inputs.requirements, inputs.python_version)
     return Container(confinement, private, workspace, directory, environ, setup, RunnerFolders(environ, workspace))
-
-
-def _given_secrets(environ: Mapping[str, str]) -> Iterator[str]:
-    for name in ("INPUT_JUDGE-API-KEY", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN"):
-        yield environ.get(name, "")
-
-
-def _no_verdict(environ: Mapping[str, str]) -> None:
-    try:
-        write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
-    except OSError as error:
-        print(f"Can't write the outputs: {error.strerror}", file=sys.stderr)  # noqa: T201
 
 
 def _end_on_signals() -> None:

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
-from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.load import load_golden_set as _load
@@ -29,6 +28,7 @@ from ragstone.system.build import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
+from ragstone.usecases.decide import ComparedRun, Terms, decide
 from ragstone.usecases.run import RunContext, evaluate_golden_set
 
 if TYPE_CHECKING:
@@ -41,8 +41,15 @@ Result = TypeVar("Result")
 class Run:
     """A finished evaluation. `path` is its run directory, `scores` is the gate's input."""
 
-    path: Path
-    scores: RunScores
+    directory: RunDirectory
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path
+
+    @property
+    def scores(self) -> RunScores:
+        return self.directory.scores()
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per sample: id, question, answer, and one column per metric (missing if there is no score).
@@ -60,7 +67,7 @@ class Run:
                 "answer": record.response.answer,
                 **{name: scores.values.get(record.sample.id) for name, scores in self.scores.metrics.items()},
             }
-            for record in RunDirectory.open(self.path).records()
+            for record in self.directory.records()
         ]
         return pandas.DataFrame(rows)
 
@@ -109,8 +116,9 @@ def evaluate(
         if isinstance(system, str)
         else CallableSystem(system, concurrency=concurrency)
     )
-    _wait_for(_evaluate(golden_set, tested, judge, settings))
-    return Run(where, RunDirectory.open(where).scores())
+    run = Run(_wait_for(_evaluate(golden_set, tested, judge, settings)))
+    run.directory.scores()  # now, while the directory is there
+    return run
 
 
 def compare(
@@ -124,12 +132,9 @@ def compare(
     is a file or a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or
     ``error``; its `checks` say why.
     """
-    return decide_gate(
-        _scores_of(current, "current"),
-        None if baseline is None else _scores_of(baseline, "baseline"),
-        _policy_of(policy),
-        baseline_required=baseline is not None,
-    )
+    now = _side(current, "current")
+    then = None if baseline is None else _side(baseline, "baseline")
+    return decide(now, Terms.of(_policy_of(policy), then, now.day, required=then is not None))
 
 
 def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
@@ -142,16 +147,15 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
         ) from None
 
 
-async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, settings: Settings) -> None:
+async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, settings: Settings) -> RunDirectory:
     context = RunContext(environ=os.environ)
     if not isinstance(judge, str):
-        await evaluate_golden_set(golden, system, judge, settings, context)
-        return
+        return await evaluate_golden_set(golden, system, judge, settings, context)
     built = build_judge(
         settings.judge, golden_set=golden, cache=None, environ=os.environ, tell_secret=context.redact.add
     )
     try:
-        await evaluate_golden_set(golden, system, built, settings, context)
+        return await evaluate_golden_set(golden, system, built, settings, context)
     finally:
         await built.close()
 
@@ -165,16 +169,14 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
         return pool.submit(asyncio.run, work).result()
 
 
-def _scores_of(
-    source: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path, label: str
-) -> RunScores:
+def _side(source: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path, label: str) -> ComparedRun:
     if isinstance(source, Run):
-        return source.scores
+        return ComparedRun.of(source.directory)
     if isinstance(source, RunScores):
-        return source
+        return ComparedRun(source)
     if isinstance(source, Mapping):
-        return scores_from_mapping(source, label=label)
-    return read_side(Path(source)).scores
+        return ComparedRun(scores_from_mapping(source, label=label))
+    return read_side(Path(source))
 
 
 def _policy_of(policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:

@@ -30,10 +30,13 @@ def command(github: bool, **flags: object) -> int:
     from ragstone.usecases.gate import gate
 
     if github:
-        from ragstone.job.run_job import run_on_github, workspace_of
+        from ragstone.job.run_job import end_job, run_on_github, workspace_of
 
-        settings = settings_from(flags, within=workspace_of(os.environ))
-        return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
+        def job() -> int:
+            settings = settings_from(flags, within=workspace_of(os.environ))
+            return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
+
+        return end_job(job, os.environ, sys.stdout)
     settings = settings_from(flags)
     with run_context(settings) as context:
         outcome = run_to_end(gate(settings, context))

@@ -89,7 +89,7 @@ def add(
     """Add finished runs to the history, in any order. A run that was added before is replaced."""
     from ragstone.history.file import read_history, write_history
     from ragstone.report.escape import terminal
-    from ragstone.usecases.gate import read_policy
+    from ragstone.usecases.decide import read_policy
     from ragstone.usecases.history import add_runs, damage
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}

@@ -37,7 +37,7 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.run.directory import RunDirectory
-    from ragstone.usecases.gate import read_policy
+    from ragstone.usecases.decide import read_policy
     from ragstone.usecases.noise import measure_noise, noise_lines, recorded_noise
 
     settings = settings_from(flags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_INCONCLUSIVE, EXIT_PASS, BaselineError, JudgeError
@@ -141,6 +141,17 @@ class GateVerdict:
     resolution: str | None = None
     inconclusive_blocks: bool = False
     accept: tuple[str, ...] = ()
+
+    @classmethod
+    def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:
+        """The verdict if nothing could be checked, for the given `reason`. `blocks`: the policy blocks inconclusive runs."""
+        return cls(status=Status.INCONCLUSIVE, reason=reason, checks=(), inconclusive_blocks=blocks)
+
+    def unproven(self, why: str) -> GateVerdict:
+        """This verdict for a run that was not checked in full, for the reason `why` (a sentence): it can't pass."""
+        if self.status is not Status.PASS:
+            return self
+        return replace(self, status=Status.INCONCLUSIVE, reason=f"{why} For the rest, {self.reason}")
 
     @property
     def passed(self) -> bool:

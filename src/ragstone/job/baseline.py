@@ -83,10 +83,16 @@ def find_baseline(
 
 
 def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
-    """Write the members to `directory` (new and private) and open it as a run, recomputing every score.
+    """Write the members to `directory` and open it as a run, recomputing every score.
 
     Raises RunDirectoryError if it is not a run that this version can read and confirm.
     """
+    write_members(files, directory)
+    return confirm(RunDirectory.open(directory))
+
+
+def write_members(files: Mapping[str, bytes], directory: Path) -> None:
+    """Write the members to `directory` (new and private)."""
     directory.mkdir(mode=0o700, parents=True)
     for name in (MANIFEST, SAMPLES, CACHE):
         if name in files:
@@ -94,7 +100,6 @@ def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
             descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(files[name])
-    return confirm(RunDirectory.open(directory))
 
 
 class _Enough(Exception):  # noqa: N818 - an outcome, not a program error

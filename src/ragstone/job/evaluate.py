@@ -15,30 +15,32 @@ from ragstone.gate.policy import Policy
 from ragstone.github.artifacts import MEMBER_LIMITS
 from ragstone.github.event import EventKind
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
-from ragstone.job.baseline import TrustedBaseline, find_baseline, open_members
+from ragstone.job.baseline import TrustedBaseline, find_baseline, write_members
 from ragstone.job.job import Job
-from ragstone.job.no_key_fallback import at_best_inconclusive, judge_needs_key, without_key
 from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.trusted_config import hold_to_base
-from ragstone.report.parts import ReportView
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
 from ragstone.run.canaries import CANARIES
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED
+from ragstone.run.replay import confirm
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.gate import REPORT_FILES, GateOutcome, Role, conclude, gate, open_baseline, read_policy
+from ragstone.usecases.baseline import open_baseline
+from ragstone.usecases.decide import gate_policy
+from ragstone.usecases.gate import GateInputs, GateOutcome, Role, gate
 from ragstone.usecases.history import Book
+from ragstone.usecases.no_key_fallback import judge_needs_key, without_key
 from ragstone.usecases.run import RunContext, read_golden_set
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024
 
 
-async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome | None, ReportView]:
+async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
     """The verdict. Everything that can be checked without running user code is checked first."""
     _refuse_configured_baseline(job)
     held = hold_to_base(
@@ -52,7 +54,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
     settings = job.settings = held.settings
     job.notes += held.notes
     # Everything in the checkout that affects the verdict is read here, once: later changes by user code have no effect.
-    job.policy = _policy(settings)
+    job.policy = gate_policy(settings)
     job.templates = own_templates(settings.root, settings.within)
     golden = read_golden_set(settings)
     context = RunContext(
@@ -63,18 +65,30 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
         now=job.now,
         trusts_checkout=False,
     )
-    incomplete = False
+    unproven = None
     if job.plan.without_secrets and judge_needs_key(settings, job.environ):
         narrowed = without_key(settings, golden, job.policy)
         job.notes += narrowed.notes
-        if narrowed.view is not None:
-            return None, narrowed.view
-        settings, incomplete = narrowed.settings, narrowed.partial
+        if narrowed.outcome is not None:
+            return replace(narrowed.outcome, view=job.redact.view(narrowed.outcome.view))
+        settings, unproven = narrowed.settings, narrowed.unproven
     settings = _with_canaries(settings, job.event.kind)
     baseline = _baseline(job, write)
     job.notes[:0] = changes_to_the_gate(job, job.policy, golden, baseline)
     role = _role(job)
     book = _book(job, job.policy, role)
+    inputs = GateInputs(
+        policy=job.policy,
+        golden=golden,
+        baseline=baseline,
+        book=book,
+        templates=job.templates,
+        links=job.links(),
+        role=role,
+        warnings=tuple(job.notes),
+        folder=_policy_folder(job),
+        unproven=unproven,
+    )
     log = job.temporary / "system.log"
     if job.container is not None:
         settings = job.container.staged(settings)
@@ -82,37 +96,9 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> tuple[GateOutcome 
     else:
         context = replace(context, system_factory=partial(_logging_to, log))
     try:
-        outcome = await gate(
-            settings,
-            context,
-            policy=job.policy,
-            baseline=baseline,
-            golden=golden,
-            links=job.links(),
-            templates=job.templates,
-            warnings=tuple(job.notes),
-            role=role,
-            folder=_policy_folder(job),
-            book=book,
-        )
+        return await gate(settings, context, inputs)
     finally:
         _show_log(log, write)
-    if incomplete:
-        verdict = at_best_inconclusive(outcome.verdict, job.policy)
-        fail_on = settings.gate.fail_on
-        outcome = conclude(
-            outcome.run,
-            verdict,
-            baseline,
-            fail_on,
-            job.links(),
-            job.templates,
-            tuple(REPORT_FILES),
-            context,
-            role,
-            (book, job.policy),
-        )
-    return outcome, outcome.view
 
 
 def _refuse_configured_baseline(job: Job) -> None:
@@ -132,15 +118,6 @@ def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
     if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
     return settings.model_copy(update={"judge": settings.judge.model_copy(update={"canaries": CANARIES})})
-
-
-def _policy(settings: Settings) -> Policy:
-    """The policy with `fail-on` applied, so that a verdict made here exits like one made by the gate."""
-    policy = read_policy(settings)
-    fail_on = settings.gate.fail_on
-    if fail_on in ("fail", "inconclusive"):
-        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
-    return policy
 
 
 def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
@@ -200,11 +177,11 @@ def _baseline_at(job: Job) -> RunDirectory:
     named = str(settings.gate.baseline)
     source, target = settings.path(named), job.temporary / "baseline"
     try:
-        open_members(_members(source, settings.within), target)
+        write_members(_members(source, settings.within), target)
         if os.path.lexists(source / CARRIED / MANIFEST):
-            open_members(_members(source / CARRIED, settings.within), target / CARRIED)
+            write_members(_members(source / CARRIED, settings.within), target / CARRIED)
         any_run = settings.gate.baseline_any and "gate.baseline_any" not in settings.from_file
-        return open_baseline(target, any_run=any_run)
+        return confirm(open_baseline(target, any_run=any_run))
     except OSError as error:
         raise BaselineError(
             f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",

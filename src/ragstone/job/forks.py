@@ -7,32 +7,25 @@ is found from the run's head commit, which comes from GitHub.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
-from ragstone.config import Settings
 from ragstone.errors import RagstoneError
-from ragstone.gate.accepted import accepted_in
-from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import newest_artifact, read_artifact
 from ragstone.github.client import ApiReply, GitHubApi, GitHubApiError
 from ragstone.github.event import Event
 from ragstone.github.trusted_runs import WorkflowRun
-from ragstone.history.drift import Drift
-from ragstone.job.annotations import Places
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
+from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from, tagged_commits
+from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report
 from ragstone.report.parts import Links
-from ragstone.report.redact import Redactor
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.replay import vouch
-from ragstone.usecases.gate import baseline_scores, read_policy, view_of
-from ragstone.usecases.history import Book, hold
+from ragstone.usecases.decide import ComparedRun, Terms, decide, read_policy, view_of
+from ragstone.usecases.history import Book
 from ragstone.usecases.run import read_golden_set
 
 PREFACE = (
@@ -40,6 +33,7 @@ PREFACE = (
     "judgements, but nothing was run again here: review the answers before you rely on them.\n\n"
 )
 
+UNVERIFIED = "Unverified: parts of this run can't be verified."
 MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
 
 
@@ -69,42 +63,38 @@ class ForkReport:
     notices: tuple[str, ...] = ()
 
 
-def fork_report(
-    api: GitHubApi,
-    event: Event,
-    settings: Settings,
-    *,
-    artifact_name: str,
-    baseline_branch: str | None,
-    with_baseline: bool,
-    places: Places,
-    temporary: Path,
-    redact: Redactor,
-    today: date,
-) -> ForkReport:
+def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     """Read the run that this workflow_run job follows, and decide on it with the policy of this checkout.
 
     Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
     """
+    event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
     policy = read_policy(settings)
     golden = read_golden_set(settings)
     try:
         head, pull = _head_and_pull(api, event)
-        run = _read_run(api, head, artifact_name, temporary / "untrusted")
+        run = _read_run(api, head, artifact_name, job.temporary / "untrusted")
         before, known = None, None
-        if with_baseline:
-            branch = baseline_branch or pull.base.ref
+        if job.plan.baseline is BaselineSource.ARTIFACT:
+            branch = job.plan.baseline_branch or pull.base.ref
             known = find_baseline(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
-            before = known.materialise(temporary / "baseline") if isinstance(known, TrustedBaseline) else None
-        # From this checkout, not the fork's: drops accepted by a fork don't count here.
-        held = accepted_in(policy.accepted, before, today)
+            before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
         vouched = vouch(run, golden)
-        held_to = policy.with_accepted(held)
+        # From this checkout, not the fork's: drops accepted by a fork don't count here.
+        terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed)
         history, damage = history_from(known.history if known is not None else None)
-        book = Book(history, main=False, releases=tagged_commits(api, policy))
-        drift = hold(book, run, vouched.scores, policy, held.entries) if known is not None else Drift()
-        verdict = decide_gate(
-            vouched.scores, baseline_scores(before), held_to, seed=settings.run.seed, drift=drift.checks
+        book = Book(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
+        changes = changes_by_a_fork(
+            api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
+        )
+        none = (known.reason,) if isinstance(known, NoBaseline) else ()
+        current = ComparedRun(vouched.scores, run)
+        verdict = decide(
+            current,
+            terms,
+            book=book,
+            warnings=(*vouched.doubts, *changes, *none, *((damage,) if damage else ())),
+            unproven=UNVERIFIED if vouched.doubts else None,
         )
     except _NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))
@@ -113,33 +103,16 @@ def fork_report(
     except ArchiveRefused as refused:
         return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
     except RagstoneError as error:
-        return ForkReport(Report(), notices=(f"The run's data was refused: {redact(error.message)}",))
-    changes = changes_by_a_fork(
-        api, head.head_sha, settings, policy, workspace=places.workspace, folder=temporary / "changes"
-    )
-    warnings = (*changes, *((known.reason,) if isinstance(known, NoBaseline) else ()))
+        return ForkReport(Report(), notices=(f"The run's data was refused: {job.redact(error.message)}",))
     blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
     links = Links(
-        origin=lambda origin: places.link(origin, blob),
+        origin=lambda origin: job.places.link(origin, blob),
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    warnings = (*warnings, *held.warnings, *((damage,) if damage else ()), *drift.warnings)
-    verdict = replace(verdict, warnings=(*warnings, *verdict.warnings), notes=(*verdict.notes, *drift.notes))
-    verdict = _doubted(verdict, vouched.doubts, policy)
-    view = redact.view(view_of(run, verdict, before, links, vouched.scores))
+    view = job.redact.view(view_of(current, replace(verdict, accept=()), terms.baseline, links))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
-
-
-def _doubted(verdict: GateVerdict, doubts: tuple[str, ...], policy: Policy) -> GateVerdict:
-    """Anything that can't be verified here has not passed."""
-    verdict = replace(verdict, warnings=(*doubts, *verdict.warnings))
-    if not doubts or verdict.status is not Status.PASS:
-        return verdict
-    blocks = policy.gate.inconclusive == "fail"
-    reason = f"Unverified: parts of this run can't be verified. For the rest, {verdict.reason}"
-    return replace(verdict, status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
 
 
 class _NothingToPost(Exception):  # noqa: N818 - an outcome to report

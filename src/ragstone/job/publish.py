@@ -20,7 +20,6 @@ from ragstone.job.plan import IssueMode
 from ragstone.metrics.registry import METRICS
 from ragstone.report.escape import markdown_fence
 from ragstone.report.parts import ReportView
-from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.report.templates import Templates
 
@@ -34,10 +33,14 @@ _ROOM = 200
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What to publish: the view of a verdict, or the error instead of one. Already redacted."""
+    """What to publish: the view of a verdict, or the error instead of one.
+
+    `view`, and `said`, the text of the error, are already redacted.
+    """
 
     view: ReportView | None = None
     error: RagstoneError | None = None
+    said: str = ""
     templates: Templates | None = None
     preface: str = ""
 
@@ -58,21 +61,18 @@ class Report:
             return False
         return all(check.status is Status.PASS for check in self.view.all_checks if check.action is Action.BLOCK)
 
-    def markdown(self, limit: int, redact: Redactor) -> str:
+    def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working one."""
         if self.view is None:
-            return self._error_text(redact)
+            said = markdown_fence(self.said[:4_000])
+            return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{said}\n"
         room = limit - len(self.preface)
         try:
             text = render(self.view, "md", limit=room, templates=self.templates)
         except ConfigError:
             # The run has already reported it when the template was first used; the comment is still posted.
             text = render(self.view, "md", limit=room)
-        return self.preface + redact(text)
-
-    def _error_text(self, redact: Redactor) -> str:
-        said = redact(str(self.error))[:4_000]
-        return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{markdown_fence(said)}\n"
+        return self.preface + text
 
 
 @dataclass(slots=True)
@@ -84,12 +84,12 @@ class Published:
     notices: list[str] = field(default_factory=list)
 
 
-def tell_summary(report: Report, environ: Mapping[str, str], redact: Redactor, published: Published) -> None:
+def tell_summary(report: Report, environ: Mapping[str, str], published: Published) -> None:
     """Write the job summary, with less detail if it would be too large."""
 
     def renderings() -> Iterator[str]:
         for limit in _SUMMARY_LIMITS:
-            yield report.markdown(limit, redact)
+            yield report.markdown(limit)
 
     path = output_path(environ, "GITHUB_STEP_SUMMARY")
     try:
@@ -105,7 +105,6 @@ def tell_comment(
     number: int,
     mode: CommentMode,
     comment_id: str,
-    redact: Redactor,
     published: Published,
 ) -> None:
     """Comment on pull request `number`, depending on `mode`. An existing comment is always updated."""
@@ -114,7 +113,7 @@ def tell_comment(
     only_update = (mode is CommentMode.FAILURES and report.passed) or (
         mode is CommentMode.CHANGES and report.unchanged_pass
     )
-    body = report.markdown(MAX_BODY - _ROOM - len(marker("comment", comment_id)), redact)
+    body = report.markdown(MAX_BODY - _ROOM - len(marker("comment", comment_id)))
     try:
         posted = post_comment(api, number, comment_id, body, only_update=only_update)
     except GitHubApiError as api_error:
@@ -129,7 +128,6 @@ def tell_issue(
     event: Event,
     mode: IssueMode,
     comment_id: str,
-    redact: Redactor,
     published: Published,
 ) -> None:
     """Open, update or close the sticky issue."""
@@ -144,7 +142,7 @@ def tell_issue(
             failing=not report.passed,
             may_open=mode is IssueMode.OPEN,
             title=f"Ragstone{which}: the RAG quality gate does not pass",
-            body=body + report.markdown(MAX_BODY - _ROOM - len(body), redact),
+            body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
             recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
         )
     except GitHubApiError as api_error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,11 +14,12 @@ from typing import TextIO
 
 from ragstone.config import SHORTEST_SECRET, Settings
 from ragstone.container.container import Container
-from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.github.checkout_token import warn_of_token
 from ragstone.github.client import GitHubApi, RetryPolicy
 from ragstone.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
 from ragstone.github.event import Event, load_event
+from ragstone.github.outputs import output_path, write_outputs
 from ragstone.job.annotations import Places, annotations_on, error_annotation
 from ragstone.job.evaluate import evaluate
 from ragstone.job.forks import fork_report
@@ -33,7 +36,6 @@ from ragstone.job.publish import (
     tell_outputs,
     tell_summary,
 )
-from ragstone.report.parts import ReportView
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
@@ -44,6 +46,29 @@ from ragstone.usecases.known_secrets import known_secrets
 def workspace_of(environ: Mapping[str, str]) -> Path:
     """The checkout: the folder that all files it names must be in."""
     return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+
+
+def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) -> int:
+    """The exit code of `work`, one job. An error becomes an annotation and outputs on GitHub.
+
+    Raises only for signals.
+    """
+    try:
+        return work()
+    except RagstoneError as error:
+        workspace = workspace_of(environ)
+        annotation, code = error_annotation(error, Places(workspace, workspace)), error.exit_code
+    except Exception:
+        with commands_stopped(out) as write:
+            write(Redactor(known_secrets(environ, Settings()))(traceback.format_exc()))
+        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
+        annotation, code = Annotation(Level.ERROR, fault, "Ragstone"), EXIT_BUG
+    print_annotations([annotation], out)
+    try:
+        write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
+    except OSError as error:
+        print(f"Can't write the outputs: {error.strerror}", file=sys.stderr)  # noqa: T201
+    return code
 
 
 async def run_on_github(
@@ -120,18 +145,18 @@ async def _gate(job: Job) -> int:
     if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
         job.warnings.append(warning)
     outcome: GateOutcome | None = None
-    view: ReportView | None = None
-    failure: RagstoneError | None = None
+    report = Report()
     try:
         with commands_stopped(job.out) as write:
             job.redact.on_add = write.mask
             try:
-                outcome, view = await evaluate(job, lambda text: write(job.redact(text)))
+                outcome = await evaluate(job, lambda text: write(job.redact(text)))
             except RagstoneError as error:
-                failure = error
-                write(f"error: {job.redact(str(error))}\n")
+                report = Report(error=error, said=job.redact(str(error)))
+                write(f"error: {report.said}\n")
             else:
-                write(job.redact(render(view, "text")))
+                report = Report(outcome.view, templates=job.templates)
+                write(render(outcome.view, "text"))
     finally:
         job.redact.on_add = None
         if job.container is not None:
@@ -143,12 +168,10 @@ async def _gate(job: Job) -> int:
             directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
         except ConfigError as error:
             job.notes.append(str(error))
-    templates = job.templates if failure is None else None
-    report = Report(job.redact.view(view) if view is not None else None, failure, templates)
     _tell(job, report, directory, files)
-    if failure is not None:
-        return failure.exit_code
-    return outcome.exit_code if outcome is not None else (view.exit_code if view is not None else EXIT_PASS)
+    if report.error is not None:
+        return report.error.exit_code
+    return outcome.exit_code if outcome is not None else EXIT_PASS
 
 
 def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
@@ -177,12 +200,12 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
 
 def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
     published = Published(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
-    tell_summary(report, job.environ, job.redact, published)
+    tell_summary(report, job.environ, published)
     if job.api is not None:
         number = job.plan.pull_request
         if number is not None:
-            tell_comment(job.api, report, number, job.plan.comment, job.inputs.comment_id, job.redact, published)
-        tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, job.redact, published)
+            tell_comment(job.api, report, number, job.plan.comment, job.inputs.comment_id, published)
+        tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, published)
     elif job.plan.pull_request is not None:
         published.notices.append("No comment: there is no GitHub token.")
     baseline_id = job.baseline.run_id if job.baseline is not None else None
@@ -194,15 +217,14 @@ def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) ->
 
 
 def _annotations(job: Job, report: Report, published: Published) -> list[Annotation]:
-    found: list[Annotation] = []
-    if report.error is not None:
-        found.append(error_annotation(report.error, job.places))
-    elif report.view is not None and job.policy is not None and job.inputs.annotations:
-        found += annotations_on(report.view, job.policy, job.places)
-    found += [Annotation(Level.WARNING, warning, "Ragstone") for warning in job.warnings]
+    found = [Annotation(Level.WARNING, warning, "Ragstone") for warning in job.warnings]
     found += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*published.notices, *job.notes)]
-    redact = job.redact
-    return [replace(one, message=redact(one.message), title=redact(one.title) if one.title else None) for one in found]
+    if report.error is not None:
+        found.insert(0, error_annotation(report.error, job.places))
+    found = [replace(one, message=job.redact(one.message)) for one in found]
+    if report.view is not None and job.policy is not None and job.inputs.annotations:
+        found[:0] = annotations_on(report.view, job.policy, job.places)
+    return found
 
 
 # -- reporting for a fork ----------------------------------------------------------------------------------------------
@@ -214,26 +236,13 @@ async def _report(job: Job) -> int:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
     published = Published()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
-        found = fork_report(
-            job.api,
-            job.event,
-            job.settings,
-            artifact_name=job.inputs.artifact_name,
-            baseline_branch=job.plan.baseline_branch,
-            with_baseline=job.plan.baseline is BaselineSource.ARTIFACT,
-            places=job.places,
-            temporary=job.temporary,
-            redact=job.redact,
-            today=job.now().date(),
-        )
+        found = fork_report(job, job.api)
         if found.report.view is not None:
-            write(job.redact(render(found.report.view, "text")))
+            write(render(found.report.view, "text"))
     published.notices += found.notices
     if found.number is not None and found.report.view is not None:
-        tell_summary(found.report, job.environ, job.redact, published)
-        tell_comment(
-            job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, job.redact, published
-        )
+        tell_summary(found.report, job.environ, published)
+        tell_comment(job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, published)
     values = output_values(
         found.report,
         baseline_run_id=found.baseline_run_id,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -50,21 +49,17 @@ def lineage(baseline: RunDirectory) -> tuple[str, ...]:
     return (baseline.fingerprint, *before)[:MAX_LINEAGE]
 
 
-OpenRun = Callable[[Path], RunDirectory]
-"""Opens the run in a folder. Whoever does not trust the folder gives one that also checks the scores."""
-
-
-def eligible_run(run: RunDirectory, opened: OpenRun = RunDirectory.open) -> RunDirectory | None:
+def eligible_run(run: RunDirectory) -> RunDirectory | None:
     """`run` itself where it may be a baseline, else the one that it carries, else None."""
-    return run if run.manifest.standing.eligible else carried_run(run, opened)
+    return run if run.manifest.standing.eligible else carried_run(run)
 
 
-def carried_run(run: RunDirectory, opened: OpenRun = RunDirectory.open) -> RunDirectory | None:
+def carried_run(run: RunDirectory) -> RunDirectory | None:
     """The baseline that `run` carries, if there is one. Raises RunDirectoryError when it is not the one it used."""
     folder = run.path / CARRIED
     if not (folder / MANIFEST).is_file():
         return None
-    carried = opened(folder)
+    carried = RunDirectory.open(folder)
     recorded = run.manifest.baseline
     if recorded is not None and recorded.used is not None and recorded.used.fingerprint != carried.fingerprint:
         raise RunDirectoryError(

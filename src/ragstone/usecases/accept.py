@@ -26,7 +26,8 @@ from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text
-from ragstone.usecases.gate import REPORT_FILES, read_policy
+from ragstone.usecases.decide import read_policy
+from ragstone.usecases.gate import REPORT_FILES
 
 MAX_REPORT_BYTES = 256 * 1024 * 1024
 _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."

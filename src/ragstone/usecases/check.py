@@ -13,12 +13,14 @@ from ragstone.gate.verdict import CheckKind
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.judge.names import split_name
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.run.scores import RunScores
 from ragstone.system.response import Response
-from ragstone.usecases.gate import baseline_scores, model_name_warnings, open_baseline, read_policy
+from ragstone.usecases.baseline import open_baseline
+from ragstone.usecases.decide import ComparedRun, model_name_warnings, read_policy
 from ragstone.usecases.run import RunContext, make_system, read_golden_set
 
 
@@ -47,7 +49,9 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     baseline = settings.gate.baseline
     before = None
     if baseline is not None:
-        before = baseline_scores(open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any))
+        found = open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any)
+        compared = ComparedRun.baseline(found)
+        before = compared.scores if compared is not None else None
     judge = build_judge(
         settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
@@ -77,7 +81,11 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             response=response,
             estimate=estimate_cost(settings.judge, golden, metrics, repeats=settings.run.repeats),
             baseline=baseline,
-            warnings=tuple(line for lines in model_name_warnings(settings, context) for line in lines),
+            warnings=tuple(
+                line
+                for lines in model_name_warnings(*split_name(settings.judge.name), context.now().date())
+                for line in lines
+            ),
             resolution=_resolution(policy, before, metrics, len(golden), judge.identity),
         )
     finally:

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.errors import BaselineError, ConfigError
-from ragstone.gate.accepted import InForce, accepted_in
-from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
-from ragstone.report.view import ReportView, build_view
+from ragstone.report.parts import ReportView
 from ragstone.run.directory import RunDirectory
-from ragstone.run.record import SampleRecord
 from ragstone.run.score_files import read_score_file
-from ragstone.run.scores import RunScores
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """One side of a comparison. `run` is None for a plain score file."""
-
-    scores: RunScores
-    run: RunDirectory | None = None
-
-    def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
-        """The records of `ids`, if there are records."""
-        return {} if self.run is None else self.run.find(ids)
+from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +26,7 @@ class Compared:
 def read_side(path: Path) -> ComparedRun:
     """The scores in `path`: a run directory, or a score file (JSONL or CSV). Raises ConfigError."""
     if path.is_dir():
-        run = RunDirectory.open(path)
-        return ComparedRun(run.scores(), run)
+        return ComparedRun.of(RunDirectory.open(path))
     if not path.exists():
         raise ConfigError(
             f"there is no such file or directory: {path}",
@@ -79,13 +63,8 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, bas
             f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
         ) from None
     _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
-    held = InForce()
-    if now.run is not None and then.run is not None:
-        held = accepted_in(policy.accepted, then.run, now.run.manifest.day)
-    verdict = decide_gate(now.scores, then.scores, policy.with_accepted(held), baseline_required=True, seed=seed)
-    verdict = replace(verdict, warnings=(*held.warnings, *verdict.warnings))
-    ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))
-    view = build_view(verdict, now.scores, then.scores, now.find(ids), baseline_details=then.find(ids))
+    verdict = decide(now, Terms.of(policy, then, now.day, required=True, seed=seed))
+    view = view_of(now, verdict, then)
     return Compared(verdict, view)
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.gate.accepted import accepted_in
-from ragstone.gate.decide import decide_gate
 from ragstone.gate.verdict import GateVerdict
-from ragstone.history.drift import Drift
 from ragstone.history.file import read_history
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import own_templates, read_templates
 from ragstone.run.directory import HISTORY, RunDirectory
+from ragstone.usecases.baseline import open_baseline
 from ragstone.usecases.compare import read_compare_policy
-from ragstone.usecases.gate import baseline_scores, open_baseline, view_of
-from ragstone.usecases.history import Book, hold
+from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
+from ragstone.usecases.history import Book
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +47,11 @@ def report(
     run = RunDirectory.open(run_path)
     before = open_baseline(baseline, any_run=True) if baseline is not None else None
     policy = read_compare_policy(thresholds)
-    held = accepted_in(policy.accepted, before, run.manifest.day)
-    scores = run.scores()
+    current = ComparedRun.of(run)
+    terms = Terms.of(policy, ComparedRun.baseline(before), current.day, required=before is not None, seed=seed)
     book = Book(read_history(history if history is not None else run_path / HISTORY))
-    drift = hold(book, run, scores, policy, held.entries) if book.history.runs else Drift()
-    verdict = decide_gate(
-        scores,
-        baseline_scores(before),
-        policy.with_accepted(held),
-        baseline_required=before is not None,
-        seed=seed,
-        drift=drift.checks,
-    )
-    warnings = (*held.warnings, *drift.warnings, *verdict.warnings)
-    verdict = replace(verdict, warnings=warnings, notes=(*verdict.notes, *drift.notes))
-    view = view_of(run, verdict, before, links)
+    verdict = decide(current, terms, book=book if book.history.runs else None)
+    view = view_of(current, verdict, terms.baseline, links)
     view = replace(view, trends=trends(book.history.runs, view.sample_metrics))
     return Reported(
         render(view, form, templates=read_templates(templates) if templates is not None else own_templates(Path())),

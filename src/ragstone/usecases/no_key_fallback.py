@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragstone.config import JudgeSettings, Settings
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.names import split_name
 from ragstone.metrics.registry import select_metrics
-from ragstone.report.parts import ReportView
 from ragstone.report.view import build_view
 from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.usecases.decide import exit_code_of
+from ragstone.usecases.gate import GateOutcome
 
 NOT_JUDGED = "Not judged: no key on pull requests from forks."
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """What can be done without a key: `settings` to run with, or a finished `view` if there is nothing to run."""
+    """What can be done without a key: `settings` to run with, or an `outcome` if there is nothing to run.
+
+    `unproven`: metrics were left out, so that the run can fail but not pass.
+    """
 
     settings: Settings
     notes: tuple[str, ...]
-    view: ReportView | None = None
-    partial: bool = False
-    """Metrics were left out, so that the run can fail but not pass."""
+    outcome: GateOutcome | None = None
+    unproven: str | None = None
 
 
 def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
@@ -63,29 +66,20 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
     if free:
         run = offline.run.model_copy(update={"metrics": free})
         note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
-        wanted = select_metrics(settings.run.metrics)
-        return Narrowed(offline.model_copy(update={"run": run}), (note,), partial=len(free) < len(wanted))
-    return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(golden, policy))
+        left_out = len(free) < len(select_metrics(settings.run.metrics))
+        unproven = NOT_JUDGED if left_out else None
+        return Narrowed(offline.model_copy(update={"run": run}), (note,), unproven=unproven)
+    return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(settings, golden, policy))
 
 
-def at_best_inconclusive(verdict: GateVerdict, policy: Policy) -> GateVerdict:
-    """The verdict of a run that left metrics out: metrics that were not judged have not passed."""
-    if verdict.status is not Status.PASS:
-        return verdict
-    blocks = policy.gate.inconclusive == "fail"
-    reason = f"{NOT_JUDGED} For the rest, {verdict.reason}"
-    return replace(verdict, status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
-
-
-def _nothing_judged(golden: GoldenSet, policy: Policy) -> ReportView:
+def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy) -> GateOutcome:
     facts = {
         sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
         for sample in golden
     }
-    verdict = GateVerdict(
-        status=Status.INCONCLUSIVE,
-        reason=f"{NOT_JUDGED} Config, policy and golden set ({len(golden)} samples) are valid.",
-        checks=(),
-        inconclusive_blocks=policy.gate.inconclusive == "fail",
+    verdict = GateVerdict.nothing_checked(
+        f"{NOT_JUDGED} Config, policy and golden set ({len(golden)} samples) are valid.",
+        blocks=policy.gate.inconclusive == "fail",
     )
-    return build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts))
+    view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts))
+    return GateOutcome(verdict, view, None, exit_code_of(verdict, settings.gate.fail_on))

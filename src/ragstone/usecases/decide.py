@@ -1,0 +1,212 @@
+"""The decision: every command, job and API function gets its verdict from `decide`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+from ragstone.config import Settings
+from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
+from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, default_policy, load_policy
+from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.history.drift import Drift
+from ragstone.judge.llm.lifecycle import moving_name, near_end
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.view import build_view
+from ragstone.run.directory import RunDirectory
+from ragstone.run.manifest import Manifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.usecases.history import Book, hold
+
+MAX_DETAILS = 50
+"""Maximum number of samples shown in full in the reports."""
+
+FailOn = Literal["fail", "inconclusive", "never"]
+
+
+def read_policy(settings: Settings) -> Policy:
+    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults."""
+    if settings.gate.thresholds is not None:
+        return load_policy(settings.path(settings.gate.thresholds), within=settings.within)
+    beside = settings.path(POLICY_FILE)
+    # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
+    if os.path.lexists(beside):
+        return load_policy(beside, within=settings.within)
+    return default_policy(settings.root, within=settings.within)
+
+
+def gate_policy(settings: Settings) -> Policy:
+    """The same with `fail-on` applied, as the gate uses it."""
+    policy, fail_on = read_policy(settings), settings.gate.fail_on
+    if fail_on in ("fail", "inconclusive"):
+        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
+    return policy
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One side of a comparison. `run` is None for a plain score file."""
+
+    scores: RunScores
+    run: RunDirectory | None = None
+
+    @classmethod
+    def of(cls, run: RunDirectory) -> ComparedRun:
+        """The run in a directory. Raises RunDirectoryError."""
+        return cls(run.scores(), run)
+
+    @classmethod
+    def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
+        """The same for a baseline. One that can't be read is a BaselineError, not an error of the current run."""
+        try:
+            return None if run is None else cls.of(run)
+        except RunDirectoryError as error:
+            raise BaselineError(error.message, where=error.where, hint=error.hint) from None
+
+    @property
+    def day(self) -> date | None:
+        """The day on which the run was started; None for a plain score file."""
+        return None if self.run is None else self.run.manifest.day
+
+    def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
+        """The records of `ids`, if there are records."""
+        return {} if self.run is None else self.run.find(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which a run is decided, fixed before it starts. `accepted` are the accepted drops in force.
+
+    `today` is None for a plain score file.
+    """
+
+    policy: Policy
+    baseline: ComparedRun | None
+    baseline_required: bool
+    accepted: InForce
+    today: date | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls, policy: Policy, baseline: ComparedRun | None, today: date | None, *, required: bool = False, seed: int = 0
+    ) -> Terms:
+        """The terms of a run of `today`. Drops can be accepted between run directories only, not between score files."""
+        accepted = InForce()
+        if today is not None and (baseline is None or baseline.run is not None):
+            accepted = accepted_in(policy.accepted, baseline.run if baseline is not None else None, today)
+        return cls(policy, baseline, required, accepted, today, seed)
+
+    @property
+    def in_force(self) -> Policy:
+        """The policy with the accepted drops in force."""
+        return self.policy.with_accepted(self.accepted)
+
+
+def decide(
+    current: ComparedRun,
+    terms: Terms,
+    *,
+    book: Book | None = None,
+    looked_in_order: Sequence[str] | None = None,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+    folder: str | None = None,
+    unproven: str | None = None,
+) -> GateVerdict:
+    """The verdict on `current`, with its warnings, notes and commands.
+
+    `book` is the history to compare with. `looked_in_order` is the order of evaluation of a run that could stop early.
+    `notes` and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to run
+    the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
+    """
+    run, baseline = current.run, terms.baseline
+    drift = Drift()
+    if book is not None and run is not None:
+        drift = hold(book, run, current.scores, terms.policy, terms.accepted.entries)
+    verdict = decide_gate(
+        current.scores,
+        baseline.scores if baseline is not None else None,
+        terms.in_force,
+        baseline_required=terms.baseline_required,
+        seed=terms.seed,
+        looked_in_order=looked_in_order,
+        drift=drift.checks,
+    )
+    spared: tuple[str, ...] = ()
+    ending: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
+    if run is not None and terms.today is not None:
+        judge = run.manifest.judge
+        ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
+    if run is not None and looked_in_order is not None:
+        spared = (_spared_note(run.manifest),)
+    verdict = replace(
+        verdict,
+        notes=(*notes, *verdict.notes, *spared, *drift.notes, *moving),
+        warnings=(*warnings, *terms.accepted.warnings, *ending, *drift.warnings, *verdict.warnings),
+    )
+    if run is not None and baseline is not None and baseline.run is not None:
+        verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
+    return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about the judge's name: a warning if the model will be retired soon, a note if the name can move."""
+    found = (near_end(provider, model, today), moving_name(provider, model))
+    ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
+    return ending, moving
+
+
+def _accept_commands(
+    verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
+) -> tuple[str, ...]:
+    """The shell commands that accept the drops that failed this run."""
+    thresholds = policy.file
+    if thresholds is not None and folder is not None:
+        thresholds = Path(thresholds).name
+    now, then = run.fingerprint, baseline.fingerprint
+    return tuple(
+        offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
+        for offer in offers(verdict.checks, policy.gate)
+    )
+
+
+def _spared_note(manifest: Manifest) -> str:
+    """A sentence on how many samples early stopping saved."""
+    counts = manifest.counts
+    evaluated = counts.scored + counts.partly_failed + counts.system_failed
+    total = manifest.golden.samples
+    if evaluated == total:
+        return f"Early stopping saved nothing: all {total} samples were needed."
+    return f"Stopped early: {evaluated} of {total} samples were evaluated, {total - evaluated} saved."
+
+
+def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
+    """The verdict's exit code; with ``never``, only errors remain."""
+    if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
+        return EXIT_PASS
+    return verdict.exit_code
+
+
+def view_of(
+    current: ComparedRun, verdict: GateVerdict, baseline: ComparedRun | None, links: Links | None = None
+) -> ReportView:
+    """The view model of a verdict, with the samples named in it in full."""
+    ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
+    return build_view(
+        verdict,
+        current.scores,
+        baseline.scores if baseline is not None else None,
+        current.find(ids),
+        baseline_details=baseline.find(ids) if baseline is not None else {},
+        links=links,
+    )
