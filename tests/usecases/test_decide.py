@@ -1,0 +1,88 @@
+"""Whoever decides gets the same verdict, with all that is said beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import ragstone
+from ragstone.config import Settings, load_settings
+from ragstone.gate.verdict import Status
+from ragstone.usecases.accept import accept
+from ragstone.usecases.compare import compare, read_compare_policy
+from ragstone.usecases.gate import GateOutcome, gate
+from ragstone.usecases.run import RunContext
+from tests.cli.project import make_project
+from tests.run.opened import opened_for_reading
+
+WORSE = '"answer": fact if int(question.rstrip("?").split()[-1]) % 3 else "Bananas were invented in 1834."'
+
+POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.02\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = make_project(tmp_path / "repo", n=30, policy=POLICY)
+    monkeypatch.chdir(path)
+    return path
+
+
+def settings(project: Path, **overrides: object) -> Settings:
+    given = {name.replace("__", "."): value for name, value in overrides.items()}
+    return load_settings(directory=project, environ={}, overrides={"run.metrics": ("faithfulness",), **given})
+
+
+def gated(project: Path, **overrides: object) -> GateOutcome:
+    now = datetime.now(UTC)
+    return asyncio.run(gate(settings(project, **overrides), RunContext(environ={"PATH": "/usr/bin"}, now=lambda: now)))
+
+
+def regress(project: Path) -> None:
+    file = project / "houses.py"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"answer": fact', WORSE), encoding="utf-8")
+
+
+def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project: Path) -> None:
+    assert gated(project, run__out="main").verdict.status is Status.PASS
+    regress(project)
+
+    def all_three() -> GateOutcome:
+        found = gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
+        by_api = ragstone.compare(project / "out", project / "main", project / "thresholds.toml")
+        by_command = compare(Path("main"), Path("out"), read_compare_policy(project / "thresholds.toml"))
+        assert by_api == by_command.verdict == found.verdict
+        assert by_command.view.warnings == found.view.warnings
+        assert by_command.view.accept == found.view.accept
+        return found
+
+    failed = all_three()
+    assert failed.verdict.status is Status.FAIL
+    assert failed.verdict.accept
+    accept(
+        settings(project, gate__thresholds="thresholds.toml"),
+        project / "out",
+        metric="faithfulness",
+        reason="cheaper",
+        today=datetime.now(UTC).date(),
+    )
+    accepted = all_three()
+    assert accepted.verdict.status is Status.PASS
+    assert any("is accepted" in warning for warning in accepted.verdict.warnings)
+
+
+def test_a_gate_reads_its_golden_set_its_policy_and_both_runs_once(project: Path) -> None:
+    gated(project, run__out="main", system__concurrency=1)
+    with opened_for_reading("golden.jsonl") as once:
+        ragstone.load_golden_set(project / "golden.jsonl")
+    with opened_for_reading("samples.jsonl", "golden.jsonl", "thresholds.toml") as opened:
+        found = gated(project, run__out="out", gate__baseline="main", system__concurrency=1)
+    assert found.verdict.status is Status.PASS
+    names = [f"{Path(path).parent.name}/{Path(path).name}" for path in opened]
+    assert names.count("main/samples.jsonl") == 1
+    assert names.count("out/samples.jsonl") == 1
+    assert names.count("repo/thresholds.toml") == 1
+    assert names.count("repo/golden.jsonl") == len(once)
