@@ -23,7 +23,7 @@ def command(github: bool, **flags: object) -> int:
     Writes the run directory with its reports, prints the verdict, and exits with
     0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
-    7 GitHub refused · 8 inconclusive, if the policy says that blocks.
+    7 the base branch can't be read (--github) · 8 inconclusive, if the policy says that blocks.
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.report.terminal import print_report

@@ -144,7 +144,7 @@ class GateVerdict:
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:
-        """The verdict if nothing could be checked, for the given `reason`. `blocks`: the policy blocks inconclusive runs."""
+        """The verdict if nothing could be checked. `blocks`: the policy blocks inconclusive runs."""
         return cls(status=Status.INCONCLUSIVE, reason=reason, checks=(), inconclusive_blocks=blocks)
 
     def unproven(self, why: str) -> GateVerdict:

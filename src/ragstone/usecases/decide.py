@@ -99,7 +99,7 @@ class Terms:
     def of(
         cls, policy: Policy, baseline: ComparedRun | None, today: date | None, *, required: bool = False, seed: int = 0
     ) -> Terms:
-        """The terms of a run of `today`. Drops can be accepted between run directories only, not between score files."""
+        """The terms of a run of `today`. Drops can be accepted between run directories, not between score files."""
         accepted = InForce()
         if today is not None and (baseline is None or baseline.run is not None):
             accepted = accepted_in(policy.accepted, baseline.run if baseline is not None else None, today)
@@ -125,8 +125,8 @@ def decide(
     """The verdict on `current`, with its warnings, notes and commands.
 
     `book` is the history to compare with. `looked_in_order` is the order of evaluation of a run that could stop early.
-    `notes` and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to run
-    the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
+    `notes` and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to
+    run the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
     """
     run, baseline = current.run, terms.baseline
     drift = Drift()
