@@ -93,7 +93,7 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(
     run = checkout.root / "ragstone-run"
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
     assert report["status"] == RunDirectory.open(run).manifest.verdict == "inconclusive"
-    assert "Of the rest, " in report["reason"]
+    assert "For the rest, " in report["reason"]
 
 
 def test_fail_on_never_holds_where_nothing_could_be_judged(github: FakeGitHub, checkout: Checkout) -> None:

@@ -53,6 +53,7 @@ def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) ->
 
     Raises only for signals.
     """
+    redact = Redactor(known_secrets(environ, Settings()))
     try:
         return work()
     except RagstoneError as error:
@@ -60,10 +61,10 @@ def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) ->
         annotation, code = error_annotation(error, Places(workspace, workspace)), error.exit_code
     except Exception:
         with commands_stopped(out) as write:
-            write(Redactor(known_secrets(environ, Settings()))(traceback.format_exc()))
+            write(redact(traceback.format_exc()))
         fault = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
         annotation, code = Annotation(Level.ERROR, fault, "Ragstone"), EXIT_BUG
-    print_annotations([annotation], out)
+    print_annotations([replace(annotation, message=redact(annotation.message))], out)
     try:
         write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
     except OSError as error:
