@@ -1,27 +1,31 @@
 """Measure the offline judge on sets it never saw: ``python bench/judge_reliability.py [DATA_DIR]``.
 
-Writes ``src/ragstone/judge/offline/reliability.json`` (what `grade` reads) and the reliability diagram
-``docs/images/offline-judge-calibration.svg``, and prints the table of docs/judges.md. Takes under a minute.
+Every figure is computed from the scores that the gate decides on, through `ragstone.evaluate`. Writes
+``src/ragstone/judge/offline/reliability.json`` (what `grade` reads, and the accuracy of each language) and the
+reliability diagram ``docs/images/offline-judge-calibration.svg``, and prints the table of docs/judges.md. Takes a
+minute or two.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import random
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from data_sets import data_folder
+from judge_contrast import by_language
+from public_scores import public_scores
 
 from ragstone.judge.offline import OfflineJudge
-from ragstone.metaeval.evaluate import Outcome, run_judge, summarise
+from ragstone.metaeval.evaluate import Outcome, summarise
 from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 from ragstone.metaeval.load import load_items
-from ragstone.metaeval.scoring import Opinion
+from ragstone.metaeval.scoring import NoOpinion, Opinion
 
 ROOT = Path(__file__).parents[1]
 RELIABILITY = ROOT / "src" / "ragstone" / "judge" / "offline" / "reliability.json"
@@ -29,14 +33,41 @@ DIAGRAM = ROOT / "docs" / "images" / "offline-judge-calibration.svg"
 PIECE = 8
 BINS = 10
 
+BEGIN = "BEGIN (wow, test)"
+WICE = "WiCE claims (test)"
 FILES = {
-    "BEGIN (wow, test)": "begin.jsonl.gz",
-    "WiCE claims (test)": "wice_claim.jsonl.gz",
+    BEGIN: "begin.jsonl.gz",
+    WICE: "wice_claim.jsonl.gz",
     "HaluEval QA": "halueval_qa_500.jsonl.gz",
     "CLAPNQ dev": "clapnq_dev.jsonl.gz",
     "RAGChecker meta-evaluation": "ragchecker_meta_eval.jsonl.gz",
     "WikiEval": "wikieval.jsonl",
 }
+METRICS = {
+    EvalTask.FAITHFULNESS: "faithfulness",
+    EvalTask.ANSWER_RELEVANCY: "answer_relevancy",
+    EvalTask.ANSWERABILITY: "context_relevance",
+    EvalTask.CONTEXT_USE: "context_precision",
+    EvalTask.OVERALL: "answer_correctness",
+    EvalTask.CORRECTNESS: "answer_correctness",
+    EvalTask.COMPLETENESS: "answer_correctness",
+}
+"""The metric that a task says something about. WikiEval's pairs of contexts are left out: the better one is always the
+shorter one. A dialogue answer is no reference, so that BEGIN stays out of context recall.
+"""
+
+EVIDENCE = {
+    "faithfulness": (EvalTask.FAITHFULNESS, {"pointwise": "auroc", "pairwise": "pairwise_accuracy"}),
+    "context_recall": (EvalTask.FAITHFULNESS, {"pointwise": "auroc"}),
+    "context_relevance": (EvalTask.ANSWERABILITY, {"pointwise": "auroc"}),
+    "answer_correctness": (EvalTask.OVERALL, {"pairwise": "pearson"}),
+    "answer_relevancy": (EvalTask.ANSWER_RELEVANCY, {"pairwise": "pairwise_accuracy"}),
+    "context_precision": (EvalTask.CONTEXT_USE, {"pairwise": "pairwise_accuracy"}),
+    "context_precision_no_reference": (EvalTask.CONTEXT_USE, {"pairwise": "pairwise_accuracy"}),
+}
+"""What each metric is graded by: which task, and which measure of single cases or of pairs."""
+
+
 SHOWN = {
     ("faithfulness", "pointwise"): [("faithfulness", "auroc"), ("context_recall", "auroc")],
     ("faithfulness", "pairwise"): [("faithfulness", "pairwise_accuracy")],
@@ -46,7 +77,7 @@ SHOWN = {
     ("context_use", "pointwise"): [("context_precision", "auroc"), ("context_precision_no_reference", "auroc")],
     ("overall", "pairwise"): [("answer_correctness", "pearson")],
 }
-"""Which metrics a task says something about. A dialogue answer is no reference: BEGIN stays out of context recall."""
+"""Which metrics the opinions of a task say something about, for `local_judge.py`, which compares judges by them."""
 
 
 def pieces_of_pages(path: Path) -> tuple[Item, ...]:
@@ -74,6 +105,33 @@ def pieces_of_pages(path: Path) -> tuple[Item, ...]:
     return tuple(items)
 
 
+def pieces_in_both_orders(path: Path, *, reference: bool) -> tuple[Item, ...]:
+    """Context precision from WiCE test: of each claim's page one piece that people named as support and one that they
+    did not, drawn with a fixed seed; the useful one first, and the useful one last.
+    """
+    draw = random.Random(0)
+    items: list[Item] = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        named = {index for group in row["supporting_sentences"] or [] for index in group}
+        if row["split"] != "test" or not named:
+            continue
+        page = row["evidence_sentences"]
+        pieces = [range(start, min(start + PIECE, len(page))) for start in range(0, len(page), PIECE)]
+        useful = [piece for piece in pieces if named & set(piece)]
+        useless = [piece for piece in pieces if not named & set(piece)]
+        if useless:
+            texts = ["\n".join(page[index] for index in draw.choice(among)) for among in (useful, useless)]
+            claim = row["claim"]
+            first, second = (
+                Case("", "" if reference else claim, tuple(order), claim if reference else None)
+                for order in (texts, texts[::-1])
+            )
+            items.append(Pairwise(row["id"], EvalTask.CONTEXT_USE, first, second, -1.0, row["id"]))
+    return tuple(items)
+
+
 def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
     """Answer relevancy on hard pairs from CLAPNQ: people's answer against the sentence of the same passage that is
     nearest to it in length and that nobody selected. On the topic, true, and no answer.
@@ -93,10 +151,23 @@ def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def measure(items: Sequence[Item]) -> list[Outcome]:
-    cases = [item.first if isinstance(item, Pairwise) else item.case for item in items]
-    judge = OfflineJudge([case.question for case in cases], [case.reference for case in cases if case.reference])
-    return asyncio.run(run_judge(judge, items))
+def measure(items: Sequence[Item], metric: str) -> list[Outcome]:
+    """The public score of `metric` for each item."""
+    sides = {
+        f"{item.id}/{side}": case
+        for item in items
+        for side, case in enumerate((item.first, item.second) if isinstance(item, Pairwise) else (item.case,))
+    }
+    scores = public_scores(sides, [metric])[metric]
+
+    def opinion(name: str) -> Opinion | NoOpinion:
+        value = scores.get(name)
+        return NoOpinion(False, "no score") if value is None else Opinion(value, value, value >= 0.5)
+
+    return [
+        Outcome(item, tuple(opinion(f"{item.id}/{side}") for side in range(2 if isinstance(item, Pairwise) else 1)))
+        for item in items
+    ]
 
 
 def calibration(outcomes: Sequence[Outcome]) -> list[tuple[float, float, int]]:
@@ -144,36 +215,55 @@ def diagram(curves: dict[str, list[tuple[float, float, int]]]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def measured_sets(data: Path) -> list[tuple[str, str, Sequence[Item]]]:
+    """(data set, metric, items) of all that is measured; items of other tasks are left out."""
+    found: list[tuple[str, str, Sequence[Item]]] = []
+    for name, file in FILES.items():
+        items = load_items(data / file)
+        for task in dict.fromkeys(item.task for item in items):
+            if task in METRICS:
+                found.append((name, METRICS[task], [item for item in items if item.task is task]))
+    wice = [item for item in load_items(data / FILES[WICE]) if isinstance(item, Pointwise)]
+    references = [replace(item, case=Case("", "", item.case.contexts, reference=item.case.answer)) for item in wice]
+    pieces = "WiCE pieces of pages (test)"
+    found.append((WICE, "context_recall", references))
+    found.append((pieces, "context_precision", pieces_in_both_orders(data / FILES[WICE], reference=True)))
+    found.append((pieces, "context_precision_no_reference", pieces_in_both_orders(data / FILES[WICE], reference=False)))
+    neighbours = answers_and_neighbours(data / "clapnq_dev.jsonl.gz")
+    found.append(("CLAPNQ answers and their neighbours", "answer_relevancy", neighbours))
+    return found
+
+
 def main(data: Path) -> None:
-    sets = {name: load_items(data / file) for name, file in FILES.items()}
-    sets["WiCE pieces of pages (test)"] = pieces_of_pages(data / "wice_claim.jsonl.gz")
-    sets["CLAPNQ answers and their neighbours"] = answers_and_neighbours(data / "clapnq_dev.jsonl.gz")
     metrics: dict[str, list[dict[str, object]]] = {}
     curves = {}
-    for name, items in sets.items():
-        outcomes = measure(items)
-        if name in ("BEGIN (wow, test)", "WiCE claims (test)"):
+    for name, metric, items in measured_sets(data):
+        outcomes = measure(items, metric)
+        if metric == "faithfulness" and name in (BEGIN, WICE):
             curves[name] = calibration(outcomes)
-        for result in summarise(outcomes):
-            for measure_name, found in result.measures.items():
-                interval = f"{found.low:.3f} to {found.high:.3f}" if found.low is not None else ""
-                shown = f"{found.value:.3f} | {interval} | {result.scored} of {result.items}"
-                print(f"| {name} | {result.task} | {measure_name} | {shown} |")
-            for metric, measure_name in SHOWN.get((result.task.value, result.kind), []):
-                if metric == "context_recall" and not name.startswith("WiCE"):
-                    continue
-                found = result.measures[measure_name]
-                row = {
-                    "dataset": name,
-                    "measure": measure_name,
-                    "value": found.value,
-                    "low": found.low,
-                    "high": found.high,
-                }
-                rounded = {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
-                metrics.setdefault(metric, []).append({**rounded, "items": result.scored})
-    version = OfflineJudge().identity.version
-    document = {"judge_version": version, "command": "python bench/judge_reliability.py", "metrics": metrics}
+        (result,) = summarise(outcomes)
+        for measure_name, found in result.measures.items():
+            interval = f"{found.low:.3f} to {found.high:.3f}" if found.low is not None else ""
+            shown = f"{found.value:.3f} | {interval} | {result.scored} of {result.items}"
+            print(f"| {metric} | {name} | {result.task} | {measure_name} | {shown} |", flush=True)
+        task, chosen = EVIDENCE[metric]
+        if result.task is task and result.kind in chosen:
+            found = result.measures[chosen[result.kind]]
+            row = {
+                "dataset": name,
+                "measure": chosen[result.kind],
+                "value": found.value,
+                "low": found.low,
+                "high": found.high,
+            }
+            rounded = {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
+            metrics.setdefault(metric, []).append({**rounded, "items": result.scored})
+    document = {
+        "judge_version": OfflineJudge().identity.version,
+        "command": "python bench/judge_reliability.py",
+        "metrics": metrics,
+        "languages": {language: round(accuracy, 3) for language, accuracy in by_language().items()},
+    }
     RELIABILITY.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     DIAGRAM.parent.mkdir(parents=True, exist_ok=True)
     DIAGRAM.write_text(diagram(curves), encoding="utf-8")

@@ -1,11 +1,18 @@
 """Train the offline judge's support model: ``python bench/train_offline_judge.py [DATA_DIR]``.
 
 Reads the training splits only: BEGIN dev (CC BY 4.0, CDLA-Sharing 1.0) and WiCE dev (ODC-BY). Writes
-``src/ragstone/judge/offline/weights.json``. Deterministic; takes about ten seconds.
+``src/ragstone/judge/offline/weights.json``. Deterministic; takes about half a minute.
 
-The model is a logistic regression with non-negative weights over the features of `evidence.FEATURES`. It is fitted on
-whole answers, because that is what people labelled; the threshold is set on single statements, because that is what the
-judge decides about: an answer is supported when each of its statements is.
+The model is a logistic regression with non-negative weights over the features of `evidence.FEATURES`, times a factor
+for each kind of conflict of `conflicts.KINDS`. It is fitted on three kinds of statements:
+
+- answers that people labelled, each as one statement against its own context;
+- the same answers as statements of longer ones: two to five of a source, supported and not, against all their contexts;
+- sentences of the contexts, word for word, with a harmless or a harmful change (`contrast.py`): one half of all
+  sentences; `judge_contrast.py` reports on the other half.
+
+Printed besides: how well the mean, the least, the product and the geometric mean of the statements' probabilities tell
+which answers are supported throughout, by cross-validation and on the longer answers. `support.whole` is what did best.
 """
 
 from __future__ import annotations
@@ -16,30 +23,32 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contrast import HARMFUL, HARMLESS, contrasts, copied_sentences
 from data_sets import data_folder
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ragstone.judge.offline import evidence, usefulness
+from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, join, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.statements import split_statements
-from ragstone.judge.offline.support import SupportModel
+from ragstone.judge.offline.support import whole
 from ragstone.judge.offline.tokens import NUMBER
-from ragstone.metaeval.measures import auroc, balanced_accuracy
+from ragstone.metaeval.measures import auroc, balanced_accuracy, pearson
 
 Floats = NDArray[np.float64]
 
-VERSION = "2"
+VERSION = "3"
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")
@@ -47,20 +56,43 @@ EVERYDAY_WORDS = 400
 COMMON_RANK = 1200
 LEAST_WEIGHT = 0.15
 RIDGE = 0.3
+DOUBT_RIDGE = 0.1
+SCALE = 1487.0
 FOLDS = 5
 PIECE = 8
 FILES = ("begin.jsonl.gz", "wice_claim.jsonl.gz")
+LONGER = 400
+CHANGED = 150
 SHARES = {"begin/wow": 1.0, "begin/cmu": 0.5, "begin/tc": 0.5, "wice": 1.0}
-"""How much each source counts in the fit, whatever its size."""
+"""How much each source of labels counts in the fit, whatever its size."""
+
+MORE_SHARES = {"longer/begin/wow": 1.0, "longer/wice": 1.0, "copied": 0.25, "changed": 0.25}
+LEAST_DOUBT = 0.05
+AGGREGATES: dict[str, Callable[[Floats], float]] = {
+    "mean": lambda chances: float(chances.mean()),
+    "least": lambda chances: float(chances.min()),
+    "product": lambda chances: float(chances.prod()),
+    "geometric mean": lambda chances: whole(list(chances)),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement as features and conflicts (0 or 1), and whether it is supported."""
+
+    source: str
+    features: Floats
+    conflicts: Floats
+    label: float
 
 
 @dataclass(frozen=True)
 class Example:
-    """An answer as features, each of its statements as features, and whether people called all of it supported."""
+    """An answer as one statement, each of its statements, and the share of what it claims that is supported."""
 
     source: str
-    whole: Floats
-    statements: Floats
+    whole: Row
+    statements: tuple[Row, ...]
     label: float
 
 
@@ -107,53 +139,135 @@ def everyday_words(texts: Sequence[tuple[str, str]]) -> dict[str, float]:
     return {key: round(max(LEAST_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(kept)}
 
 
-def examples(data: Path, rarity: Rarity) -> list[Example]:
-    found = []
-    for source, answer, text, label in training_texts(data):
-        passage = read_passage(text, ENGLISH)
-        statements = [one for one in split_statements(normalise(answer), ENGLISH) if one.keys]
-        if statements:
-            joined = read_sentence(" ".join(one.text for one in statements), ENGLISH)
-            rows = [evidence.match(one, [passage], rarity, ENGLISH)[0].features for one in [joined, *statements]]
-            found.append(Example(source, np.array(rows[0]), np.array(rows[1:]), label))
-    return found
+@cache
+def read_context(text: str) -> Passage:
+    return read_passage(text, ENGLISH)
 
 
-def fit(found: Sequence[Example]) -> tuple[Floats, float]:
-    """Non-negative weights and a bias, by L-BFGS-B on the weighted log loss with a ridge penalty."""
-    rows = np.array([example.whole for example in found])
-    width = rows.shape[1]
-    sizes = Counter(example.source for example in found)
-    importance = np.array([SHARES[example.source] / sizes[example.source] for example in found])
-    importance *= len(found) / importance.sum()
-    signs = np.array([1 - 2 * example.label for example in found])
+def row(source: str, text: str, contexts: Sequence[str], rarity: Rarity, label: float) -> Row:
+    found = evidence.match(read_sentence(text, ENGLISH), join([read_context(one) for one in contexts]), rarity, ENGLISH)
+    return Row(source, np.array(found.features), np.array(found.conflicts, dtype=float), label)
+
+
+def example(source: str, answer: str, contexts: Sequence[str], rarity: Rarity, label: float) -> Example | None:
+    """The answer taken apart as the judge does; None when it has no statement with content."""
+    statements = [one.text for one in split_statements(normalise(answer), ENGLISH) if one.keys]
+    if not statements:
+        return None
+    rows = [row(source, text, contexts, rarity, label) for text in [" ".join(statements), *statements]]
+    return Example(source, rows[0], tuple(rows[1:]), label)
+
+
+def labelled(data: Path, rarity: Rarity) -> list[Example]:
+    found = (example(source, answer, [text], rarity, label) for source, answer, text, label in training_texts(data))
+    return [one for one in found if one is not None]
+
+
+def longer(data: Path, rarity: Rarity) -> tuple[list[Example], list[Row]]:
+    """Answers of two to five labelled ones of a source, against all their contexts; and their parts, one by one."""
+    draw = random.Random(0)
+    texts = list(training_texts(data))
+    answers: list[Example] = []
+    rows: list[Row] = []
+    for source in ("begin/wow", "wice"):
+        good = [one for one in texts if one[0] == source and one[3] == 1]
+        bad = [one for one in texts if one[0] == source and one[3] == 0]
+        for _ in range(LONGER):
+            size = draw.choice([2, 3, 4, 5])
+            wrong = min(size, draw.choice([0, 0, 1, 1, 2, size]))
+            parts = draw.sample(bad, wrong) + draw.sample(good, size - wrong)
+            draw.shuffle(parts)
+            contexts = [text for _, _, text, _ in parts]
+            stopped = [answer.strip() + ("" if answer.strip()[-1:] in ".!?" else ".") for _, answer, _, _ in parts]
+            found = example(source, " ".join(stopped), contexts, rarity, 1 - wrong / size)
+            if found is not None:
+                answers.append(found)
+            for _, answer, _, label in parts:
+                statements = [one.text for one in split_statements(normalise(answer), ENGLISH) if one.keys]
+                if statements:
+                    rows.append(row(f"longer/{source}", " ".join(statements), contexts, rarity, label))
+    return answers, rows
+
+
+def changed(data: Path, rarity: Rarity) -> list[Row]:
+    """Sentences of the contexts as they are, and with changes: the half of them that is there for training."""
+    sentences = [one for one in copied_sentences(data) if one.training]
+    rows: list[Row] = []
+    for name, change in (HARMFUL | HARMLESS).items():
+        for original, text in contrasts(name, change, sentences, CHANGED):
+            for statement, label in ((original.text, 1.0), (text, float(name in HARMLESS))):
+                found = example("", statement, [original.context], rarity, label)
+                if found is not None:
+                    first = found.whole
+                    source = "copied" if label else "changed"
+                    rows.append(Row(source, first.features, first.conflicts, label))
+    return rows
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The support model: p = σ(bias + Σ w·x) · Π doubt over the conflicts."""
+
+    weights: Floats
+    bias: float
+    doubts: Floats
+
+    def chance(self, one: Row) -> float:
+        margin = float(one.features @ self.weights) + self.bias
+        return float(1 / (1 + np.exp(-margin)) * np.where(one.conflicts > 0, self.doubts, 1.0).prod())
+
+
+def fit(rows: Sequence[Row], shares: dict[str, float]) -> Fitted:
+    """Non-negative weights, a bias and a factor for each kind of conflict, by L-BFGS-B on the weighted log loss."""
+    features = np.array([one.features for one in rows])
+    conflicts = np.array([one.conflicts for one in rows])
+    labels = np.array([one.label for one in rows])
+    width, kinds = features.shape[1], conflicts.shape[1]
+    sizes = Counter(one.source for one in rows)
+    importance = np.array([shares[one.source] / sizes[one.source] for one in rows])
+    importance *= SCALE / importance.sum()
 
     def loss(point: Floats) -> tuple[float, Floats]:
-        margins = signs * (rows @ point[:-1] + point[-1])
-        value = float((importance * np.logaddexp(0, margins)).sum() + RIDGE / 2 * (point[:-1] ** 2).sum())
-        slope = importance * signs / (1 + np.exp(-margins))
-        return value, np.append(rows.T @ slope + RIDGE * point[:-1], slope.sum())
+        weights, bias, logs = point[:width], point[width], point[width + 1 :]
+        chances = 1 / (1 + np.exp(-np.clip(features @ weights + bias, -40, 40)))
+        left = np.exp(-conflicts @ logs)
+        found = np.clip(chances * left, 1e-9, 1 - 1e-9)
+        value = -(importance * (labels * np.log(found) + (1 - labels) * np.log(1 - found))).sum()
+        value += RIDGE / 2 * (weights**2).sum() + DOUBT_RIDGE / 2 * (logs**2).sum()
+        slope = importance * ((1 - labels) / (1 - found) - labels / found)
+        inner = slope * left * chances * (1 - chances)
+        by_doubt = DOUBT_RIDGE * logs - conflicts.T @ (slope * found)
+        gradient: list[Floats] = [features.T @ inner + RIDGE * weights, np.array([inner.sum()]), by_doubt]
+        return float(value), np.concatenate(gradient)
 
-    bounds = [(0, None)] * width + [(None, None)]
-    start = np.append(np.ones(width), -width / 2)
-    point = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return point[:-1], float(point[-1])
+    bounds = [(0, None)] * width + [(None, None)] + [(0, -math.log(LEAST_DOUBT))] * kinds
+    start = np.concatenate([np.ones(width), [-width / 2], np.full(kinds, 0.5)])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 5000, "ftol": 1e-13})
+    point = found.x
+    return Fitted(point[:width], float(point[width]), np.exp(-point[width + 1 :]))
 
 
 def logistic(margins: Floats) -> Floats:
     return 1 / (1 + np.exp(-margins))
 
 
-def out_of_fold(found: Sequence[Example]) -> tuple[Floats, Floats]:
-    """Cross-validated probabilities of whole answers, and of their least supported statements."""
+def aggregated(found: Fitted, answers: Sequence[Example]) -> dict[str, Floats]:
+    """For each aggregate its value of each answer's statements."""
+    chances = [np.array([found.chance(one) for one in answer.statements]) for answer in answers]
+    return {name: np.array([of(each) for each in chances]) for name, of in AGGREGATES.items()}
+
+
+def out_of_fold(found: Sequence[Example], more: Sequence[Row]) -> dict[str, Floats]:
+    """Cross-validated aggregates of labelled answers; `more` is for training in every fold."""
     folds = np.random.default_rng(0).integers(0, FOLDS, len(found))
-    whole, least = np.zeros(len(found)), np.zeros(len(found))
+    values = {name: np.zeros(len(found)) for name in AGGREGATES}
     for fold in range(FOLDS):
-        weights, bias = fit([example for example, at in zip(found, folds, strict=True) if at != fold])
-        for index in np.flatnonzero(folds == fold).tolist():
-            whole[index] = found[index].whole @ weights + bias
-            least[index] = (found[index].statements @ weights + bias).min()
-    return logistic(whole), logistic(least)
+        seen = [one.whole for one, at in zip(found, folds, strict=True) if at != fold]
+        model = fit([*seen, *more], SHARES | MORE_SHARES)
+        held_out = np.flatnonzero(folds == fold).tolist()
+        for name, each in aggregated(model, [found[index] for index in held_out]).items():
+            values[name][held_out] = each
+    return values
 
 
 def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], float]]:
@@ -162,7 +276,6 @@ def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], flo
     One piece that does and two that don't for each claim, drawn with a fixed seed: the same page, so the same topic.
     """
     draw = random.Random(0)
-    model = SupportModel(load_weights(), rarity)
     for row in read(data / "wice_claim.jsonl.gz"):
         named = {index for group in row["supporting_sentences"] or [] for index in group}
         if row["split"] != "dev" or not named:
@@ -176,18 +289,18 @@ def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], flo
         picked += [(piece, 0.0) for piece in draw.sample(useless, min(2, len(useless)))]
         for piece, label in picked:
             passage = read_passage("\n".join(lines[index] for index in piece), ENGLISH)
-            ratings = [model.rate(one, [passage], ENGLISH)[0] for one in statements]
-            yield usefulness.features(statements, ratings, passage, rarity, ()), label
+            matches = [evidence.match(one, passage, rarity, ENGLISH) for one in statements]
+            yield usefulness.features(statements, matches, rarity, ())[0], label
 
 
 def fit_use(data: Path, rarity: Rarity) -> dict[str, Any]:
     """The model of a context's usefulness, as weights.json holds it."""
-    rows = [
-        Example("wice", np.array(features), np.array([features]), label) for features, label in windows(data, rarity)
-    ]
-    weights, bias = fit(rows)
-    labels = np.array([row.label for row in rows])
-    probabilities = logistic(np.array([row.whole @ weights + bias for row in rows]))
+    nothing = np.zeros(len(KINDS))
+    rows = [Row("wice", np.array(features), nothing, label) for features, label in windows(data, rarity)]
+    found = fit(rows, SHARES)
+    weights, bias = found.weights, found.bias
+    labels = np.array([one.label for one in rows])
+    probabilities = np.array([found.chance(one) for one in rows])
     candidates = np.arange(0.1, 0.8, 0.02).round(2)
     threshold = max(candidates, key=lambda at: balanced_accuracy((probabilities >= at).astype(float), labels))
     print(f"use: {len(rows)} pieces, AUROC {auroc(probabilities, labels):.3f} on the pieces it was fitted to")
@@ -211,26 +324,37 @@ def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]
 
 
 def train(data: Path) -> dict[str, Any]:
-    """The whole of weights.json: what is learnt anew, and the two models that were set by hand as they stand there."""
+    """The whole of weights.json: what is learnt anew, and the two models that were set by hand as they are there."""
     texts = list(training_texts(data))
     everyday = everyday_words([(source, text) for source, _, text, _ in texts])
-    found = examples(data, Rarity((), everyday))
+    rarity = Rarity((), everyday)
+    found = labelled(data, rarity)
+    answers, parts = longer(data, rarity)
+    more = [*parts, *changed(data, rarity)]
     labels = np.array([example.label for example in found])
     sources = [example.source for example in found]
-    held_out, least = out_of_fold(found)
+    held_out = out_of_fold(found, more)
+    model = fit([*(one.whole for one in found), *more], SHARES | MORE_SHARES)
     for source in SHARES:
         inside = np.array(sources) == source
-        print(f"{source}: {inside.sum()} examples, cross-validated AUROC {auroc(held_out[inside], labels[inside]):.3f}")
-    weights, bias = fit(found)
-    threshold = best_threshold(least, labels, sources)
+        each = ", ".join(f"{name} {auroc(values[inside], labels[inside]):.3f}" for name, values in held_out.items())
+        print(f"{source}: {inside.sum()} examples, cross-validated AUROC: {each}")
+    for source in ("begin/wow", "wice"):
+        chosen = [one for one in answers if one.source == source]
+        supported = np.array([one.label for one in chosen])
+        for name, values in aggregated(model, chosen).items():
+            whole_auroc = auroc(values, (supported == 1).astype(float))
+            print(f"longer answers of {source}, {name}: AUROC {whole_auroc:.3f}, r {pearson(values, supported):.3f}")
+    threshold = best_threshold(held_out["least"], labels, sources)
     document: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
     document["version"] = VERSION
     document["support"] = {
-        "bias": round(bias, 3),
-        "weights": {name: round(float(weight), 3) for name, weight in zip(evidence.FEATURES, weights, strict=True)},
+        "bias": round(model.bias, 3),
+        "weights": dict(zip(evidence.FEATURES, model.weights.round(3).tolist(), strict=True)),
+        "doubts": dict(zip(KINDS, model.doubts.round(3).tolist(), strict=True)),
         "threshold": threshold,
     }
-    document["use"] = fit_use(data, Rarity((), everyday))
+    document["use"] = fit_use(data, rarity)
     document["everyday"] = everyday
     return document
 

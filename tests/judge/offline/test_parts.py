@@ -243,7 +243,7 @@ def test_features_of_any_text_are_shares(text: str) -> None:
 
     for code in ("en", "ja"):
         statement = read_sentence(normalise(text), language(code))
-        (found,) = match(statement, [read_passage(PAGE + text, language(code))], Rarity(), language(code))
+        found = match(statement, read_passage(PAGE + text, language(code)), Rarity(), language(code))
         assert len(found.features) == len(evidence.FEATURES)
         assert all(0 <= value <= 1 + 1e-9 for value in found.features)
 
@@ -256,9 +256,14 @@ def test_a_text_holds_each_of_its_own_sentences() -> None:
 def test_every_language_has_every_list() -> None:
     for code, lists in languages().items():
         assert lists.code == code
-        for name in ("function", "negations", "hedges", "vague", "personal", "pronouns", "coordinators"):
+        assert lists.negations
+        assert lists.units
+        if not lists.spaced:
+            continue
+        for name in ("function", "hedges", "vague", "hedging", "pronouns", "agents", "quantities", "directions"):
             assert getattr(lists, name), (code, name)
         assert len(lists.months) == 12
+        assert len(lists.numbers or {}) == 20
 
 
 @pytest.mark.parametrize("metric", ["faithfulness", "answer_relevancy", "context_recall", "context_precision"])
@@ -273,3 +278,10 @@ def test_every_headline_metric_has_a_grade_from_evidence(metric: str) -> None:
 
 def test_a_metric_without_a_judge_has_no_grade() -> None:
     assert grade("ndcg@10") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "elided", "plain"), [("fr", "l'eau", "eau"), ("fr", "d'Italie", "Italie"), ("it", "nell'agosto", "agosto")]
+)
+def test_an_elided_article_does_not_hide_its_word(code: str, elided: str, plain: str) -> None:
+    assert read_sentence(elided, language(code)).keys == read_sentence(plain, language(code)).keys != ()

@@ -1,200 +1,224 @@
-"""Features of a statement against the passages that should hold it: all in [0, 1], more is better supported."""
+"""Features of a statement against the contexts together: all in [0, 1], more is better supported."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
+from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Passage, Sentence, key_pairs
+from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.offline.tokens import NUMBER, key_sequence, keys_of
+from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
 FEATURES = (
     "held_by_passage",
     "held_by_window",
     "held_by_sentence",
     "pairs_held",
+    "few_unheld",
     "few_missing_in_window",
     "numbers_held",
     "names_held",
     "no_gap",
     "words_held",
     "few_words_missing",
-    "negation_agrees",
-    "no_opposite",
-    "impersonal",
-    "unhedged",
-    "claims",
+    "all_held",
+    "speaker_held",
+    "asserts",
 )
 """Names of the features, in the order of `Match.features`."""
 
-Opposites = Mapping[str, tuple[frozenset[str], frozenset[str]]]
-
 _WINDOW = 3
 _NEAR = 0.5
+_SAME = 0.8
+_ALL = 1.0 - 1e-9
 _PREFIX = 5
+_MANY_UNHELD = 6
+_MANY_WORDS = 10
+_MUCH_SPEAKER = 4
+_FEW_PLACES = 50
+_NO_CONFLICTS = (False,) * len(KINDS)
+_MOST_CLOSE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well one passage holds a statement. `contradicts`: it says the same with a negation, an opposite or a number
-    of its own. The training sets hold too few contradictions to learn that from, so it is a rule and no feature alone.
+    """How well the contexts hold a statement. `conflicts`: for each of KINDS, whether the nearest text says otherwise.
+
+    `shares` and `windows` are, context by context, the shares of the statement's weight that the context holds anywhere
+    and in neighbouring sentences; `held` has a bit for each of the statement's keys, in their order, that it holds.
     """
 
     features: tuple[float, ...]
-    contradicts: bool = False
+    conflicts: tuple[bool, ...]
+    shares: tuple[float, ...]
+    windows: tuple[float, ...]
+    held: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is the same for every passage."""
-
-    weights: Mapping[str, float]
-    total: float
-    pairs: set[tuple[str, str]]
-    names: frozenset[str]
-    numbers: tuple[str, ...]
-    function: frozenset[str]
-    opposites: Opposites
-    manner: tuple[float, ...]
-
-
-def match(statement: Sentence, passages: Sequence[Passage], rarity: Rarity, language: Language) -> list[Match]:
-    """One Match a passage, in order. `passages` is not empty."""
+def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Language) -> Match:
+    """`statement` against `passage`, the contexts joined."""
     weights = rarity.weights(statement.keys)
-    asked = _Asked(
-        weights=weights,
-        total=sum(weights.values()),
-        pairs=key_pairs(statement.keys),
-        names=_names(statement, language),
-        numbers=tuple(key for key in weights if key.startswith(NUMBER)),
-        function=statement.function,
-        opposites=keys_of(language.code).opposites,
-        manner=_manner(statement, language),
+    keys = tuple(weights)
+    total = sum(weights.values())
+    function = len(statement.function & passage.function)
+    masks, held = _masks(keys, passage)
+    words = _words(function + held.bit_count(), len(statement.function) + len(keys))
+    unheld = max(0.0, 1.0 - (len(keys) - held.bit_count()) / _MANY_UNHELD)
+    if not held:
+        nothing = (0.0,) * len(passage.starts)
+        features = (
+            (0.0,) * 4
+            + (unheld,)
+            + (0.0,) * 4
+            + words
+            + (0.0, _speaker_held(statement, passage, language), _asserts(statement))
+        )
+        return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(passage.starts))
+    sums = Sums(tuple(weights.values()))
+    by_sentence = {position: sums.of(mask) for position, mask in masks.items()}
+    together, windows, best_mask = _by_context(masks, by_sentence, sums, passage)
+    held_keys = _keys_of(held, keys)
+    close = sorted(
+        (position for position, weight in by_sentence.items() if weight >= _NEAR * total),
+        key=lambda position: (-by_sentence[position], position),
+    )[:_MOST_CLOSE]
+    conflicts = _NO_CONFLICTS
+    if close:
+        conflicts = conflicting(
+            statement,
+            [passage.sentences[position] for position in close],
+            sum(by_sentence[position] >= _SAME * total for position in close),
+            held_keys,
+            language,
+        )
+    features = (
+        sums.of(held) / total,
+        max(windows) / total,
+        max(by_sentence.values()) / total,
+        _pairs_held(statement, keys, masks, passage),
+        unheld,
+        1.0 / (1 + len(keys) - best_mask.bit_count()),
+        _share([key for key in keys if key.startswith(NUMBER)], held_keys),
+        _share(_names(statement, language), held_keys),
+        1.0 - _longest_gap(statement.keys, held_keys) / len(statement.keys),
+        *words,
+        float(words[0] >= _ALL and best_mask.bit_count() == len(keys)),
+        _speaker_held(statement, passage, language),
+        _asserts(statement),
     )
-    return [_match(statement, asked, passage) for passage in passages]
+    return Match(
+        features,
+        conflicts,
+        tuple(sums.of(mask) / total for mask in together),
+        tuple(window / total for window in windows),
+        tuple(together),
+    )
 
 
-def _match(statement: Sentence, asked: _Asked, passage: Passage) -> Match:
-    weights, total = asked.weights, asked.total
-    function = len(asked.function & passage.function)
-    if not total:
-        return Match((0.0,) * 8 + _words(function, len(asked.function)) + (1.0, 1.0) + asked.manner)
+class Sums:
+    """Sums of the weights whose bits are set, each computed once, always in the same order."""
+
+    def __init__(self, weights: tuple[float, ...]) -> None:
+        self._weights = weights
+        self._known: dict[int, float] = {0: 0.0}
+
+    def of(self, mask: int) -> float:
+        found = self._known.get(mask)
+        if found is None:
+            found, rest = 0.0, mask
+            while rest:
+                bit = rest & -rest
+                found += self._weights[bit.bit_length() - 1]
+                rest ^= bit
+            self._known[mask] = found
+        return found
+
+
+def _keys_of(mask: int, keys: Sequence[str]) -> frozenset[str]:
+    return frozenset(key for bit, key in enumerate(keys) if mask >> bit & 1)
+
+
+def _masks(keys: Sequence[str], passage: Passage) -> tuple[dict[int, int], int]:
+    """For each sentence with a key of the statement a bit for each such key, and the bits of all keys held."""
     places = passage.places
-    held: set[str] = set()
-    by_sentence: dict[int, float] = {}
-    for key, weight in weights.items():
+    masks: dict[int, int] = {}
+    held = 0
+    for bit, key in enumerate(keys):
         where = find_key(key, places)
         if where:
-            held.add(key)
+            flag = 1 << bit
+            held |= flag
             for position in where:
-                by_sentence[position] = by_sentence.get(position, 0.0) + weight
-    if not held:
-        words = _words(function, len(asked.function) + len(weights))
-        return Match((0.0,) * 8 + words + (1.0, 1.0) + asked.manner)
-    best = max(by_sentence, key=lambda position: (by_sentence[position], -position))
-    window, missing_there = _best_window(weights, passage, by_sentence)
-    closest = passage.sentences[best]
-    agrees = _negation_agrees(statement, passage, by_sentence, total)
-    opposed = _opposed(statement, closest, asked.opposites)
-    near = by_sentence[best] >= _NEAR * total
-    features = (
-        sum(weight for key, weight in weights.items() if key in held) / total,
-        window / total,
-        by_sentence[best] / total,
-        len(asked.pairs & passage.pairs) / len(asked.pairs) if asked.pairs else 1.0,
-        1.0 / (1 + missing_there),
-        _share(asked.numbers, held),
-        _share(asked.names, held),
-        1.0 - _longest_gap(statement.keys, held) / len(statement.keys),
-        *_words(function + len(held), len(asked.function) + len(weights)),
-        float(agrees),
-        float(not opposed),
-        *asked.manner,
-    )
-    return Match(features, near and (not agrees or opposed or _other_number(asked, held, closest)))
+                masks[position] = masks.get(position, 0) | flag
+    return masks, held
 
 
-def _other_number(asked: _Asked, held: set[str], closest: Sentence) -> bool:
-    """Whether a number of the statement stands nowhere, while the closest sentence has one that the statement lacks."""
-    missing = [key for key in asked.numbers if key not in held]
-    return bool(missing) and any(key.startswith(NUMBER) and key not in asked.weights for key in closest.key_set)
+def _by_context(
+    masks: Mapping[int, int], by_sentence: Mapping[int, float], sums: Sums, passage: Passage
+) -> tuple[list[int], list[float], int]:
+    """What each context holds, the weight that its best `_WINDOW` neighbouring sentences hold, and what the best window
+    of all holds.
+    """
+    starts = passage.starts
+    together = [0] * len(starts)
+    windows = [0.0] * len(starts)
+    best, best_mask = 0.0, 0
+    ends = (*starts[1:], len(passage.sentences))
+    # A window that begins with a sentence without any key of the statement holds no more than one that begins later.
+    for position in sorted(masks):
+        rank = bisect_right(starts, position) - 1
+        end = min(position + _WINDOW, ends[rank])
+        mask = masks[position]
+        together[rank] |= mask
+        bound = by_sentence[position]
+        for other in range(position + 1, end):
+            if other in masks:
+                mask |= masks[other]
+                bound += by_sentence[other]
+        if bound > windows[rank]:
+            weight = sums.of(mask)
+            if weight > windows[rank]:
+                windows[rank] = weight
+                if weight > best:
+                    best, best_mask = weight, mask
+    return together, windows, best_mask
+
+
+def _pairs_held(statement: Sentence, keys: Sequence[str], masks: Mapping[int, int], passage: Passage) -> float:
+    """The share of the statement's neighbouring keys that are neighbours in a sentence of the passage."""
+    if not statement.pairs:
+        return 1.0
+    bits = {key: 1 << bit for bit, key in enumerate(keys)}
+    places, sentences = passage.places, passage.sentences
+    held = 0
+    for pair in statement.pairs:
+        first, second = places.get(pair[0]), places.get(pair[1])
+        if first and second:
+            few = min(first, second, key=len)
+            if len(few) > _FEW_PLACES:
+                held += pair in passage.pairs
+            else:
+                both = bits[pair[0]] | bits[pair[1]]
+                held += any(masks[at] & both == both and pair in sentences[at].pairs for at in few)
+    return held / len(statement.pairs)
 
 
 def _words(held: int, of: int) -> tuple[float, float]:
     """The share of all words held, function words included, and how few are missing (0 from ten on)."""
-    return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / 10))
+    return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / _MANY_WORDS))
 
 
-def _negation_agrees(statement: Sentence, passage: Passage, by_sentence: Mapping[int, float], total: float) -> bool:
-    """False when the statement negates what no sentence close to it negates, or the other way round.
-
-    Close: a sentence that holds half of the statement.
-    """
-    close = [passage.sentences[position] for position, weight in by_sentence.items() if weight >= _NEAR * total]
-    if not statement.negated and not any(sentence.negated for sentence in close):
-        return True
-    for key in statement.key_set:
-        negated = [key in sentence.negated for sentence in close if key in sentence.key_set]
-        if negated and all(one is not (key in statement.negated) for one in negated):
-            return False
-    return True
-
-
-def _opposed(statement: Sentence, sentence: Sentence, opposites: Opposites) -> bool:
-    """Whether the sentence says the opposite of a word of the statement, and does not say that word as well.
-
-    Where it has both, as in "sales rose while costs fell", the word's neighbours in the statement decide.
-    """
-    for key in statement.key_set & opposites.keys():
-        mine, theirs = opposites[key]
-        if not sentence.key_set & theirs or statement.key_set & theirs:
-            continue
-        if not sentence.key_set & mine:
-            return True
-        near = _neighbours(sentence, theirs) - _neighbours(sentence, mine)
-        if any(not partner.startswith(NUMBER) for partner in near & _neighbours(statement, frozenset({key}))):
-            return True
-    return False
-
-
-def _neighbours(sentence: Sentence, keys: frozenset[str]) -> set[str]:
-    """The keys that stand next to one of `keys`."""
-    return {
-        other
-        for pair in pairwise(sentence.keys)
-        for one, other in (pair, pair[::-1])
-        if one in keys and other not in keys
-    }
-
-
-def _share(keys: Iterable[str], held: set[str]) -> float:
+def _share(keys: Iterable[str], held: frozenset[str]) -> float:
     """The share of `keys` that is held; 1 when there are none."""
     found = [key in held for key in keys]
     return sum(found) / len(found) if found else 1.0
 
 
-def _best_window(weights: Mapping[str, float], passage: Passage, by_sentence: Mapping[int, float]) -> tuple[float, int]:
-    """The greatest weight of statement keys that `_WINDOW` neighbouring sentences hold, and how many keys they lack."""
-    best, missing = 0.0, len(weights)
-    sentences = passage.sentences
-    for start in {max(0, position - shift) for position in by_sentence for shift in range(_WINDOW)}:
-        near = range(start, min(start + _WINDOW, len(sentences)))
-        if sum(by_sentence.get(position, 0.0) for position in near) <= best:
-            continue
-        together = frozenset[str]().union(*(sentences[position].key_set for position in near))
-        # In the statement's order: sums over a set would differ in the last digit from one process to the next.
-        found = [weight for key, weight in weights.items() if key in together]
-        weight = sum(found)
-        if weight > best:
-            best, missing = weight, len(weights) - len(found)
-    return best, missing
-
-
 def find_key(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
-    """Where `key` stands, or else one of its word family: the key cut by a letter or two, five letters at least."""
+    """Where `key` is, or else one of its word family: the key cut by a letter or two, five letters at least."""
     found = places.get(key)
     if found:
         return found
@@ -209,21 +233,21 @@ def _names(statement: Sentence, language: Language) -> frozenset[str]:
     return frozenset(key for key in key_sequence(capitals, language) if key in statement.key_set)
 
 
-def _manner(statement: Sentence, language: Language) -> tuple[float, float, float]:
-    """Impersonal, unhedged, and not a question."""
-    lowered = [token.lower() for token in statement.surface]
-    if not lowered:
-        return (1.0, 1.0, 1.0)
-    personal = sum(token in language.personal for token in lowered)
-    hedged = not language.hedges.isdisjoint(lowered)
-    return (
-        1.0 - min(1.0, 4 * personal / len(lowered)),
-        float(not hedged),
-        float(not statement.text.endswith(("?", "？", "؟"))),
-    )
+def _speaker_held(statement: Sentence, passage: Passage, language: Language) -> float:
+    """1 where nobody says I whom the contexts don't quote; less, the more of the statement is about its speaker."""
+    unheld = (statement.function & language.speaker) - passage.function
+    if not unheld:
+        return 1.0
+    mine = sum(token.lower() in unheld for token in statement.surface)
+    return 1.0 - min(1.0, _MUCH_SPEAKER * mine / len(statement.surface))
 
 
-def _longest_gap(keys: Sequence[str], held: set[str]) -> int:
+def _asserts(statement: Sentence) -> float:
+    """0 for a question: where an answer is nothing else, it says nothing that could be supported."""
+    return float(not statement.text.endswith(("?", "？", "؟")))
+
+
+def _longest_gap(keys: Sequence[str], held: frozenset[str]) -> int:
     longest = run = 0
     for key in keys:
         run = 0 if key in held else run + 1

@@ -23,15 +23,16 @@ from ragstone.judge.judgements import (
 from ragstone.judge.offline import answering, relevance, usefulness
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import Said, overall, said
+from ragstone.judge.offline.kept import Kept
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, Sentence, join, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
-from ragstone.judge.offline.support import Rating, SupportModel
+from ragstone.judge.offline.support import SupportModel, whole
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
@@ -47,9 +48,10 @@ MOST_CHARACTERS = 200_000
 MOST_CONTEXT_CHARACTERS = 1_000_000
 """Of all contexts of an answer together."""
 
-_PASSAGES_KEPT = 64
-_LONG_TEXT = 100_000
-_ANSWERS_KEPT = 32
+_CHARACTERS_KEPT = 1_000_000
+"""Of contexts whose sentences and words are kept: that is a thousand passages of 150 words, at some 15 MB."""
+
+_SAMPLES_KEPT = 8
 _LANGUAGE_SAMPLE = 600
 
 
@@ -84,9 +86,11 @@ class OfflineJudge:
         )
         self._rarity = Rarity(texts, weights.everyday)
         self._support = SupportModel(weights, self._rarity)
-        # The same texts come back in several judgements of one sample; nothing is kept for longer than that needs.
-        self._read_kept = lru_cache(maxsize=_PASSAGES_KEPT)(_read)
-        self._split = lru_cache(maxsize=_ANSWERS_KEPT)(_split)
+        # The same texts come back in several judgements of one sample, and the same passages in many samples.
+        self._read = Kept(_read, _CHARACTERS_KEPT)
+        self._joined = lru_cache(maxsize=_SAMPLES_KEPT)(self._join)
+        self._split = Kept(_split, _CHARACTERS_KEPT // 10)
+        self._sentence = Kept(_sentence, _CHARACTERS_KEPT // 10)
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -128,18 +132,18 @@ class OfflineJudge:
         call: Call,  # noqa: ARG002
     ) -> SupportTable:
         texts = _texts(contexts)
+        language = _language(texts)
+        passage = self._joined(texts, language.code)
         sources = [context_id(rank) for rank in range(len(contexts))]
-        language = _language(tuple(texts))
-        passages = [self._read(text, language.code) for text in texts]
         ratings = [
-            self._support.rate(read_sentence(statement.text, language), passages, language) for statement in statements
+            self._support.rate(self._sentence(statement.text, language.code), passage, language)
+            for statement in statements
         ]
         supports = tuple(
-            self._support.verdict(statement.id, row, sources)
-            for statement, row in zip(statements, ratings, strict=True)
+            self._support.verdict(statement.id, rating, sources)
+            for statement, rating in zip(statements, ratings, strict=True)
         )
-        answer = read_sentence(" ".join(statement.text for statement in statements), language)
-        return SupportTable(supports, self._support.together(answer, passages, language))
+        return SupportTable(supports, whole([rating.chance for rating in ratings]))
 
     async def context_use(
         self,
@@ -152,26 +156,28 @@ class OfflineJudge:
     ) -> ContextUse:
         _bounded(question=question, **({"reference": reference} if reference else {"answer": answer}))
         texts = _texts(contexts)
-        language = _language(tuple(texts))
-        passages = [self._read(text, language.code) for text in texts]
+        language = _language(texts)
+        passage = self._joined(texts, language.code)
         sources = [context_id(rank) for rank in range(len(contexts))]
         goal = reference or answer
         found = _limited(self._split(goal, language.code), "the reference" if reference else "the answer")
-        ratings = [self._support.rate(sentence, passages, language) for sentence in found]
+        ratings = [self._support.rate(sentence, passage, language) for sentence in found]
         asked = self._question(question, language)
-        use = [
-            self._use.probability(usefulness.features(found, column, passage, self._rarity, asked.sentence.key_set))
-            if found
-            else self._relevance.probability(relevance.features(asked, passage.sentences))
-            for passage, column in zip(passages, _columns(ratings, len(passages)), strict=True)
-        ]
+        if found:
+            matches = [rating.match for rating in ratings]
+            rows = usefulness.features(found, matches, self._rarity, asked.sentence.key_set)
+            use = [self._use.probability(row) for row in rows]
+        else:
+            passages = [self._read(text, language.code) for text in texts]
+            use = [self._relevance.probability(relevance.features(asked, one.sentences)) for one in passages]
         threshold = self._use.threshold if found else self._relevance.threshold
         useful = tuple(
             ContextUsefulness(source, chance >= threshold, chance) for source, chance in zip(sources, use, strict=True)
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
-        if not any(sentence.keys for sentence in found):
+        chances = [rating.chance for sentence, rating in zip(found, ratings, strict=True) if sentence.keys]
+        if not chances:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         statements = _numbered("r", found)
         return ContextUse(
@@ -179,12 +185,10 @@ class OfflineJudge:
             against_reference=True,
             reference_statements=statements,
             attributions=tuple(
-                self._support.verdict(statement.id, row, sources)
-                for statement, row in zip(statements, ratings, strict=True)
+                self._support.verdict(statement.id, rating, sources)
+                for statement, rating in zip(statements, ratings, strict=True)
             ),
-            probability=self._support.together(
-                read_sentence(" ".join(one.text for one in found), language), passages, language
-            ),
+            probability=whole(chances),
         )
 
     async def reverse_questions(
@@ -223,7 +227,7 @@ class OfflineJudge:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         references = _numbered("r", found)
         asked = read_sentence(normalise(question), language).key_set
-        mine = [read_sentence(statement.text, language) for statement in statements]
+        mine = [self._sentence(statement.text, language.code) for statement in statements]
         answers = self._said(mine, reference, language, asked)
         others = self._said(found, answer, language, asked)
         return ReferenceMatch(
@@ -243,7 +247,7 @@ class OfflineJudge:
     ) -> ContextGrades:
         _bounded(question=question)
         texts = _texts(contexts)
-        language = _language(tuple(texts))
+        language = _language(texts)
         asked = self._question(question, language)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
@@ -254,8 +258,8 @@ class OfflineJudge:
         chances = [one.probability for one in contexts_found if one.probability is not None]
         return ContextGrades(contexts_found, max(chances, default=None))
 
-    def _read(self, text: str, code: str) -> Passage:
-        return _read(text, code) if len(text) > _LONG_TEXT else self._read_kept(text, code)
+    def _join(self, texts: tuple[str, ...], code: str) -> Passage:
+        return join([self._read(text, code) for text in texts])
 
     def _question(self, question: str, language: Language) -> Question:
         return read_question(read_sentence(normalise(question), language), self._rarity)
@@ -282,12 +286,12 @@ def _bounded(**texts: str) -> None:
             raise JudgementFailed(_too_long(f"the {what} has", len(text), MOST_CHARACTERS))
 
 
-def _texts(contexts: Sequence[Context]) -> list[str]:
+def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
     """The texts of `contexts`. Raises JudgementFailed where they are longer than is judged."""
     characters = sum(len(context.text) for context in contexts)
     if characters > MOST_CONTEXT_CHARACTERS:
         raise JudgementFailed(_too_long("the contexts have", characters, MOST_CONTEXT_CHARACTERS))
-    return [context.text for context in contexts]
+    return tuple(context.text for context in contexts)
 
 
 def _too_long(what: str, characters: int, most: int) -> str:
@@ -309,9 +313,8 @@ def _read(text: str, code: str) -> Passage:
     return read_passage(text, language_of(code))
 
 
-def _columns(ratings: Sequence[Sequence[Rating]], width: int) -> list[list[Rating]]:
-    """The ratings of each passage, from the ratings of each statement."""
-    return [[row[rank] for row in ratings] for rank in range(width)]
+def _sentence(text: str, code: str) -> Sentence:
+    return read_sentence(text, language_of(code))
 
 
 def _split(text: str, code: str) -> tuple[Sentence, ...]:

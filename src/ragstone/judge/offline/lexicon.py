@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, cast
 
 _SAMPLE_WORDS = 80
+_ALL = 3
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
 _SCRIPTS = (
     (re.compile(r"[\u3040-\u30ff]"), "ja"),
@@ -27,9 +28,14 @@ _STEMMERS_BY_SCRIPT = {"ru": "russian", "ar": "arabic", "hi": "hindi", "el": "gr
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Language:
-    """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm."""
+    """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
+
+    `hedging` are adverbs that claim nothing; `agents` introduce who did it; `speaker` is who
+    says I; `units` maps a unit's forms to one of them,
+    `quantities` a word to its rank from few (-1) to all (3), and `directions` a word to an axis and its end of it.
+    """
 
     code: str
     stemmer: str | None = None
@@ -37,12 +43,26 @@ class Language:
     negations: frozenset[str] = frozenset()
     hedges: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
-    personal: frozenset[str] = frozenset()
+    hedging: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
-    coordinators: frozenset[str] = frozenset()
-    months: tuple[str, ...] = ()
+    agents: frozenset[str] = frozenset()
+    speaker: frozenset[str] = frozenset()
+    months: Mapping[str, int] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    quantities: Mapping[str, int] = field(default_factory=dict)
+    directions: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
     numbers: Mapping[str, str] | None = None
     magnitudes: Mapping[str, int] | None = None
+
+    @property
+    def spaced(self) -> bool:
+        """Whether words are separated, so that its lists hold words and no runs of letters."""
+        return self.code not in ("zh", "ja")
+
+    @property
+    def nouns_capitalised(self) -> bool:
+        """Whether a capital inside a sentence says no more than that the word is a noun."""
+        return self.code == "de"
 
 
 def load_data(name: str) -> dict[str, Any]:
@@ -59,23 +79,34 @@ def languages() -> Mapping[str, Language]:
 
 def _language(code: str, lists: Mapping[str, Any]) -> Language:
     def words(name: str) -> frozenset[str]:
-        return frozenset(lists[name].split())
+        return frozenset(lists.get(name, "").split())
 
     digits = [0, *range(2, 21)]
-    numbers = {word: str(digit) for word, digit in zip(lists["numbers"].split(), digits, strict=True)}
+    names = lists.get("numbers", "").split()
     return Language(
         code=code,
-        stemmer=lists["stemmer"],
+        stemmer=lists.get("stemmer"),
         function=words("function"),
         negations=words("negations"),
         hedges=words("hedges"),
         vague=words("vague"),
-        personal=words("personal"),
+        hedging=words("hedging"),
         pronouns=words("pronouns"),
-        coordinators=words("coordinators"),
-        months=tuple(lists["months"].split()),
-        numbers=numbers,
-        magnitudes=lists["magnitudes"],
+        agents=words("agents"),
+        speaker=words("speaker"),
+        months={month: number for number, month in enumerate(lists.get("months", "").split(), start=1)},
+        units={form: group.split()[0] for group in lists["units"].split(";") for form in group.split()},
+        quantities={
+            word: _ALL - rank for rank, group in enumerate(lists["quantities"].split("/")) for word in group.split()
+        },
+        directions={
+            word: (axis, end == 0)
+            for axis, pair in enumerate(lists["directions"].split(";"))
+            for end, group in enumerate(pair.split("/"))
+            for word in group.split()
+        },
+        numbers={word: str(digit) for word, digit in zip(names, digits, strict=False)} or None,
+        magnitudes=lists.get("magnitudes"),
     )
 
 

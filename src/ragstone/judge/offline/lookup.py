@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import read_passage, read_sentence
+from ragstone.judge.offline.passage import join, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.support import SupportModel
 
 
 def holds(texts: Sequence[str], statement: str) -> bool:
-    """Whether one of `texts` (at least one) holds `statement`, by the support model's own threshold."""
+    """Whether `texts` (at least one) together hold `statement`, by the support model's own threshold."""
     weights = load_weights()
     model = SupportModel(weights, Rarity((), weights.everyday))
     language = guess_language(normalise(texts[0]))
-    passages = [read_passage(text, language) for text in texts]
-    ratings = model.rate(read_sentence(normalise(statement), language), passages, language)
-    return any(one.chance >= model.threshold for one in ratings)
+    passage = join([read_passage(text, language) for text in texts])
+    return model.holds(model.rate(read_sentence(normalise(statement), language), passage, language))

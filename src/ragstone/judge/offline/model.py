@@ -45,6 +45,17 @@ class Weights:
             threshold=float(str(table["threshold"])),
         )
 
+    def factors(self, name: str, kinds: Sequence[str]) -> tuple[float, ...]:
+        """What is left of a probability of the model called `name` for each of `kinds`, in [0, 1].
+
+        Raises ValueError when the file and the code disagree.
+        """
+        found = self.models[name]["doubts"]
+        assert isinstance(found, dict)  # noqa: S101 - package data, checked by the tests
+        if set(found) != set(kinds):
+            raise ValueError(f"weights.json and the code disagree on the doubts of '{name}'")
+        return tuple(float(found[kind]) for kind in kinds)
+
 
 @cache
 def load_weights() -> Weights:

@@ -1,62 +1,94 @@
-"""A text taken apart once: sentences, keys, and where each key stands."""
+"""A text taken apart once: sentences, keys, and where each key is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.tokens import FUNCTION, has_unspaced, key_sequence, unspaced_sequence, words
+from ragstone.judge.offline.tokens import NUMBER, has_unspaced, key_sequence, unspaced_sequence, words
 from ragstone.judge.sentences import split_sentences
 
 _REACH = 6
 _NEGATED_KEYS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence. `surface` are its tokens as written; `keys` its content keys in order, with repeats; `function`
-    its function words in lower case; `negated` the keys that stand right after a negation.
+    """One sentence. `sequence` are the keys of its tokens, FUNCTION for function words; `keys` those with content, in
+    order, with repeats; `function` its function words in lower case; `negated` the keys right after a negation.
     """
 
     text: str
-    surface: tuple[str, ...]
+    sequence: tuple[str, ...]
     keys: tuple[str, ...]
     key_set: frozenset[str]
     function: frozenset[str]
     negated: frozenset[str]
 
+    @cached_property
+    def surface(self) -> tuple[str, ...]:
+        """The tokens as written."""
+        return tuple(words(self.text))
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbouring keys, and neighbours but one."""
+        return frozenset(key_pairs(self.keys))
+
+
 class Passage:
-    """A text in sentences. `places` maps each content key to the sentences (from 0) it stands in.
+    """One text or several, in sentences. `starts` are the positions at which the texts begin."""
 
-    `pairs` are neighbouring content keys, and neighbours but one, in order; `function` all its function words.
-    """
+    def __init__(self, sentences: tuple[Sentence, ...], starts: tuple[int, ...] = (0,)) -> None:
+        self.sentences = sentences
+        self.starts = starts
 
-    sentences: tuple[Sentence, ...]
-    places: dict[str, list[int]]
-    pairs: frozenset[tuple[str, str]]
-    function: frozenset[str]
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """For each content key the positions of the sentences that it is in, from 0."""
+        found: dict[str, list[int]] = {}
+        for position, sentence in enumerate(self.sentences):
+            for key in sentence.key_set:
+                if key in found:
+                    found[key].append(position)
+                else:
+                    found[key] = [position]
+        return found
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The pairs of all sentences."""
+        return frozenset[tuple[str, str]]().union(*(sentence.pairs for sentence in self.sentences))
+
+    @cached_property
+    def function(self) -> frozenset[str]:
+        """All function words."""
+        return frozenset[str]().union(*(sentence.function for sentence in self.sentences))
+
+    @cached_property
+    def key_set(self) -> frozenset[str]:
+        """All content keys."""
+        return frozenset[str]().union(*(sentence.key_set for sentence in self.sentences))
 
 
 def read_sentence(text: str, language: Language) -> Sentence:
     """Normalised `text` as one sentence."""
-    surface = words(text)
     if has_unspaced(text):
-        sequence = unspaced_sequence(surface, language)
-        lowered = surface
+        lowered = words(text)
+        sequence = unspaced_sequence(lowered, language)
     else:
-        lowered = [token.lower() for token in surface]
+        lowered = words(text.lower())
         sequence = key_sequence(lowered, language)
-    keys = tuple(key for key in sequence if key != FUNCTION)
+    keys = tuple(filter(None, sequence))
     function = language.function.intersection(lowered)
     negated = frozenset[str]()
     if "n't" in text or not language.negations.isdisjoint(lowered):
         negated = _negated(lowered, sequence, language)
-    return Sentence(text, tuple(surface), keys, frozenset(keys), function, negated)
+    return Sentence(text, tuple(sequence), keys, frozenset(keys), function, negated)
 
 
 def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
@@ -66,22 +98,18 @@ def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language
     found: set[str] = set()
     for position, token in enumerate(lowered):
         if token in language.negations or token.endswith("n't"):
-            after = [key for key in sequence[position + 1 : position + 1 + _REACH] if key != FUNCTION]
+            after = [
+                key for key in sequence[position + 1 : position + 1 + _REACH] if key and not key.startswith(NUMBER)
+            ]
             found.update(after[:_NEGATED_KEYS])
     return frozenset(found)
 
 
 def read_passage(text: str, language: Language) -> Passage:
     """`text` (as it came) normalised and taken apart."""
-    sentences = tuple(read_sentence(sentence, language) for sentence in split_sentences(normalise(text), language.code))
-    places: dict[str, list[int]] = {}
-    pairs: set[tuple[str, str]] = set()
-    for position, sentence in enumerate(sentences):
-        for key in sentence.key_set:
-            places.setdefault(key, []).append(position)
-        pairs.update(key_pairs(sentence.keys))
-    function = frozenset[str]().union(*(sentence.function for sentence in sentences))
-    return Passage(sentences, places, frozenset(pairs), function)
+    return Passage(
+        tuple(read_sentence(sentence, language) for sentence in split_sentences(normalise(text), language.code))
+    )
 
 
 def join(passages: Sequence[Passage]) -> Passage:
@@ -89,15 +117,11 @@ def join(passages: Sequence[Passage]) -> Passage:
     if len(passages) == 1:
         return passages[0]
     sentences: list[Sentence] = []
-    places: dict[str, list[int]] = {}
+    starts: list[int] = []
     for passage in passages:
-        shift = len(sentences)
+        starts.extend(start + len(sentences) for start in passage.starts)
         sentences.extend(passage.sentences)
-        for key, where in passage.places.items():
-            places.setdefault(key, []).extend([position + shift for position in where])
-    pairs = frozenset[tuple[str, str]]().union(*(passage.pairs for passage in passages))
-    function = frozenset[str]().union(*(passage.function for passage in passages))
-    return Passage(tuple(sentences), places, pairs, function)
+    return Passage(tuple(sentences), tuple(starts))
 
 
 def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.judge.offline.passage import Sentence, key_pairs
+from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER
 
@@ -41,7 +41,7 @@ class Question:
 def read_question(sentence: Sentence, rarity: Rarity) -> Question:
     """The question in `sentence`, with the kind of phrase that would answer it."""
     kind = next((name for name, cue in _kinds() if cue.search(sentence.text)), None)
-    return Question(sentence, rarity.weights(sentence.keys), key_pairs(sentence.keys), kind)
+    return Question(sentence, rarity.weights(sentence.keys), set(sentence.pairs), kind)
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:
@@ -50,7 +50,7 @@ def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, 
     pairs: set[tuple[str, str]] = set()
     for sentence in sentences:
         keys |= sentence.key_set
-        pairs |= key_pairs(sentence.keys)
+        pairs |= sentence.pairs
     weights = question.weights
     total = sum(weights.values())
     if not total:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
+from ragstone.judge.offline.asides import claim
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence, read_sentence
 from ragstone.judge.sentences import MAX_SENTENCE, split_sentences
@@ -12,14 +14,12 @@ from ragstone.judge.sentences import MAX_SENTENCE, split_sentences
 MOST_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
 
-_LEAD_IN = re.compile(
-    r"^(?:sure|certainly|of course|yes|no|well|so|oh|okay|ok|great question)[,!.]\s+(?=\w)"
-    r"|^(?:according to|based on|as per|as stated in|as mentioned in|from) (?:the |this |these )?"
-    r"(?:provided |given |above )?(?:context|documents?|passages?|text|sources?|information)"
-    r"(?: provided| above| given)?,\s+(?:it is (?:stated|said|clear) that )?",
-    re.IGNORECASE,
-)
 _CITATION = re.compile(r"\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]")
+_HEADING = re.compile(
+    r"^[ \t]{0,3}#{1,6}[ \t][^\n]*$|^[ \t]{0,3}(?:\*\*|__)[^\n*_]{1,80}(?:\*\*|__):?[ \t]*$", re.MULTILINE
+)
+_LEAD_IN_WORDS = 8
+_ELLIPSIS = re.compile(r"(?:(?<=\.\.\.)|(?<=…))\s+(?=[A-ZÀ-Þ])")
 _CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
 _CLAUSE_KEYS = 4
 _ALONE = 2
@@ -34,15 +34,20 @@ _FINITE_VERB = re.compile(
 def split_statements(text: str, language: Language) -> list[Sentence]:
     """The statements of normalised `text`, in order.
 
-    Questions put back to the asker claim nothing and are left out, unless nothing else is there. A sentence that opens
-    with a pronoun and has a single content word of its own is joined to the one before it.
+    Greetings, offers of help and questions put back to the asker claim nothing and are left out, unless nothing else is
+    there; sources named and hedges are taken off. A sentence that opens with a pronoun and has a single content word of
+    its own is joined to the one before it.
     """
     found: list[list[Sentence]] = []
     length = 0
     questions: list[Sentence] = []
-    for whole in split_sentences(text, language.code):
-        bare = _LEAD_IN.sub("", _CITATION.sub("", whole)).strip()
-        if not bare:
+    asides: list[Sentence] = []
+    sentences = split_sentences(_without_headings(text), language.code)
+    for whole in itertools.chain.from_iterable(_ELLIPSIS.split(sentence) for sentence in sentences):
+        bare = claim(_CITATION.sub("", whole).strip(), language.code)
+        if not bare and (whole := whole.strip()):
+            asides.append(read_sentence(whole, language))
+        if not bare or (bare.endswith((":", "：")) and len(bare.split()) <= _LEAD_IN_WORDS):
             continue
         for clause in _split_clauses(bare, language):
             if clause.text.endswith(("?", "？", "؟")):
@@ -53,7 +58,15 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
             else:
                 found.append([clause])
                 length = len(clause.text)
-    return [_joined(clauses, language) for clauses in found] or questions
+    return [_joined(clauses, language) for clauses in found] or questions or asides
+
+
+def _without_headings(text: str) -> str:
+    """`text` without its headings; as it is when nothing else is there."""
+    if "#" not in text and "*" not in text and "_" not in text:
+        return text
+    rest = _HEADING.sub("", text)
+    return rest if rest.strip() else text
 
 
 def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:

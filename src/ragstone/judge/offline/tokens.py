@@ -63,7 +63,7 @@ class Keys(dict[str, str]):
 
     def _key(self, word: str) -> str:
         of = self._language
-        if word in of.function or word in of.negations:
+        if word in of.function or word in of.negations or word in of.hedging:
             return FUNCTION
         if word[0].isdecimal():
             return self._number(word)
@@ -72,7 +72,7 @@ class Keys(dict[str, str]):
         base, apostrophe, ending = word.partition("'")
         if apostrophe:
             # don't, it's, Ada's; l'eau, d'Italia.
-            if base in of.function and len(ending) > 2:
+            if len(ending) > 2 and (base in of.function or base + "'" in of.function):
                 return self[ending]
             word = base
             if word in of.function:
@@ -119,9 +119,8 @@ def key_sequence(lowered: Sequence[str], of: Language) -> list[str]:
 
     ``1.2 million`` is one number; runs of scripts without spaces become overlapping n-grams.
     """
-    table = keys_of(of.code)
-    keys = [table[word] for word in lowered]
-    if of.magnitudes:
+    keys = list(map(keys_of(of.code).__getitem__, lowered))
+    if of.magnitudes and not of.magnitudes.keys().isdisjoint(lowered):
         for position in range(len(keys) - 1):
             power = of.magnitudes.get(lowered[position + 1])
             if power is not None and keys[position].startswith(NUMBER):

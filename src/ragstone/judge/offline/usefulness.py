@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ragstone.judge.offline.agreement import said
-from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.agreement import QUESTION_DISCOUNT
+from ragstone.judge.offline.evidence import Match, Sums
+from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.offline.support import Rating
 
 FEATURES = ("share", "window")
 """The greatest share of a statement that the context holds, anywhere and in neighbouring sentences, in [0, 1]."""
 
 
 def features(
-    statements: Sequence[Sentence],
-    ratings: Sequence[Rating],
-    passage: Passage,
-    rarity: Rarity,
-    question: Collection[str],
-) -> tuple[float, ...]:
-    """The features of one context for `statements` (at least one), rated against it one by one."""
-    shares = [said(statement, passage, rarity, question).share for statement in statements]
-    return max(shares), max(rating.window for rating in ratings)
+    statements: Sequence[Sentence], matches: Sequence[Match], rarity: Rarity, question: Collection[str]
+) -> list[tuple[float, float]]:
+    """The features of each context for `statements` (at least one), matched with the contexts one by one.
+
+    `question` are the question's keys, which count for less.
+    """
+    contexts = len(matches[0].shares)
+    shares = [0.0] * contexts
+    for statement, found in zip(statements, matches, strict=True):
+        weights = tuple(
+            weight * (QUESTION_DISCOUNT if key in question else 1.0)
+            for key, weight in rarity.weights(statement.keys).items()
+        )
+        total = sum(weights)
+        if total:
+            sums = Sums(weights)
+            shares = [
+                max(share, min(1.0, sums.of(held) / total)) for share, held in zip(shares, found.held, strict=True)
+            ]
+    windows = [max(found.windows[rank] for found in matches) for rank in range(contexts)]
+    return list(zip(shares, windows, strict=True))

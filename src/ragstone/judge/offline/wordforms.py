@@ -40,11 +40,14 @@ def word_forms(code: str) -> WordForms:
 def opposite_keys(forms: WordForms, key: Callable[[str], str]) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     """For the key of each word that has an opposite: the keys of its own side, and those of the other side."""
     found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+    nothing = frozenset[str]()
     for one, other in forms.opposites:
         sides = _keys(one, key), _keys(other, key)
         for mine, theirs in (sides, sides[::-1]):
-            found.update({word: (mine, theirs - mine) for word in mine if word not in found})
-    return found
+            for word in mine:
+                own, contrary = found.get(word, (nothing, nothing))
+                found[word] = (own | mine, contrary | theirs)
+    return {word: (own, contrary - own) for word, (own, contrary) in found.items()}
 
 
 def _keys(words: Iterable[str], key: Callable[[str], str]) -> frozenset[str]:

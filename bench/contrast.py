@@ -1,0 +1,474 @@
+"""Changes to a sentence whose effect on its truth is certain: harmful ones make it unsupported, harmless ones don't.
+
+Each change takes a sentence that the context holds word for word, the context and a source of randomness, and returns
+the changed sentence, or None where it does not apply. English only; the frames of other languages are in
+`contrast_frames.py`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.sentences import split_sentences
+
+Change = Callable[[str, str, random.Random], str | None]
+
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_NAMES = ("Margaret Holloway", "Tobias Lindqvist", "Ravi Chandran", "Ingrid Falk", "Port Ellery", "Calder Valley")
+_ANTONYMS = {
+    "first": "last",
+    "last": "first",
+    "largest": "smallest",
+    "smallest": "largest",
+    "large": "small",
+    "small": "large",
+    "increased": "decreased",
+    "decreased": "increased",
+    "rose": "fell",
+    "fell": "rose",
+    "won": "lost",
+    "lost": "won",
+    "north": "south",
+    "south": "north",
+    "east": "west",
+    "west": "east",
+    "northern": "southern",
+    "southern": "northern",
+    "eastern": "western",
+    "western": "eastern",
+    "highest": "lowest",
+    "lowest": "highest",
+    "high": "low",
+    "low": "high",
+    "early": "late",
+    "late": "early",
+    "public": "private",
+    "private": "public",
+    "oldest": "youngest",
+    "youngest": "oldest",
+    "best": "worst",
+    "worst": "best",
+    "longest": "shortest",
+    "shortest": "longest",
+    "opened": "closed",
+    "closed": "opened",
+    "began": "ended",
+    "ended": "began",
+    "above": "below",
+    "below": "above",
+    "male": "female",
+    "female": "male",
+    "mother": "father",
+    "father": "mother",
+    "brother": "sister",
+    "sister": "brother",
+    "husband": "wife",
+    "wife": "husband",
+    "son": "daughter",
+    "daughter": "son",
+    "accepted": "rejected",
+    "rejected": "accepted",
+    "success": "failure",
+    "failure": "success",
+    "successful": "unsuccessful",
+    "strong": "weak",
+    "weak": "strong",
+    "major": "minor",
+    "minor": "major",
+    "young": "old",
+    "old": "young",
+    "hot": "cold",
+    "cold": "hot",
+    "common": "rare",
+    "rare": "common",
+    "easy": "difficult",
+    "difficult": "easy",
+    "upper": "lower",
+    "lower": "upper",
+    "internal": "external",
+    "external": "internal",
+    "modern": "ancient",
+    "ancient": "modern",
+    "legal": "illegal",
+    "positive": "negative",
+    "negative": "positive",
+}
+_QUANTIFIERS = {
+    "all": "few",
+    "every": "hardly any",
+    "many": "few",
+    "several": "all",
+    "some": "all",
+    "few": "most",
+    "both": "neither of the",
+    "always": "rarely",
+    "often": "rarely",
+    "usually": "rarely",
+    "sometimes": "always",
+    "mostly": "rarely",
+}
+_UNITS = {
+    "km": "miles",
+    "kilometres": "miles",
+    "kilometers": "miles",
+    "miles": "metres",
+    "metres": "feet",
+    "meters": "feet",
+    "feet": "metres",
+    "ft": "km",
+    "kg": "tonnes",
+    "percent": "dollars",
+    "million": "billion",
+    "billion": "million",
+    "years": "months",
+    "months": "weeks",
+    "days": "years",
+    "weeks": "years",
+    "hours": "minutes",
+    "minutes": "hours",
+    "pounds": "tonnes",
+    "inches": "yards",
+    "cm": "m",
+    "acres": "square miles",
+}
+_DIRECTIONS = {
+    "before": "after",
+    "after": "before",
+    "above": "below",
+    "below": "above",
+    "inside": "outside",
+    "outside": "inside",
+    "more than": "less than",
+    "less than": "more than",
+    "at least": "at most",
+    "at most": "at least",
+    "over": "under",
+    "under": "over",
+}
+_DIRECTION = re.compile(rf"\b(?:{'|'.join(_DIRECTIONS)})\b(?= (?:the )?[A-Z0-9])")
+_SYNONYMS = {
+    "built": "constructed",
+    "began": "started",
+    "started": "began",
+    "often": "frequently",
+    "large": "big",
+    "bought": "purchased",
+    "film": "movie",
+    "movie": "film",
+    "author": "writer",
+    "located": "situated",
+    "used": "employed",
+    "made": "produced",
+    "company": "firm",
+    "show": "demonstrate",
+    "helped": "assisted",
+    "lives": "resides",
+    "many": "numerous",
+    "mainly": "primarily",
+    "also": "additionally",
+    "received": "obtained",
+    "finished": "completed",
+    "chose": "selected",
+    "car": "automobile",
+    "important": "significant",
+    "usually": "typically",
+    "children": "kids",
+    "goal": "aim",
+    "fast": "quick",
+    "needed": "required",
+    "because": "since",
+    "doctor": "physician",
+    "answer": "reply",
+    "error": "mistake",
+    "near": "close to",
+}
+_MOST_BETWEEN = 7
+_BE = re.compile(r"\b(is|are|was|were|has|have|had|can|will|could|would|did|does)\b(?! not\b|n't)")
+_NEGATION = re.compile(r"\b(?:not|never|no|n't|cannot|without|none|neither|nor)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w/-]|[.,]\d)")
+_NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,}){0,2})(?![\w'-])")
+_NO_NAME = frozenset(
+    [
+        "The",
+        "This",
+        "That",
+        "These",
+        "Those",
+        "It",
+        "He",
+        "She",
+        "They",
+        "We",
+        "You",
+        "In",
+        "On",
+        "At",
+        "A",
+        "An",
+        "But",
+        "And",
+        "As",
+        "His",
+        "Her",
+        "Its",
+        "Their",
+    ]
+)
+_PASSIVE = re.compile(
+    r"^(?!But |And |Some )([A-Z][^,;:.]{3,60}?) (?:was|were) (\w{2,}ed) by ((?:[A-Z][\w'-]+ ?){1,4})((?<= )[^,;:]*)?\.$"
+)
+_YEAR_LAST = re.compile(r"^([A-Z][^,;:]{10,200}?) (in (?:[A-Z][a-z]+ )?\d{4})\s?\.$")
+
+
+def _replaced(sentence: str, table: dict[str, str], draw: random.Random) -> str | None:
+    found = [word for word in re.finditer(r"\b[a-z]+\b", sentence) if word.group() in table]
+    if not found:
+        return None
+    word = draw.choice(found)
+    return sentence[: word.start()] + table[word.group()] + sentence[word.end() :]
+
+
+def number(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Another number, one that the context does not have."""
+    found = [one for one in _NUMBER.finditer(sentence) if not re.fullmatch(r"1\d{3}|20\d\d", one.group())]
+    if not found:
+        return None
+    one = draw.choice(found)
+    value = float(one.group().replace(",", ""))
+    for step in (3, 7, 11, 40, 90):
+        other = value + step
+        text = f"{other:,.0f}" if "," in one.group() else f"{other:g}"
+        if text not in context:
+            return sentence[: one.start()] + text + sentence[one.end() :]
+    return None
+
+
+def date(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Another month or year."""
+    found = list(re.finditer(rf"\b(?:{'|'.join(_MONTHS)}|1[0-9]{{3}}|20[0-2]\d)\b", sentence))
+    found = [one for one in found if one.group() != "May" and one.group() != "March"]
+    if not found:
+        return None
+    one = draw.choice(found)
+    if one.group() in _MONTHS:
+        others = [month for month in _MONTHS if month not in context and month not in ("May", "March")]
+    else:
+        others = [year for step in (-13, -6, 4, 9) if (year := str(int(one.group()) + step)) not in context]
+    return sentence[: one.start()] + draw.choice(others) + sentence[one.end() :] if others else None
+
+
+def name(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Another name, one that the context does not have."""
+    found = [
+        one
+        for one in _NAME.finditer(sentence)
+        if one.group().split()[0] not in _MONTHS and not sentence[: one.start()].split()[-1][0].isupper()
+    ]
+    if not found:
+        return None
+    one = draw.choice(found)
+    return sentence[: one.start()] + draw.choice(_NAMES) + sentence[one.end() :]
+
+
+def negation(sentence: str, context: str, draw: random.Random) -> str | None:
+    """A "not" after the first auxiliary."""
+    found = _BE.search(sentence)
+    if found is None or _NEGATION.search(sentence):
+        return None
+    return sentence[: found.end()] + " not" + sentence[found.end() :]
+
+
+def antonym(sentence: str, context: str, draw: random.Random) -> str | None:
+    """The opposite of a word."""
+    return _replaced(sentence, _ANTONYMS, draw)
+
+
+def quantifier(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Another quantity: few for many, all for some."""
+    return _replaced(sentence, _QUANTIFIERS, draw)
+
+
+def direction(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Before for after, at most for at least, less for more than."""
+    found = list(_DIRECTION.finditer(sentence))
+    if not found:
+        return None
+    one = draw.choice(found)
+    return sentence[: one.start()] + _DIRECTIONS[one.group()] + sentence[one.end() :]
+
+
+def unit(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Another unit after the same number."""
+    found = [one for one in re.finditer(r"(\d[\d,.]*) ([a-z]+)\b", sentence) if one.group(2) in _UNITS]
+    if not found:
+        return None
+    one = draw.choice(found)
+    return sentence[: one.start(2)] + _UNITS[one.group(2)] + sentence[one.end(2) :]
+
+
+def roles(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Two names exchanged that a verb stands between."""
+    found = list(re.finditer(r"(?<![\w-])(?:[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,}){0,2})(?![\w'-]| [A-Z])", sentence))
+    for first, second in pairwise(found):
+        between = sentence[first.end() : second.start()]
+        verbs = re.findall(r"\b[a-z]{3,}(?:ed|es|ught|ote|ew)\b", between)
+        if verbs and "," not in between and not re.search(r"\b(?:and|or|with|married|met)\b", between):
+            one, two = first.group(), second.group()
+            firsts = {one.split()[0], two.split()[0]}
+            if not first.start() and " " not in one:
+                continue
+            if one in two or two in one or firsts & {*_MONTHS, *_NO_NAME} or len(between.split()) > _MOST_BETWEEN:
+                continue
+            return sentence[: first.start()] + two + between + one + sentence[second.end() :]
+    return None
+
+
+def synonym(sentence: str, context: str, draw: random.Random) -> str | None:
+    """A word of the same meaning."""
+    return _replaced(sentence, _SYNONYMS, draw)
+
+
+def voice(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Passive to active."""
+    found = _PASSIVE.match(sentence)
+    if found is None:
+        return None
+    what, verb, who, rest = found.groups()
+    if " who " in what or " which " in what or " that " in what:
+        return None
+    return f"{who.strip()} {verb} {what} {rest or ''}".strip() + "."
+
+
+def order(sentence: str, context: str, draw: random.Random) -> str | None:
+    """The year in front."""
+    found = _YEAR_LAST.match(sentence)
+    return f"I{found.group(2)[1:]}, {found.group(1)}." if found else None
+
+
+def greeting(sentence: str, context: str, draw: random.Random) -> str | None:
+    """Politeness around it."""
+    before = draw.choice(["Sure! ", "Hello! ", "Great question! ", "Of course. ", ""])
+    after = draw.choice(
+        [
+            " I hope this helps!",
+            " Is there anything else I can help you with?",
+            " Let me know if you need more details.",
+        ]
+    )
+    return before + sentence + after
+
+
+def attribution(sentence: str, context: str, draw: random.Random) -> str | None:
+    """A source named before it or after it."""
+    plain = sentence.rstrip(" .")
+    return draw.choice(
+        [
+            f"According to the provided documents, {sentence}",
+            f"Based on the context, {sentence}",
+            f"The document states that {sentence}",
+            f"Passage 1 mentions that {sentence}",
+            f"{plain}, according to the text.",
+            f"{plain} [1].",
+        ]
+    )
+
+
+def formatting(sentence: str, context: str, draw: random.Random) -> str | None:
+    """The same as a list item, in bold, as a quotation or under a heading."""
+    return draw.choice(
+        [f"- {sentence}", f"**{sentence}**", f"> {sentence}", f"1. {sentence}", f"## Answer\n\n{sentence}"]
+    )
+
+
+HARMFUL: dict[str, Change] = {
+    "number": number,
+    "date": date,
+    "name": name,
+    "negation": negation,
+    "antonym": antonym,
+    "quantifier": quantifier,
+    "direction": direction,
+    "unit": unit,
+    "roles": roles,
+}
+HARMLESS: dict[str, Change] = {
+    "synonym": synonym,
+    "voice": voice,
+    "order": order,
+    "greeting": greeting,
+    "attribution": attribution,
+    "formatting": formatting,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A sentence of a context. Half of all are there for training, by their hash, and half for measuring."""
+
+    source: str
+    text: str
+    context: str
+
+    @property
+    def training(self) -> bool:
+        return hashlib.sha256(self.text.encode()).digest()[0] % 2 == 0
+
+
+def copied_sentences(data: Path) -> Iterator[Copied]:
+    """The sentences of 8 to 40 words of the contexts of BEGIN dev (but for topicalchat's) and of WiCE dev."""
+    seen: set[str] = set()
+    for source, context in _contexts(data):
+        for text in split_sentences(normalise(context), "en"):
+            if 8 <= len(text.split()) <= 40 and text[0].isupper() and text.endswith(".") and text not in seen:
+                seen.add(text)
+                yield Copied(source, text, context)
+
+
+def _contexts(data: Path) -> Iterator[tuple[str, str]]:
+    with gzip.open(data / "begin.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        if row["split"] == "dev" and row["label_faithful"] is not None and row["source"] != "tc":
+            yield f"begin/{row['source']}", row["context"]
+    with gzip.open(data / "wice_claim.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        if row["split"] == "dev":
+            yield "wice", "\n".join(row["evidence_sentences"])
+
+
+def contrasts(name: str, change: Change, sentences: Sequence[Copied], most: int) -> list[tuple[Copied, str]]:
+    """Up to `most` of `sentences`, drawn with a fixed seed, with their change where it applies."""
+    draw = random.Random(name)
+    shuffled = list(sentences)
+    draw.shuffle(shuffled)
+    found: list[tuple[Copied, str]] = []
+    for one in shuffled:
+        text = change(one.text, one.context, draw)
+        if text is not None and text != one.text:
+            found.append((one, text))
+            if len(found) == most:
+                break
+    return found
