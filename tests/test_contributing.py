@@ -1,10 +1,12 @@
-"""What a contributor finds: issue forms that GitHub takes, and hooks that run."""
+"""What a contributor finds: issue forms that GitHub takes, hooks that run, and worked examples that work."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -34,6 +36,9 @@ def repository(tmp_path: Path) -> Path:
     """A repository with our hooks, run by the tools that these tests run with."""
     for name in (".pre-commit-config.yaml", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
+    for folder in ("src", "tests", "bench", "scripts"):  # what mypy checks
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"any_of_{folder}.py").touch()
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "bin").symlink_to(sysconfig.get_path("scripts"))
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
@@ -58,7 +63,6 @@ def run_hook(repository: Path, hook: str) -> subprocess.CompletedProcess[str]:
 def test_a_hook_stops_what_it_is_for_and_passes_what_is_clean(
     hook: str, source: str, said: str, repository: Path
 ) -> None:
-    (repository / "src").mkdir()
     file = repository / "src" / "new.py"
     file.write_text(source, encoding="utf-8")
     refused = run_hook(repository, hook)
@@ -76,3 +80,60 @@ def test_the_hook_for_generated_files_runs_where_their_sources_change() -> None:
     done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "scripts/action_file.py" in done.stdout
     assert "docs/configuration.md" in done.stdout
+
+
+# The worked examples: each is applied to a copy of the code, and its tests run there.
+
+EXAMPLES = ("Add a metric", "Add a judge", "Add an input", "Add a golden-set format")
+
+
+def section(title: str) -> str:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    return re.split(r"^###? ", text.split(f"\n### {title}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def apply(example: str, copy: Path) -> list[Path]:
+    """Write the example's new files to `copy` and make its changes; the paths of the new files."""
+    written: list[Path] = []
+    for language, name, body in re.findall(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", example, re.M | re.S):
+        path = copy / name
+        if language == "python":
+            assert not path.exists(), f"{name} exists"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(body, encoding="utf-8")
+            written.append(path)
+            continue
+        text = path.read_text(encoding="utf-8")
+        for hunk in body.split("@@\n"):
+            lines = hunk.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] in " -")
+            after = "".join(line[1:] for line in lines if line[0] in " +")
+            assert text.count(before) == 1, f"{name} does not have, once:\n{before}"
+            text = text.replace(before, after)
+        path.write_text(text, encoding="utf-8")
+    return written
+
+
+def run_in(copy: Path, *command: str) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    done = subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("title", EXAMPLES)
+def test_a_worked_example_works(title: str, tmp_path: Path) -> None:
+    for folder in ("src", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "action.yml", "docs/github-action.md", "docs/configuration.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    written = [str(path) for path in apply(section(title), tmp_path)]
+    changed = [*written, str(tmp_path / "src")]
+    run_in(tmp_path, program("ruff"), "check", "--no-cache", *changed)
+    run_in(tmp_path, program("ruff"), "format", "--no-cache", "--check", *changed)
+    tests = [name for name in written if "/tests/" in name]
+    assert tests
+    run_in(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    if title == "Add an input":
+        run_in(tmp_path, sys.executable, "scripts/action_file.py")
+        assert "  seed:\n" in (tmp_path / "action.yml").read_text(encoding="utf-8")
