@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 # What `--fast` leaves out: tests of whole commands, whole jobs and hostile peers, which start processes and servers by
 # the hundred, and simulations. A folder, a module, or one test.
 SLOW = (
+    "api/test_package.py::test_the_wheel_holds_the_marker_of_its_types",
     "bench",
     "cli",
     "container",
@@ -20,12 +21,15 @@ SLOW = (
     "github/test_baseline_in_jobs.py",
     "github/test_canaries.py",
     "github/test_checkout_files.py",
+    "github/test_client.py",
     "github/test_command_files.py",
+    "github/test_comment.py",
     "github/test_forks.py",
     "github/test_history_in_jobs.py",
     "github/test_hostile_checkout.py",
     "github/test_hostile_text.py",
     "github/test_identity.py",
+    "github/test_issue.py",
     "github/test_policy_changes.py",
     "github/test_run_job.py",
     "github/test_trusted_config.py",
@@ -34,6 +38,8 @@ SLOW = (
     "history/test_file.py::test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb",
     "image",
     "judge/llm",
+    "judge/local/test_embeddings_of_judges.py",
+    "judge/local/test_local_judge.py::test_a_run_and_a_gate_are_judged_by_a_local_model",
     "judge/local/test_local_embeddings.py::test_without_the_extra_the_error_names_it",
     "judge/offline/test_judge.py::test_another_process_with_another_hash_seed_gives_the_same_judgements_to_the_last_digit",
     "judge/test_cache.py::test_processes_share_a_file",

@@ -15,11 +15,19 @@ POLICY = "[metrics.faithfulness]\nmax_drop = 0.05\n"
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project whose good run is in ragstone-run, and whose system has been broken since."""
-    path = make_project(tmp_path / "project", n=30, policy=POLICY)
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose good run is in ragstone-run; for copying."""
+    path = make_project(tmp_path_factory.mktemp("good") / "project", n=30, policy=POLICY)
     assert ragstone(["gate"], path).returncode == 0
+    return path
+
+
+@pytest.fixture
+def project(good: Path, tmp_path: Path) -> Path:
+    """A project whose good run is in ragstone-run, and whose system has been broken since."""
+    path = tmp_path / "project"
+    shutil.copytree(good, path)
     (path / "houses.py").write_text(BROKEN, encoding="utf-8")
     return path
 

@@ -81,14 +81,14 @@ def test_a_call_that_does_not_fit_while_nothing_is_in_flight_ends_the_run() -> N
 
 
 def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
-    """Each call sets aside several times of what it comes to cost; 200 at once would not fit, one after another do."""
+    """Each call sets aside several times of what it comes to cost; 60 at once would not fit, one after another do."""
     from ragstone.judge.protocol import Call, Ledger
 
     world.fake.delay_s = 0.005
     ledger = Ledger()
 
     async def many(judge: Any) -> None:
-        calls = [judge.statements("When?", f"In {year}.", call=Call(str(year), ledger=ledger)) for year in range(200)]
+        calls = [judge.statements("When?", f"In {year}.", call=Call(str(year), ledger=ledger)) for year in range(60)]
         await asyncio.gather(*calls)
 
     free = world.judge()
