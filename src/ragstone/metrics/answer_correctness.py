@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import MetricInfo, graded, missing
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList, Verdict
+from ragstone.metrics.metric import MetricInfo, answering, graded, missing
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -41,15 +41,9 @@ class AnswerCorrectness:
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         if (excuse := self.excuse(sample)) is not None:
             return excuse
-        found = judgements.statements
-        if found is None or isinstance(found, JudgementFailure):
-            return missing(found, "statements")
-        if not sample.answerable:
-            if found.abstains:
-                return Scored(1.0, note="abstains, as it should")
-            return Scored(0.0, note="answers a question that can't be answered")
-        if found.abstains:
-            return Scored(0.0, note="abstains on a question that can be answered")
+        found = answering(sample, judgements)
+        if not isinstance(found, StatementList):
+            return found
         match = judgements.reference_match
         if match is None or isinstance(match, JudgementFailure):
             return missing(match, "reference verdicts")

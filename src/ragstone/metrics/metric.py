@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -52,6 +52,20 @@ def missing(judgement: JudgementFailure | None, what: str) -> Failed | NotApplic
     if judgement is not None and judgement.not_applicable:
         return NotApplicable(judgement.reason)
     return Failed("judge", judgement.reason if judgement is not None else f"no {what} were given")
+
+
+def answering(sample: Sample, judgements: Judgements) -> StatementList | Score:
+    """The statements of an answer that had to be given, and was; else the score for abstaining, or for not doing so."""
+    found = judgements.statements
+    if found is None or isinstance(found, JudgementFailure):
+        return missing(found, "statements")
+    if not sample.answerable:
+        if found.abstains:
+            return Scored(1.0, note="abstains, as it should")
+        return Scored(0.0, note="answers a question that can't be answered")
+    if found.abstains:
+        return Scored(0.0, note="abstains on a question that can be answered")
+    return found
 
 
 def graded(probability: float | None, held: int, total: int, what: str) -> Scored | Failed:
