@@ -19,6 +19,7 @@ from ragstone.errors import Interrupted
 from ragstone.report.escape import terminal
 from ragstone.report.progress import progress_for
 from ragstone.report.redact import Redactor
+from ragstone.run.directory import SYSTEM_LOG
 from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.run import RunContext
 
@@ -34,7 +35,7 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
             progress=progress_for(sys.stderr),
             say=lambda line: click.echo(terminal(line), err=True),
             redact=Redactor(known_secrets(os.environ, settings)),
-            system_log=Path(private) / "system.log",
+            system_log=Path(private) / SYSTEM_LOG,
         )
 
 

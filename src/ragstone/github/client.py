@@ -1,8 +1,14 @@
 """GitHub's REST API over PyGithub's transport: retries safe requests within limits, but never a failed POST.
 
-PyGithub's own retry repeats a POST after a 5xx reply, although it may have succeeded, and waits as long as the server
-says; both are disabled here. Every error is raised as `GitHubApiError`, so that callers can continue: the verdict never
-depends on GitHub being up.
+Every error is raised as `GitHubApiError`, so that callers can continue: a verdict never depends on GitHub being up.
+
+PyGithub's own retry (`GithubRetry`) is disabled. Its methods can be set, but for 5xx replies and rate limits together:
+a POST is then repeated after a 5xx reply, although it may have succeeded, or not even after a rate limit, which turns
+it away unread. A Retry-After longer than the limit is cut short instead of given up, the waits of a job have no common
+limit, and the sleep can't be passed in. Its pagination, comments, issues and artifacts send requests under that retry
+alone. They also follow the `next` link of a reply without a limit on pages, load missing attributes with further
+requests, and find a value of the wrong type only when it is read; here each reply is validated once, and pages are
+counted.
 """
 
 from __future__ import annotations

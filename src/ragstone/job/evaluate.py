@@ -24,7 +24,7 @@ from ragstone.job.trusted_config import hold_to_base
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
 from ragstone.run.canaries import CANARIES
-from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.lineage import CARRIED
 from ragstone.run.replay import confirm
 from ragstone.system.build import build_system
@@ -89,7 +89,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
         folder=_policy_folder(job),
         unproven=unproven,
     )
-    log = job.temporary / "system.log"
+    log = job.temporary / SYSTEM_LOG
     if job.container is not None:
         settings = job.container.staged(settings)
         settings, context = job.container.prepare(settings, context, log, write)

@@ -22,6 +22,7 @@ SAMPLES = "samples.jsonl"
 CACHE = "judgements.sqlite"
 LOCK = ".lock"
 HISTORY = "history.jsonl"
+SYSTEM_LOG = "system.log"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 _QUESTION_CHARS = 300

@@ -18,9 +18,9 @@ from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metaeval.evaluate import METHODS, MetaEvaluation, run_judge, summarise
 from ragstone.metaeval.items import Item, Pairwise
 from ragstone.metaeval.load import load_items
+from ragstone.run.directory import CACHE
 
 SCHEMA_VERSION = 1
-CACHE = "judgements.sqlite"
 
 
 async def evaluate_judge(

@@ -25,7 +25,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, RunDirectory
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -38,7 +38,6 @@ from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.judge_watch import watch_judge
 
-SYSTEM_LOG = "system.log"
 """Output of the system under test, in the run directory."""
 
 
