@@ -19,6 +19,8 @@ from ragstone.judge.judgements import (
     Support,
     Verdict,
 )
+from ragstone.judge.offline.lexicon import read_data
+from ragstone.judge.offline.lookup import digest
 from ragstone.metrics.citations import cited
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.registry import select_metrics
@@ -193,3 +195,14 @@ def test_context_relevance_is_relevant_sentences_over_all_sentences() -> None:
         score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=too_many)), Failed
     )
     assert isinstance(score("context_relevance", sample=Sample("a", "Who?", answerable=False)), NotApplicable)
+
+
+@pytest.mark.parametrize("name", ["citation_support", "context_entity_recall"])
+def test_the_version_of_what_uses_the_offline_judges_internals_follows_them(name: str) -> None:
+    (metric,) = select_metrics([name])
+    assert metric.info.version.endswith(digest())
+
+
+@pytest.mark.parametrize("file", ["weights.json", "lexicon.json", "wordforms.json"])
+def test_the_digest_changes_with_each_file_of_the_offline_judge(file: str) -> None:
+    assert digest(lambda name: read_data(name) + (" " if name == file else "")) != digest()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import guess_language
-from ragstone.judge.offline.lookup import holds
+from ragstone.judge.offline.lookup import digest, holds
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import MetricInfo
@@ -79,12 +79,12 @@ class CitationValidity:
 class CitationSupport:
     """Cited sentences that a context they cite holds ÷ all cited sentences.
 
-    Judged by the offline judge's means whatever judge is configured: no call is made.
+    Judged by the offline judge's means whatever judge is configured: no call is made. Its version follows theirs.
     """
 
     info = MetricInfo(
         name="citation_support",
-        version="1",
+        version=f"2-{digest()}",
         title="Citation support",
         blames="generation",
         source="Gao et al. 2023, ALCE, section 3 (citation recall), by lexical support instead of an NLI model",

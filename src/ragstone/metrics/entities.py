@@ -7,6 +7,7 @@ import re
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import Language, guess_language
+from ragstone.judge.offline.lookup import digest
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_passage, read_sentence
 from ragstone.judge.offline.tokens import NUMBER
@@ -46,13 +47,14 @@ def entities(text: str, language: Language) -> frozenset[tuple[str, ...]]:
 class ContextEntityRecall:
     """Entities of the reference that stand in some context ÷ all entities of the reference.
 
-    Entities are found by their writing (capitals and digits), not by a model: no judge is asked. Not applicable when
-    the reference has none, as in scripts without capitals.
+    Entities are found by their writing (capitals and digits), not by a model: no judge is asked. They are compared by
+    the offline judge's word lists, whose digest is part of the version. Not applicable when the reference has none, as
+    in scripts without capitals.
     """
 
     info = MetricInfo(
         name="context_entity_recall",
-        version="1",
+        version=f"2-{digest()}",
         title="Context entity recall",
         blames="retrieval",
         source="RAGAS documentation, context entities recall = |CE ∩ RE| / |RE|; entities by writing are Ragstone's",

@@ -65,10 +65,14 @@ class Language:
         return self.code == "de"
 
 
+def read_data(name: str) -> str:
+    """The text of a data file of this package."""
+    return resources.files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
+
+
 def load_data(name: str) -> dict[str, Any]:
     """A JSON file of this package."""
-    text = resources.files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
-    return cast(dict[str, Any], json.loads(text))
+    return cast(dict[str, Any], json.loads(read_data(name)))
 
 
 @cache

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 
-from ragstone.judge.offline.lexicon import guess_language
+from ragstone.judge.offline.lexicon import guess_language, read_data
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import join, read_passage, read_sentence
@@ -19,3 +20,14 @@ def holds(texts: Sequence[str], statement: str) -> bool:
     language = guess_language(normalise(texts[0]))
     passage = join([read_passage(text, language) for text in texts])
     return model.holds(model.rate(read_sentence(normalise(statement), language), passage, language))
+
+
+def digest(read: Callable[[str], str] = read_data) -> str:
+    """Eight hex digits that change with the weights, the judge's version and the word lists.
+
+    What uses the judge's internals outside a judging round carries them in its own version.
+    """
+    found = hashlib.sha256()
+    for name in ("weights.json", "lexicon.json", "wordforms.json"):
+        found.update(read(name).encode())
+    return found.hexdigest()[:8]
