@@ -356,7 +356,7 @@ def test_how_a_model_is_read_is_not_for_a_pull_request_to_say(github: FakeGitHub
     found = gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest)
     refused(found, "'judge.local' differs from the base branch")
     github.files[BASE_SHA]["ragstone.toml"] = config(alone).encode()
-    refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "'judge.local' is not as the base")
+    refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "'judge.local' differs from the base branch")
     assert gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest).code == 0
 
 
