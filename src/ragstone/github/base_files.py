@@ -16,24 +16,12 @@ from urllib.parse import quote
 
 from pydantic import RootModel
 
-from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
+from ragstone.github.client import ApiErrorKind, ApiReply, Branch, GitHubApi, GitHubApiError, Repository
 from ragstone.github.event import Event, EventKind
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
-
-
-class _Commit(ApiReply):
-    sha: str
-
-
-class _Branch(ApiReply):
-    commit: _Commit
-
-
-class _Repository(ApiReply):
-    default_branch: str
 
 
 class _Content(ApiReply):
@@ -74,11 +62,11 @@ def base_commit(api: GitHubApi, event: Event) -> str | None:
         return event.pull_request.base_sha
     if event.kind is EventKind.MERGE_GROUP and event.merge_base_sha is not None:
         return event.merge_base_sha
-    branch = event.default_branch or api.get(_Repository, api.base).default_branch
+    branch = event.default_branch or api.get(Repository, api.base).default_branch
     if event.branch == branch:
         return None
     # By its branch name, because a tag may have the same name.
-    return api.get(_Branch, f"{api.base}/branches/{quote(branch, safe='')}").commit.sha
+    return api.get(Branch, f"{api.base}/branches/{quote(branch, safe='')}").commit.sha
 
 
 def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:

@@ -74,6 +74,25 @@ class ApiReply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class Commit(ApiReply):
+    """A commit, as branches and tags name it."""
+
+    sha: str
+
+
+class Branch(ApiReply):
+    """A branch and its head."""
+
+    commit: Commit
+
+
+class Repository(ApiReply):
+    """A repository."""
+
+    id: int
+    default_branch: str
+
+
 Model = TypeVar("Model")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
+from ragstone.github.client import ApiErrorKind, ApiReply, Branch, GitHubApi, GitHubApiError, Repository
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
 """Events that only people with write access can trigger, and that run the branch's own code."""
@@ -31,19 +31,6 @@ class WorkflowRun(ApiReply):
     html_url: str = ""
     repository: _Owner
     head_repository: _Owner | None = None
-
-
-class _Repository(ApiReply):
-    id: int
-    default_branch: str
-
-
-class _Commit(ApiReply):
-    sha: str
-
-
-class _Branch(ApiReply):
-    commit: _Commit
 
 
 class _Comparison(ApiReply):
@@ -70,7 +57,7 @@ class TrustedRuns:
 
         Raises GitHubApiError.
         """
-        repository = api.get(_Repository, api.base)
+        repository = api.get(Repository, api.base)
         return cls(
             api,
             repository_id=repository.id,
@@ -115,7 +102,7 @@ class TrustedRuns:
             if self._head is None:
                 # By its branch name: a comparison with the bare name could use a tag instead.
                 path = f"{self.api.base}/branches/{quote(self.branch, safe='')}"
-                self._head = self.api.get(_Branch, path).commit.sha
+                self._head = self.api.get(Branch, path).commit.sha
             path = f"{self.api.base}/compare/{quote(sha, safe='')}...{quote(self._head, safe='')}"
             try:
                 self._held[sha] = self.api.get(_Comparison, path).status in ("ahead", "identical")

@@ -6,7 +6,7 @@ import re
 
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.github.client import ApiReply, GitHubApi, GitHubApiError
+from ragstone.github.client import ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.history.file import History, parse_history
 from ragstone.run.directory import HISTORY
 
@@ -14,13 +14,9 @@ _MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
 _TAG_PAGES = 5
 
 
-class _Commit(ApiReply):
-    sha: str
-
-
 class _Tag(ApiReply):
     name: str
-    commit: _Commit
+    commit: Commit
 
 
 def history_from(body: bytes | None) -> tuple[History, str | None]:
