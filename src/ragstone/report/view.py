@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import Comparison, CostFacts, JudgeFacts, Links, ReportView, RunFacts
-from ragstone.report.reliability import offline_grades
+from ragstone.report.reliability import language_warnings, offline_grades
 from ragstone.report.rows import check_rows, metric_rows
 from ragstone.report.samples import differences, failure_groups, sample_rows, worst_samples
 from ragstone.run.manifest import Manifest
@@ -58,7 +58,7 @@ def build_view(
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
         cost=_cost(current),
-        warnings=verdict.warnings,
+        warnings=(*verdict.warnings, *_languages(current, grades)),
         resolution=verdict.resolution,
         notes=verdict.notes,
         reproduce=_reproduce(current.manifest, baseline),
@@ -89,6 +89,11 @@ def _run(current: RunScores) -> RunFacts:
         state=manifest.state,
         stop_reason=manifest.stop_reason,
     )
+
+
+def _languages(current: RunScores, grades: Mapping[str, str]) -> tuple[str, ...]:
+    """Warnings about the golden set's languages, where the offline judge has scored something."""
+    return language_warnings(facts.question for facts in current.samples.values()) if grades else ()
 
 
 def _judge(current: RunScores, metrics: tuple[str, ...]) -> JudgeFacts | None:

@@ -6,11 +6,13 @@ on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from ragstone.judge.offline.lexicon import load_data
+from ragstone.judge.offline.lexicon import guess_language, load_data
+from ragstone.judge.offline.normal import normalise
 
 Letter = Literal["A", "B", "C", "D"]
 
@@ -64,6 +66,17 @@ class Grade:
 def grade(metric_name: str) -> Grade | None:
     """The offline judge's grade for `metric_name`; None for a metric that no judge is asked for."""
     return _grades().get(metric_name)
+
+
+LEAST_ACCURACY = 0.75
+"""Below this share of changes judged right, the judge's scores in a language are not to be relied on."""
+
+
+def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:
+    """The languages of `texts` in which the offline judge is weak, by code, with its accuracy; None: not measured."""
+    accuracies: Mapping[str, float] = load_data("reliability.json")["languages"]
+    found = dict.fromkeys(guess_language(normalise(text)).code for text in texts)
+    return {code: accuracies.get(code) for code in found if accuracies.get(code, 0.0) < LEAST_ACCURACY}
 
 
 @cache
