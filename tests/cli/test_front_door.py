@@ -142,7 +142,7 @@ def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path: Path, command: st
     (tmp_path / "repo" / "mine" / "notes.txt").write_text("mine")
     done = ragstone([command, "--out", "mine"], tmp_path / "repo")
     assert done.returncode == 2
-    assert "does not hold a run" in done.stderr
+    assert "does not contain a run" in done.stderr
     assert [path.name for path in (tmp_path / "repo" / "mine").iterdir()] == ["notes.txt"]
 
 

@@ -32,7 +32,7 @@ def test_a_sample_without_a_score_stays_one() -> None:
 
 def test_what_no_score_is_written_as_is_refused() -> None:
     for codes in ("_A", "A", "A=", "AA\xe9\xe9"):
-        with pytest.raises(ValueError, match="no scores"):
+        with pytest.raises(ValueError, match="not valid scores"):
             decode(codes)
 
 

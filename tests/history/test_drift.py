@@ -93,7 +93,7 @@ def test_an_alarm_says_what_was_lost_since_when() -> None:
     assert check.n == 120
     assert check.reason.startswith("faithfulness has lost 0.0")
     assert "since 5 January 2026 (commit 0000000, 20 main runs ago), from 0." in check.reason
-    assert check.reason.endswith("a loss of 0.05 is too much, and an alarm is due as soon as half of it is shown.")
+    assert check.reason.endswith("a loss of 0.05 is too much, and the alarm is raised once half of it is shown.")
 
 
 def test_there_is_nothing_to_compare_with_at_first() -> None:
@@ -118,7 +118,7 @@ def test_the_anchor_may_be_the_newest_release_however_old_it_is() -> None:
     assert "(release v2, 55 main runs ago)" in drift.checks[0].reason
     without = measured(season(60), 60, 0.0, policy=policy)
     assert without.notes == (
-        "The history holds no release, so drift is measured from the oldest run of the last 7 days.",
+        "The history has no release, so drift is measured from the oldest run of the last 7 days.",
     )
 
 
@@ -185,7 +185,7 @@ def test_another_golden_set_starts_anew_and_says_so() -> None:
     drift = measured(season(20), 20, 0.0, run=draw(20, 0.0, offset=100))
     assert not drift.checks
     assert drift.warnings == (
-        "Drift is measured again from this run on: fewer than half of the samples of today were in the golden set "
+        "Drift is measured again from this run on: fewer than half of the current samples were in the golden set "
         "before.",
     )
 

@@ -89,7 +89,7 @@ def test_a_line_of_a_later_version_is_named_as_that() -> None:
     later = json.dumps({**json.loads(history(1).text().splitlines()[1]), "schema_version": 2})
     found = parse_history(later.encode(), "h")
     assert found.runs == ()
-    assert found.damaged == ("h:1: written in another schema than version 1; left out.",)
+    assert found.damaged == ("h:1: the schema version is not 1; left out.",)
 
 
 def test_a_score_out_of_range_is_no_line() -> None:
@@ -125,7 +125,7 @@ def test_a_file_too_large_to_be_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     with path.open("wb") as stream:
         stream.truncate(MAX_READ_BYTES + 1)
-    with pytest.raises(RunDirectoryError, match="is it a history"):
+    with pytest.raises(RunDirectoryError, match="probably not a history"):
         read_history(path)
 
 

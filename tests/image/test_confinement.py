@@ -246,7 +246,7 @@ def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through
     step.checkout.write("decoy/keep.txt", "precious")
     found = step.run(setup="ln -s decoy ragstone-run", **RECORDED)
     assert found.code == 0, found.log
-    assert "does not hold a run" in found.log
+    assert "does not contain a run" in found.log
     assert found.outputs["run-directory"] == ""
     assert [path.name for path in (step.checkout.root / "decoy").iterdir()] == ["keep.txt"]
 

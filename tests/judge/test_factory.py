@@ -40,7 +40,7 @@ def test_the_offline_judge_needs_nothing() -> None:
         ("openai", "openai:gpt-5.4-mini"),
         ("openai:", "openai:gpt-5.4-mini"),
         ("scripted:", "scripted:judgements.json"),
-        ("offline:2", "Write 'offline'"),
+        ("offline:2", "Use 'offline'"),
         ("openai:gpt-4o", "OPENAI_API_KEY"),
         ("anthropic:claude-haiku-4-5", "ANTHROPIC_API_KEY"),
         ("openai-compatible:llama", "judge.base_url"),

@@ -139,7 +139,7 @@ def test_the_estimate_is_close_to_what_such_a_run_does_cost(world: Any) -> None:
 
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent(world: Any) -> None:
-    with pytest.raises(ConfigError, match="can't be kept") as caught:
+    with pytest.raises(ConfigError, match="can't enforce") as caught:
         world.judge("openai-compatible:llama", max_cost_usd=1.0)
     assert '[judge.prices."llama"]' in str(caught.value)
     world.judge("openai-compatible:llama", max_cost_usd=1.0, prices={"llama": Price(input=1, output=1)})

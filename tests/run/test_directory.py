@@ -125,7 +125,7 @@ def test_starting_anew_keeps_the_records_of_an_unfinished_run_until_the_new_one_
 
 def test_a_directory_with_something_else_in_it_is_never_written_to(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(RunDirectoryError, match="does not hold a run"):
+    with pytest.raises(RunDirectoryError, match="does not contain a run"):
         RunWriter.create(tmp_path, manifest(GOLDEN))
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(RunDirectoryError, match="is a file"):
@@ -143,7 +143,7 @@ def test_what_only_looks_like_a_run_is_never_written_to(tmp_path: Path, name: st
     path.parent.mkdir(exist_ok=True)
     path.write_text(content)
     place = path.parent
-    with pytest.raises(RunDirectoryError, match=r"does not hold a run"):
+    with pytest.raises(RunDirectoryError, match=r"does not contain a run"):
         RunWriter.create(place, manifest(GOLDEN))
     assert [p.name for p in (tmp_path / "precious").iterdir()] == (["x"] if name == "link/x" else [])
     assert path.read_text() == content
@@ -166,7 +166,7 @@ def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: {**m, "schema_version": 2}, "another schema"),
+        (lambda m: {**m, "schema_version": 2}, "the schema version is not"),
         (lambda m: {**m, "counts": {**m["counts"], "scored": -1}}, "counts.scored"),
         (lambda m: {**m, "surprise": 1}, "surprise"),
         (lambda m: [m], "not a valid manifest"),
@@ -193,7 +193,7 @@ def test_a_finished_run_that_was_cut_short_is_refused(tmp_path: Path) -> None:
     run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
     lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
     (run.path / SAMPLES).write_bytes(b"".join(lines[:2]))
-    with pytest.raises(RunDirectoryError, match="counts 4 samples, the file holds 2"):
+    with pytest.raises(RunDirectoryError, match="counts 4 samples, but the file has 2"):
         RunDirectory.open(run.path).scores()
     (run.path / SAMPLES).write_bytes(b"".join(lines)[:-20])
     with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:4"):

@@ -118,7 +118,7 @@ def test_nothing_is_left_of_a_run_that_wrote_nothing_and_of_one_that_did_only_it
 
 def test_a_directory_that_holds_something_else_gets_no_lock_file(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(RunDirectoryError, match="does not hold a run"), run_lock(tmp_path):
+    with pytest.raises(RunDirectoryError, match="does not contain a run"), run_lock(tmp_path):
         pytest.fail("taken")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -155,7 +155,7 @@ def test_a_file_system_without_locks_is_named_as_that(tmp_path: Path, monkeypatc
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", refuse)  # no such file system can be mounted in a test
-    with pytest.raises(RunDirectoryError, match="keeps no locks") as refused, run_lock(tmp_path / "run"):
+    with pytest.raises(RunDirectoryError, match="does not support locks") as refused, run_lock(tmp_path / "run"):
         pytest.fail("taken")
     assert refused.value.hint is not None
     assert "--out" in refused.value.hint

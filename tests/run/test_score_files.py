@@ -61,7 +61,7 @@ def test_a_metric_without_any_value_is_still_there(tmp_path: Path) -> None:
 
 
 def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="second value"):
+    with pytest.raises(ConfigError, match="duplicate value"):
         read(tmp_path, "id,metric,value\na,m,\na,m,1\n")
 
 
@@ -69,21 +69,21 @@ def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
     ("text", "line", "says"),
     [
         ("id,metric,value\na,m,nan\n", 2, "found nan"),
-        ("id,metric,value\na,m,1\nb,m,4.5\n", 3, r"is in \[0, 1\], found 4.5"),
-        ("id,metric,value\na,m,-0.1\n", 2, r"is in \[0, 1\]"),
+        ("id,metric,value\na,m,1\nb,m,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
+        ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
         ("id,metric,value\na,m,high\n", 2, "found 'high'"),
-        ("id,metric,value\na,m,1\na,m,1\n", 3, "second value"),
+        ("id,metric,value\na,m,1\na,m,1\n", 3, "duplicate value"),
         ("id,metric,value\na,m\n", 2, "2 cells where the header has 3"),
         ("id,metric,score\na,m,1\n", 1, "no column 'value'"),
-        ("id,metric,value\n,m,1\n", 2, "'id' must be a string"),
-        ("id,metric,value,group\na,m,1,g\na,n,1,h\n", 3, "in group 'h' here, and in 'g' before"),
+        ("id,metric,value\n,m,1\n", 2, "'id' must be a non-empty string"),
+        ("id,metric,value,group\na,m,1,g\na,n,1,h\n", 3, "in group 'h' here, but was in 'g'"),
         ('{"id": "a", "metric": "m", "value": NaN}\n', 1, "found NaN"),
         ('{"id": "a", "metric": "m", "value": 1e999}\n', 1, "found inf"),
         ('{"id": "a", "metric": "m"}\n', 1, "'value' is missing"),
         ('{"id": "a", "metric": "m", "value": 1}\n{"id": "b"', 2, "not a JSON object"),
         ("[1, 2]\n", 1, "a line is a JSON object"),
-        ('{"id": null, "metric": "m", "value": 1}\n', 1, "'id' must be a string"),
-        ('{"id": "a", "metric": "m", "value": [1]}\n', 1, "a score is a number"),
+        ('{"id": null, "metric": "m", "value": 1}\n', 1, "'id' must be a non-empty string"),
+        ('{"id": "a", "metric": "m", "value": [1]}\n', 1, "a score must be a number"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:

@@ -1,1 +1,1 @@
-"""The history of a main branch: one line a run, in one file that travels with the baseline."""
+"""The history of a main branch: one line per run, in one file that is stored with the baseline."""

@@ -1,4 +1,4 @@
-"""Per-sample scores in little room: eight characters name a sample, two hold a score."""
+"""Compact per-sample scores: eight characters identify a sample, two encode a score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = 2520
 """Scores are kept in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
 
 MAX_SCORES = 4_000
-"""Scores kept of one run. Of larger runs a part of the samples is kept, the same ones each time."""
+"""Maximum number of scores to keep per run. For larger runs a fixed subset of the samples is kept."""
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _DIGITS = np.array([_ALPHABET.find(chr(byte)) for byte in range(256)])
@@ -74,7 +74,7 @@ def decode(codes: str) -> Floats:
     steps = digits[0::2] * len(_ALPHABET) + digits[1::2] if len(digits) % 2 == 0 else np.array([-1])
     nothing = steps == _NO_STEP
     if np.any(digits < 0) or np.any((steps < 0) | ((steps > STEPS) & ~nothing)):
-        raise ValueError("these are no scores")
+        raise ValueError("not valid scores")
     return np.where(nothing, np.nan, steps / STEPS)
 
 
@@ -96,7 +96,7 @@ def _readable(codes: str) -> bool:
 def _groups(facts: Sequence[SampleFacts]) -> str | None:
     if all(one.group is None for one in facts):
         return None
-    # A sample without a group stands for itself.
+    # A sample without a group is its own group.
     return "".join(
         _digest(f"group\0{one.group}" if one.group is not None else f"alone\0{index}", _GROUP_CHARS)
         for index, one in enumerate(facts)

@@ -1,4 +1,4 @@
-"""Slow drift: a run against the first comparable runs since the anchor, as checks of the gate."""
+"""Slow drift: compares a run with the first comparable runs since the anchor, as checks of the gate."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ragstone.stats.drift import FIRST, LEVEL, Loss, find_losses
 Floats = NDArray[np.float64]
 
 _COMMON = 0.5
-"""A run is comparable when it holds at least this share of the samples of the newest."""
+"""A run is comparable if it has at least this share of the samples of the newest run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What the history says of a run: checks, and sentences for the top and the foot of the report."""
+    """The drift of a run: checks, and sentences for the top and the bottom of the report."""
 
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -58,10 +58,10 @@ class _Observed:
 def measure_drift(
     history: History, line: RunLine, scores: Compact, run: RunScores, policy: Policy, *, main: bool = True
 ) -> Drift:
-    """Hold the run of `line`, with per-sample `scores`, against the runs in `history`.
+    """Compare the run of `line`, with per-sample `scores`, with the runs in `history`.
 
-    `run` says which rules of `policy` apply. `main` False: the run is a pull request's; where the main branch's own
-    newest run alarms already, it is told so, and nothing of it blocks.
+    `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull request; if the newest run of
+    the main branch already raises an alarm, the report says so, and drift does not block.
     """
     asked = _asked(policy, run)
     if policy.drift.anchor == "off" or not asked:
@@ -116,7 +116,7 @@ def _measured(earlier: Sequence[_Observed], newest: _Observed, asked: Sequence[_
     if not comparable:
         why = _why_anew(span, None, newest, asked)
         if why is None:
-            return Drift(notes=("Drift is not measured yet: the history holds no earlier run to compare with.",))
+            return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
         return Drift(warnings=(f"Drift is measured again from this run on: {why}.",))
     checks: list[Check] = []
     warnings: list[str] = []
@@ -138,7 +138,7 @@ def _span(earlier: Sequence[_Observed], now: datetime, policy: Policy) -> tuple[
     notes = []
     if policy.drift.anchor == "release":
         notes = [
-            f"The history holds no release, so drift is measured from the oldest run of the last "
+            f"The history has no release, so drift is measured from the oldest run of the last "
             f"{policy.drift.days} days."
         ]
     return [one for one in earlier if one.line.time >= since], notes
@@ -158,7 +158,7 @@ def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
     if run.samples.key != newest.samples.key:
         common = set(sample_codes(run.samples)) & set(sample_codes(newest.samples))
         if len(common) < _COMMON * len(sample_codes(newest.samples)):
-            return "fewer than half of the samples of today were in the golden set before"
+            return "fewer than half of the current samples were in the golden set before"
     return None
 
 
@@ -196,7 +196,7 @@ def _checks(runs: Sequence[_Observed], newest: _Observed, asked: Sequence[_Asked
     shown = any(loss.found for loss in losses if loss.column is None)
     for loss in losses:
         if shown and loss.column is not None and loss.excess <= -asked[loss.column].max_drift / 2.0:
-            # Part of a loss of the mean that is shown: named, so that it can be looked for, or accepted.
+            # Part of a shown loss of the mean: named, so that it can be investigated or accepted.
             loss = replace(loss, found=True)
         those = list(asked) if loss.column is None else [asked[loss.column]]
         spared = float(allowed.mean() if loss.column is None else allowed[loss.column])
@@ -212,7 +212,7 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
     if loss.found:
         taken = f" (of which {figure(spared)} was accepted)" if spared else ""
         too_much = "no loss is allowed" if limit == 0.0 else f"a loss of {limit:g} is too much"
-        due = "" if limit == 0.0 else ", and an alarm is due as soon as half of it is shown"
+        due = "" if limit == 0.0 else ", and the alarm is raised once half of it is shown"
         reason = (
             f"{subject} has lost {score(-loss.change, 3)}{taken} since {_when(runs)}, from "
             f"{score(now - loss.change, 3)} to {score(now, 3)} on {counted(loss.n, 'sample')} in common; "
@@ -236,7 +236,7 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
 
 
 def _passing_as_one(checks: Sequence[Check]) -> list[Check]:
-    """What alarms; or where nothing does, one check that says how far the largest loss goes."""
+    """The alarms; or, if there are none, one check with the largest loss."""
     alarms = [check for check in checks if check.status is Status.FAIL]
     if alarms or not checks:
         return alarms

@@ -1,4 +1,4 @@
-"""history.jsonl: read with every line checked, added to, and kept small."""
+"""history.jsonl: reads it with every line validated, adds to it, and keeps it small."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ragstone.run.files import replace_text, writing_to
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
-"""Beyond this size the oldest per-sample scores go first, then the oldest lines."""
+"""Beyond this size the oldest per-sample scores are dropped first, then the oldest lines."""
 
 MARGIN = timedelta(days=30)
-"""Per-sample scores are kept for so much longer than an anchor may be old."""
+"""Per-sample scores are kept for this much longer than the maximum age of an anchor."""
 
 KEPT_AFTER_RELEASE = 8
 """Runs from a release on whose per-sample scores are kept, however old they are."""
@@ -120,9 +120,9 @@ def parse_history(body: bytes, where: str) -> History:
     """
     if len(body) > MAX_READ_BYTES:
         raise RunDirectoryError(
-            f"larger than {MAX_READ_BYTES:,} bytes; is it a history?",
+            f"larger than {MAX_READ_BYTES:,} bytes, so it is probably not a history.",
             where=where,
-            hint="Start a new one: move it away.",
+            hint="Move it away to start a new one.",
         )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
@@ -157,7 +157,7 @@ def _parsed(raw: bytes, place: str, damaged: list[str]) -> RunLine | SamplesLine
         first = error.errors(include_url=False, include_input=False)[0]
         field_name = ".".join(str(part) for part in first["loc"][1:])
         if field_name == "schema_version":
-            damaged.append(f"{place}: written in another schema than version 1; left out.")
+            damaged.append(f"{place}: the schema version is not 1; left out.")
         else:
             damaged.append(f"{place}: not a line of a history ({field_name or 'line'}: {first['msg']}); left out.")
         return None

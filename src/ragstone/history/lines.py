@@ -1,4 +1,4 @@
-"""The lines of history.jsonl, strictly parsed: one a run, and one for each set of samples that runs refer to."""
+"""The lines of history.jsonl, strictly parsed: one per run, and one per set of samples that runs refer to."""
 
 from __future__ import annotations
 

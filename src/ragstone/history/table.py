@@ -33,9 +33,9 @@ _PARTS = ("mean", "low", "high", "n")
 
 
 def csv_text(runs: Sequence[RunLine]) -> str:
-    """One row a run; of each metric, and of each slice of it, mean, limits and number of samples.
+    """One row per run; for each metric and slice: mean, limits and number of samples.
 
-    A cell that a spreadsheet would take for a formula gets an apostrophe before it.
+    A cell that a spreadsheet would treat as a formula gets a leading apostrophe.
     """
     columns = list(dict.fromkeys(name for run in runs for name, *_ in _measured(run)))
     stream = io.StringIO()
@@ -49,7 +49,7 @@ def csv_text(runs: Sequence[RunLine]) -> str:
 
 
 def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
-    """A line a run for a terminal, the newest last."""
+    """One line per run for a terminal, newest last."""
     if not runs:
         yield "The history is empty."
         return

@@ -1,4 +1,4 @@
-"""How the metrics of a branch have moved: what the pictures in the reports are drawn from."""
+"""Trends of the metrics of a branch, the data for the plots in reports."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def split_name(name: str) -> tuple[str, str]:
     if provider == "offline":
         if colon:
             raise ConfigError(
-                f"the offline judge takes no model, found '{name}'.", where="judge.name", hint="Write 'offline'."
+                f"the offline judge has no model, found '{name}'.", where="judge.name", hint="Use 'offline'."
             )
         return provider, ""
     if not model:

@@ -1,4 +1,4 @@
-"""Answer correctness: answer and reference held against each other, statement by statement."""
+"""Answer correctness: compares answer and reference, statement by statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citation checks: do the cited ids exist, and do the cited contexts hold what the sentence says?"""
+"""Citation checks: do the cited ids exist, and do the cited contexts support the sentence?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Context recall: how much of the reference the retrieved contexts hold."""
+"""Context recall: how much of the reference the retrieved contexts support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Context relevance: is the retrieved text to the point?"""
+"""Context relevance: is the retrieved text relevant?"""
 
 from __future__ import annotations
 

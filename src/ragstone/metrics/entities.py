@@ -1,4 +1,4 @@
-"""Context entity recall: the names, places, dates and numbers of the reference that the contexts hold."""
+"""Context entity recall: the names, places, dates and numbers of the reference that occur in the contexts."""
 
 from __future__ import annotations
 

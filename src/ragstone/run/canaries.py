@@ -1,4 +1,4 @@
-"""Asking a judge again what it judged before: judgements of the baseline, always the same ones, without the cache."""
+"""Repeats judgements of the baseline, always the same ones and without the cache, to detect a change of the judge."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ragstone.run.manifest import Canaries
 from ragstone.run.record import SampleRecord
 
 CANARIES = 20
-"""Judgements that are asked again by default."""
+"""Default number of repeated judgements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A judgement of support that was made before, and the one statement whose verdict is compared.
+    """An earlier judgement of support, and the one statement whose verdict is compared.
 
-    One verdict a judgement: those of one reply stand or fall together, and would be counted as more than they are.
+    One verdict per judgement: verdicts in one reply are correlated, and counting all of them would overstate the
+    evidence.
     """
 
     record: SampleRecord
@@ -31,15 +32,15 @@ class Canary:
 
 
 def choose_canaries(records: Iterable[SampleRecord], n: int = CANARIES) -> tuple[Canary, ...]:
-    """At most `n` of the judgements in `records`, by a hash of what they are about: the same ones each night."""
+    """At most `n` of the judgements in `records`, chosen by a hash of their content: the same ones each time."""
     found = [canary for record in records for canary in _canary(record)]
     return tuple(sorted(found, key=lambda canary: _hash(canary.record.sample.id))[:n])
 
 
 async def ask_again(judge: Judge, canaries: Sequence[Canary]) -> tuple[Canaries, Ledger]:
-    """How many verdicts of `judge` differ from those in `canaries`, and what asking cost.
+    """How many verdicts of `judge` differ from those in `canaries`, and the cost.
 
-    Judgements that can't be had are counted as unanswered, all that are left if the judge is of no more use.
+    Failed judgements are counted as unanswered, and so are all remaining ones if the judge fails as a whole.
     """
     ledger = Ledger()
     gate = asyncio.Semaphore(max(1, judge.concurrency))

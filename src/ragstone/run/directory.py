@@ -1,4 +1,4 @@
-"""Reading a run directory, with every field checked."""
+"""Reads a run directory and validates every field."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Check = Callable[[SampleRecord, RecordFacts], None]
 
 
 class RunDirectory:
-    """A run on disk, for reading. Its scores and its fingerprint are read once, together, and kept."""
+    """A stored run, for reading. Its scores and fingerprint are read once, together, and cached."""
 
     def __init__(self, path: Path, manifest: Manifest, scores: RunScores | None = None, fingerprint: str = "") -> None:
         self.path = path
@@ -42,7 +42,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """The run in `path`. Raises RunDirectoryError when there is none, or when it is not readable as one."""
+        """The run in `path`. Raises RunDirectoryError if there is none, or if it can't be read."""
         return cls(path, read_manifest(path))
 
     def records(self) -> Iterator[SampleRecord]:
@@ -51,7 +51,7 @@ class RunDirectory:
             yield record_from_line(line, f"{self.path / SAMPLES}:{number}")
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
-        """The records of `ids`, read in one pass; ids that are not there are left out."""
+        """The records of `ids`, read in one pass; missing ids are left out."""
         wanted = set(ids)
         found: dict[str, SampleRecord] = {}
         if not wanted:
@@ -66,20 +66,20 @@ class RunDirectory:
         return found
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
-        """The same records under another manifest; what was read of them is kept."""
+        """The same records with another manifest; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, manifest=manifest)
         return RunDirectory(self.path, manifest, scores, self._fingerprint)
 
     @property
     def fingerprint(self) -> str:
-        """What tells this run from every other: 16 hexadecimal digits, from its records and when it was begun."""
+        """A unique id of this run: 16 hexadecimal digits, from its records and start time."""
         self.scores()
         return self._fingerprint
 
     def scores(self, check: Check | None = None) -> RunScores:
-        """The run as the gate reads it. `check` is given each record as it is read; what it raises ends the reading.
+        """The gate's view of the run. `check` is called with each record; an exception in it stops reading.
 
-        Raises RunDirectoryError for a double id, or when a finished run holds fewer samples than it counted.
+        Raises RunDirectoryError for a duplicate id, or if a finished run has fewer samples than it counted.
         """
         if self._scores is None or check is not None:
             digest = hashlib.sha256(self.manifest.created_at.encode())
@@ -101,7 +101,7 @@ class RunDirectory:
             facts = facts_from_line(line, where)
             sample_id = facts.sample_id
             if sample_id in samples:
-                raise RunDirectoryError(f"sample '{sample_id}' stands there twice.", where=where)
+                raise RunDirectoryError(f"duplicate sample '{sample_id}'.", where=where)
             samples[sample_id] = SampleFacts(
                 facts.question[:_QUESTION_CHARS],
                 facts.tags,
@@ -146,9 +146,9 @@ class RunDirectory:
         counted = counts.scored + counts.partly_failed + counts.system_failed
         if self.manifest.state == "finished" and found != counted:
             raise RunDirectoryError(
-                f"the manifest counts {counted} samples, the file holds {found}.",
+                f"the manifest counts {counted} samples, but the file has {found}.",
                 where=str(self.path / SAMPLES),
-                hint="The directory was changed or copied in part; run the evaluation again.",
+                hint="The directory was changed or only partly copied; run the evaluation again.",
             )
 
     def _lines(self, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
@@ -166,12 +166,12 @@ class RunDirectory:
                 if len(line) > MAX_LINE_BYTES:
                     raise RunDirectoryError("a line longer than 64 MiB.", where=f"{path}:{number}")
                 if not line.endswith(b"\n") and self.manifest.state != "finished":
-                    return  # the sample that was being written when the run was killed
+                    return  # the record that was being written when the run was killed
                 yield number, line
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of the run in `path`, checked against the schema."""
+    """The validated manifest of the run in `path`."""
     file = path / MANIFEST
     try:
         with open_regular(file) as stream:
@@ -180,7 +180,7 @@ def read_manifest(path: Path) -> Manifest:
         raise RunDirectoryError(
             f"no {MANIFEST}, so this is not a run directory.",
             where=str(path),
-            hint="Name a directory that `ragstone run` or `ragstone gate` wrote.",
+            hint="Use a directory written by `ragstone run` or `ragstone gate`.",
         ) from None
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file)) from None
@@ -194,7 +194,7 @@ def read_manifest(path: Path) -> Manifest:
         hint = "Run the evaluation again with this version of Ragstone."
         if place == "schema_version":
             raise RunDirectoryError(
-                f"written in another schema than version {SCHEMA_VERSION}.", where=str(file), hint=hint
+                f"the schema version is not {SCHEMA_VERSION}.", where=str(file), hint=hint
             ) from None
         raise RunDirectoryError(
             f"not a valid manifest: {place or 'document'}: {first['msg']}.", where=str(file), hint=hint

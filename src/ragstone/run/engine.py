@@ -1,6 +1,7 @@
 """The engine: samples stream in, are asked, judged and scored, and leave through a sink.
 
-Bounded everywhere: as many samples are held as the system and the judge work on, whatever the length of the golden set.
+Memory is bounded: only the samples that the system and the judge are working on are kept, however long the golden set
+is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ragstone.system.response import Response, System
 
 
 class Progress(Protocol):
-    """Is told how a run goes. `state` is ``scored``, ``partly_failed`` or ``system_failed``."""
+    """Receives the progress of a run. `state` is ``scored``, ``partly_failed`` or ``system_failed``."""
 
     def start(self, total: int) -> None: ...
 
@@ -30,7 +31,7 @@ class Progress(Protocol):
 
 
 class Quiet:
-    """Progress for those who don't look."""
+    """Ignores progress."""
 
     def start(self, total: int) -> None: ...
 
@@ -50,10 +51,10 @@ async def run_samples(
     progress: Progress | None = None,
     enough: Callable[[], bool] | None = None,
 ) -> None:
-    """Ask, judge and score every sample; hand each record to `sink` as it is finished.
+    """Ask, judge and score every sample; pass each finished record to `sink`.
 
-    `system` must be started. `enough` is asked before each sample and ends the run early when it says so. Raises what
-    the system or the judge raise for their failure as a whole (SystemUnderTestError, JudgeError); by then every
+    `system` must be started. `enough` is called before each sample and stops the run early if it returns True. Raises
+    the errors of the system and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then every
     finished sample has reached the sink, and the samples in flight are lost, to be evaluated again on resume.
     """
     engine = _Engine(iter(samples), system, judge, tuple(metrics), sink, repeats, progress or Quiet(), enough)
@@ -110,7 +111,7 @@ class _Engine:
             record = await self._evaluate(sample, response)
             self._sink(record)
             self._progress.advance(sample_state(record.scores, response))
-            # A judge that never waits would keep the loop to itself, and signals and time-outs unheard.
+            # A judge that never awaits would block the event loop, including signals and timeouts.
             await asyncio.sleep(0)
 
     async def _evaluate(self, sample: Sample, response: Response) -> SampleRecord:

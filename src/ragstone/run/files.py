@@ -1,4 +1,4 @@
-"""Writing files of a run directory, in which links and pipes may lie: it may have come from anywhere."""
+"""Writes files of a run directory, which may contain links and pipes, because it can come from anywhere."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ragstone.errors import RunDirectoryError
 
 @contextlib.contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Raise what the disk refuses (no rights, read-only, full) as RunDirectoryError with `path`."""
+    """Raise disk errors (no permission, read-only, full) as RunDirectoryError with `path`."""
     try:
         yield
     except OSError as error:
         raise RunDirectoryError(
             f"can't be written: {error.strerror or error}.",
             where=str(path),
-            hint="Make room and rights there, or choose another place with --out.",
+            hint="Check free space and permissions, or use another directory with --out.",
         ) from None
 
 
 def open_new(path: Path) -> BinaryIO:
-    """`path` as a new, empty file. What stood there is removed, not written through: it may be a link to elsewhere."""
+    """`path` as a new, empty file. An existing file is removed, not written through: it may be a link."""
     path.unlink(missing_ok=True)
     return path.open("xb")
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write `text` to `path` in one step, so that no reader sees half of it, and a link there is replaced.
+    """Write `text` to `path` atomically, replacing a link there.
 
-    Raises RunDirectoryError when that can't be done.
+    Raises RunDirectoryError if that fails.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     with writing_to(path):

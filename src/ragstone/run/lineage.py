@@ -1,9 +1,9 @@
-"""Which run a run was compared with, and how that run travels on inside of it.
+"""Which run a run was compared with, and how that run is carried inside it.
 
-A run that may not be a baseline itself keeps the baseline that it used in its own folder `baseline/`. So the newest run
-of a branch always leads to the youngest good one, however many lie between, and whatever has expired meanwhile. Only
-manifest and records are kept: the judgements of a baseline are in the run's own cache already, and a run that may be a
-baseline keeps none, so that a run directory holds one other run at most.
+A run that can't be a baseline keeps the baseline it used in its folder `baseline/`. So the newest run of a branch
+always leads to the latest good one, however many runs are in between, and whatever has expired. Only manifest and
+records are kept: the judgements of a baseline are already in the run's own cache, and a run that can be a baseline
+keeps none, so a run directory contains at most one other run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ragstone.run.directory import CACHE, FINGERPRINT_DIGITS, MANIFEST, SAMPLES,
 from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"
-"""The folder of a run directory that holds the baseline of a run that may not be one."""
+"""The folder in a run directory for the baseline of a run that can't be one."""
 
 MAX_LINEAGE = 100
-"""So many baselines are remembered."""
+"""Maximum number of earlier baselines to remember."""
 
 _CHUNK = 1024 * 1024
 
@@ -50,12 +50,12 @@ def lineage(baseline: RunDirectory) -> tuple[str, ...]:
 
 
 def eligible_run(run: RunDirectory) -> RunDirectory | None:
-    """`run` itself where it may be a baseline, else the one that it carries, else None."""
+    """`run` itself if it can be a baseline, else the one it carries, else None."""
     return run if run.manifest.standing.eligible else carried_run(run)
 
 
 def carried_run(run: RunDirectory) -> RunDirectory | None:
-    """The baseline that `run` carries, if there is one. Raises RunDirectoryError when it is not the one it used."""
+    """The baseline that `run` carries, if any. Raises RunDirectoryError if it is not the one it used."""
     folder = run.path / CARRIED
     if not (folder / MANIFEST).is_file():
         return None
@@ -65,7 +65,7 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",
             where=str(folder),
-            hint="Something was copied over it: take another baseline.",
+            hint="It was overwritten: use another baseline.",
         )
     return carried if carried.manifest.standing.eligible else None
 
@@ -85,12 +85,12 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
         _remove(target)
         fresh.replace(target)
     except OSError as error:
-        raise RunDirectoryError(f"the baseline can't be kept: {error.strerror}.", where=str(target)) from None
+        raise RunDirectoryError(f"can't store the baseline: {error.strerror}.", where=str(target)) from None
     return RunDirectory.open(target)
 
 
 def drop_carried(directory: Path) -> None:
-    """Take out the baseline that is carried in `directory`, if there is one. A link is removed, not followed."""
+    """Remove the baseline carried in `directory`, if any. A link is removed, not followed."""
     try:
         _remove(directory / CARRIED)
     except OSError as error:

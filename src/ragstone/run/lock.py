@@ -1,8 +1,8 @@
 """The lock on a run directory: one run at a time writes to it.
 
-The kernel holds it (flock), and lets go when the process ends, however it ends. So a lock can't be left behind by a
-process that died or a machine that went down, process ids of other containers are never looked up, and containers that
-share a volume see each other's. What stands in the file is for the error message only.
+The kernel holds it (flock), and releases it when the process ends, however it ends. So a process that died or a machine
+that went down can't leave a lock behind, process ids of other containers are never looked up, and containers that share
+a volume see each other's locks. The content of the file is only for the error message.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 @contextlib.contextmanager
 def run_lock(path: Path) -> Iterator[None]:
-    """Keep every other run out of the run directory `path`, which is made if need be.
+    """Lock the run directory `path`, which is created if needed.
 
-    Does nothing where a caller holds it already. Raises RunDirectoryError when another run is writing there, when
-    something else than a run stands there, and where the file system can't be written to or keeps no locks. Leaves no
-    file behind, and no directory that nothing was written to. On Windows nothing is locked.
+    Does nothing if a caller already holds the lock. Raises RunDirectoryError if another run is writing there, if the
+    directory contains something other than a run, or if the file system is not writable or has no locks. Leaves no file
+    behind, and no unused directory. On Windows nothing is locked.
     """
     refuse_foreign(path)
     place = path.resolve()
@@ -59,14 +59,14 @@ def run_lock(path: Path) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> int:
-    """The open and locked file. Raises RunDirectoryError for a lock that is held, OSError for what the disk refuses."""
+    """The open and locked file. Raises RunDirectoryError if the lock is held, OSError for disk errors."""
     for _ in range(_TRIES):
         path.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             descriptor = os.open(path / LOCK, flags, 0o644)
         except FileNotFoundError:
-            continue  # a run that ended removed the directory under our feet
+            continue  # a run that ended removed the directory meanwhile
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
@@ -78,7 +78,7 @@ def _lock_file(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # a run that ended removed the file before we had it
-    raise OSError(errno.EAGAIN, "it is made and removed all the time")
+    raise OSError(errno.EAGAIN, "it is repeatedly created and removed")
 
 
 def _lock(descriptor: int, path: Path) -> None:
@@ -93,12 +93,12 @@ def _lock(descriptor: int, path: Path) -> None:
             raise RunDirectoryError(
                 f"another run is writing to this directory{_owner(descriptor)}.",
                 where=str(path),
-                hint="Wait until it has ended, or choose another place with --out.",
+                hint="Wait until it ends, or use another directory with --out.",
             ) from None
         raise RunDirectoryError(
-            f"its file system keeps no locks ({error.strerror}), so two runs there could mix.",
+            f"its file system does not support locks ({error.strerror}), so two runs there could interfere.",
             where=str(path),
-            hint="Choose a place on a local disk with --out.",
+            hint="Use a directory on a local disk with --out.",
         ) from None
 
 

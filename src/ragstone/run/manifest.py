@@ -1,4 +1,4 @@
-"""manifest.json: what a run was, in terms that make two runs comparable or not."""
+"""manifest.json: describes a run, including everything that decides whether two runs are comparable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Part(BaseModel):
 
 
 class JudgeManifest(_Part):
-    """The judge's identity, as judge/protocol.py has it."""
+    """The judge's identity, as in judge/protocol.py."""
 
     provider: str
     model: str
@@ -36,10 +36,10 @@ class JudgeManifest(_Part):
 
 
 class Observed(_Part):
-    """What the judge said that it is, and how it took to be asked: of all its replies in a run, each once, sorted.
+    """The reported models and request modes in a judge's replies of a run, each once, sorted.
 
-    `models` and `fingerprints` are the provider's words; `ways` are those in which replies were held to a schema.
-    Judgements that were taken over from a baseline count with what was observed for that.
+    `models` and `fingerprints` come from the provider; `ways` are the modes in which replies were constrained to a
+    schema. Judgements reused from a baseline count with its observations.
     """
 
     models: tuple[str, ...] = ()
@@ -48,9 +48,9 @@ class Observed(_Part):
 
 
 class Canaries(_Part):
-    """Judgements of the baseline that were asked for again: how many answered, and how many verdicts differ.
+    """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
 
-    `models` is who answered, in the provider's words.
+    `models` are the models reported by the provider.
     """
 
     asked: int = Field(ge=0)
@@ -62,7 +62,7 @@ class Canaries(_Part):
 
 
 class SystemManifest(_Part):
-    """The system under test: its entrypoint, and the commit and the version of it where they are known."""
+    """The system under test: its entrypoint, and its commit and version if known."""
 
     entrypoint: str
     commit: str | None = None
@@ -86,7 +86,7 @@ class Counts(_Part):
 
 
 class Cost(_Part):
-    """What judging cost. `usd` is None when some call had no known price."""
+    """The cost of judging. `usd` is None if the price of a call is unknown."""
 
     calls: int = Field(default=0, ge=0)
     cached_calls: int = Field(default=0, ge=0)
@@ -97,7 +97,7 @@ class Cost(_Part):
 
 
 class BaselineUsed(_Part):
-    """The run that a run was compared with. `run_id` is GitHub's, where it came from there."""
+    """The run that a run was compared with. `run_id` is GitHub's id, if it came from there."""
 
     fingerprint: str
     created_at: str
@@ -106,7 +106,7 @@ class BaselineUsed(_Part):
 
 
 class AcceptedDrop(_Part):
-    """An accepted drop that was in force in a run: its id in accepted.toml, and how large it is."""
+    """An accepted drop in force in a run: its id in accepted.toml, and its size."""
 
     id: str
     metric: str
@@ -115,10 +115,10 @@ class AcceptedDrop(_Part):
 
 
 class BaselineFact(_Part):
-    """Whether later runs may be compared with this one, and what it was itself compared with.
+    """Whether later runs can be compared with this one, and what it was itself compared with.
 
-    `lineage` holds the fingerprints of the baselines before it, the newest first. `accepted` are the drops that were
-    in force in this run; `spent` are the ids of all drops that its scores hold, its own and those of its baselines.
+    `lineage` has the fingerprints of earlier baselines, newest first. `accepted` are the drops in force in this run;
+    `spent` are the ids of all drops that its scores include, its own and those of its baselines.
     """
 
     eligible: bool
@@ -130,7 +130,7 @@ class BaselineFact(_Part):
 
 
 class Manifest(_Part):
-    """The whole of manifest.json."""
+    """The content of manifest.json."""
 
     schema_version: Literal[1] = 1
     ragstone_version: str
@@ -153,7 +153,7 @@ class Manifest(_Part):
 
     @property
     def day(self) -> date:
-        """The day on which the run was begun, in UTC."""
+        """The start date of the run, in UTC."""
         try:
             return datetime.fromisoformat(self.created_at).astimezone(UTC).date()
         except ValueError:
@@ -161,7 +161,7 @@ class Manifest(_Part):
 
     @property
     def standing(self) -> BaselineFact:
-        """Whether this run may be a baseline. For a run without a word on it, its state and verdict decide."""
+        """Whether this run can be a baseline. If it is not recorded, its state and verdict decide."""
         if self.state != "finished":
             return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
         if self.baseline is not None:

@@ -1,4 +1,4 @@
-"""Putting a whole run into another folder, in place of the run that is there and of nothing else."""
+"""Copies a run to another folder, replacing only a run that is there."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ragstone.run.lineage import drop_carried
 from ragstone.run.writer import refuse_foreign
 
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES)
-"""What a run directory keeps of its judge. The database goes with the files that SQLite puts beside it."""
+"""The judge's files in a run directory. SQLite stores additional files next to the database."""
 
 _PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", HISTORY, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
-    """Make `target` hold `files`, the parts of a run by their relative paths. What else is there is left alone.
+    """Write `files`, the parts of a run by their relative paths, to `target`. Other files are not touched.
 
-    Follows no link below `target`. Raises RunDirectoryError where something that is not a run stands there, or where it
-    can't be written.
+    Follows no link below `target`. Raises RunDirectoryError if `target` contains something other than a run, or can't
+    be written.
     """
     refuse_foreign(target)
     with writing_to(target):

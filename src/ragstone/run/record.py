@@ -1,4 +1,4 @@
-"""One finished sample: what was asked, answered, judged and scored."""
+"""One finished sample: question, response, judgements and scores."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ragstone.system.response import Response
 class SampleRecord:
     """A line of samples.jsonl.
 
-    `judgements` has one entry a repeat. `scores` is by metric name; `repeat_scores` holds each repeat's own value
-    where there were several (only scored ones), for variance components.
+    `judgements` has one entry per repeat. `scores` is by metric name; `repeat_scores` has the value of each repeat
+    if there were several (only scored ones), for variance components.
     """
 
     sample: Sample

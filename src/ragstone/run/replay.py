@@ -1,7 +1,7 @@
-"""What a run directory from elsewhere says, held against what follows from it.
+"""Verifies a run directory from an untrusted source.
 
-Scores follow from judgements, and content hashes from samples. What does not follow is refused or computed anew; what
-this version can't compute again is unverified.
+Scores must follow from judgements, and content hashes from samples. Anything else is refused or recomputed; metrics
+that this version can't recompute are unverified.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TOLERANCE = 1e-9
 
 
 def confirm(run: RunDirectory) -> RunDirectory:
-    """`run`, read, once each recorded score has been found to follow from its judgements, by this version's metrics.
+    """Read `run`, after checking that each recorded score follows from its judgements with this version's metrics.
 
-    Content hashes that are not those of the samples are put right: two samples are the same when their contents are,
-    whatever a file says. Metrics that can't be replayed (see `unverified`) are left alone. Raises RunDirectoryError.
+    Wrong content hashes are corrected: two samples are the same if their contents are, whatever a file says. Metrics
+    that can't be recomputed (see `unverified`) are not checked. Raises RunDirectoryError.
     """
     metrics = [metric for name in run.manifest.metrics if (metric := find_metric(name)) and not _why(run, name)]
     hashes: dict[str, str] = {}
@@ -70,7 +70,7 @@ def _golden_hash(hashes: Mapping[str, str]) -> str:
 
 
 def unverified(run: RunDirectory) -> dict[str, str]:
-    """The metrics of `run` that can't be replayed here, each with the reason, a half sentence."""
+    """The metrics of `run` that can't be recomputed here, each with the reason as a clause."""
     return {name: why for name in run.manifest.metrics if (why := _why(run, name))}
 
 
@@ -79,7 +79,7 @@ def _why(run: RunDirectory, name: str) -> str | None:
     if metric is None:
         return "this version of Ragstone does not know it"
     if version != metric.info.version:
-        return f"it is of version {version}, and {metric.info.version} here"
+        return f"it is version {version}, but version {metric.info.version} here"
     return None
 
 
@@ -91,9 +91,9 @@ def _same(recorded: Score, replayed: Score) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """What of an untrusted run is vouched for: its `scores` without the metrics that could not be replayed.
+    """The verified part of an untrusted run: its `scores` without the metrics that could not be recomputed.
 
-    `doubts` are plain sentences on the rest; while there is one, the run can't be said to pass.
+    `doubts` are plain sentences on the rest; if there is one, the run can't pass.
     """
 
     scores: RunScores
@@ -101,7 +101,7 @@ class Vouched:
 
 
 def vouch(run: RunDirectory, golden: GoldenSet) -> Vouched:
-    """Hold an untrusted `run`, already confirmed, against the `golden` set of a checkout that is trusted."""
+    """Compare an untrusted `run`, already confirmed, with the `golden` set of a trusted checkout."""
     scores = run.scores()
     left_out = unverified(run)
     doubts = [f"{name} is unverified and left out: {why}." for name, why in left_out.items()]
@@ -116,7 +116,7 @@ def vouch(run: RunDirectory, golden: GoldenSet) -> Vouched:
         listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         doubts.append(
             f"The samples of this run are not those of the default branch's golden set ({listed} of {len(mine)}), so "
-            "its figures are of other questions."
+            "its results are for different questions."
         )
     kept = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
     return Vouched(replace(scores, metrics=kept), tuple(doubts))

@@ -1,4 +1,4 @@
-"""Scores that any other evaluator made: JSONL or CSV of `id, metric, value[, group]`, and plain mappings."""
+"""Scores from other evaluators: JSONL or CSV with `id, metric, value[, group]`, and plain mappings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _REQUIRED = ("id", "metric", "value")
 
 
 def read_score_file(path: str | Path) -> RunScores:
-    """The scores in `path`, one `id, metric, value[, group]` a line: JSON Lines, or CSV or TSV with a header.
+    """The scores in `path`, one `id, metric, value[, group]` per line: JSON Lines, or CSV or TSV with a header.
 
-    The first character tells which. Values are in [0, 1]; an empty or null value is a failed score: it counts against
-    coverage. Raises ConfigError with the line of the first thing that is wrong.
+    The format is detected from the first character. Values are in [0, 1]; an empty or null value is a failed score,
+    which counts against coverage. Raises ConfigError with the line of the first error.
     """
     scores = _collect(read_rows(Path(path), required=_REQUIRED, expected=_EXPECTED), str(path))
     if not scores.samples:
-        raise ConfigError("holds no score.", where=str(path), hint=_EXPECTED)
+        raise ConfigError("contains no scores.", where=str(path), hint=_EXPECTED)
     return scores
 
 
@@ -44,7 +44,7 @@ def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
     except UnicodeDecodeError:
-        raise ConfigError("not a text file in UTF-8.", where=str(path), hint=expected) from None
+        raise ConfigError("not a UTF-8 text file.", where=str(path), hint=expected) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ class _Collected:
     def add(self, sample_id: str, metric: str, value: float | None, group: str | None, where: str) -> None:
         self.declare(metric)
         if sample_id in self._values[metric] or sample_id in self._failed[metric]:
-            raise ConfigError(f"sample '{sample_id}' has a second value of '{metric}'.", where=where)
+            raise ConfigError(f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where)
         known = self._groups.setdefault(sample_id, group)
         if group is not None and known is None:
             self._groups[sample_id] = group
         elif group is not None and known != group:
-            raise ConfigError(f"sample '{sample_id}' is in group '{group}' here, and in '{known}' before.", where=where)
+            raise ConfigError(f"sample '{sample_id}' is in group '{group}' here, but was in '{known}'.", where=where)
         if value is None:
             self._failed[metric][sample_id] = Failed("judge", "no value was given")
         else:
@@ -150,7 +150,7 @@ def _json_rows(
     while line:
         where = f"{label}:{number}"
         if len(line) >= MAX_LINE_CHARS:
-            raise ConfigError("a line too long for a score.", where=where, hint=shape.expected)
+            raise ConfigError("the line is too long for a score.", where=where, hint=shape.expected)
         if line.strip():
             yield where, _json_row(line, where, shape)
         number += 1
@@ -159,7 +159,7 @@ def _json_rows(
 
 def _json_row(line: str, where: str, shape: _Shape) -> Mapping[str, object]:
     def refuse(name: str) -> NoReturn:
-        raise ConfigError(f"a score is a number in [0, 1], found {name}.", where=where, hint=_NO_VALUE)
+        raise ConfigError(f"a score must be a number in [0, 1], found {name}.", where=where, hint=_NO_VALUE)
 
     try:
         row = json.loads(line, parse_constant=refuse)
@@ -205,8 +205,8 @@ def _table_rows(
 
 
 _NO_VALUE = (
-    "Leave the whole row out where the metric does not apply; give null, or an empty cell, where it could not be had: "
-    "that counts against coverage."
+    "Leave the row out if the metric does not apply. Use null, or an empty cell, if scoring failed: that counts "
+    "against coverage."
 )
 
 
@@ -219,20 +219,20 @@ def _number(value: object, where: str) -> float | None:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(
-            f"a score is a number in [0, 1], found {str(value)[:80]!r}.", where=where, hint=_NO_VALUE
+            f"a score must be a number in [0, 1], found {str(value)[:80]!r}.", where=where, hint=_NO_VALUE
         ) from None
     if not math.isfinite(number):
-        raise ConfigError(f"a score is a number in [0, 1], found {number}.", where=where, hint=_NO_VALUE)
+        raise ConfigError(f"a score must be a number in [0, 1], found {number}.", where=where, hint=_NO_VALUE)
     if not 0.0 <= number <= 1.0:
         raise ConfigError(
-            f"a score is in [0, 1], found {number:g}.",
+            f"a score must be in [0, 1], found {number:g}.",
             where=where,
-            hint="Divide by the largest value that the metric can take.",
+            hint="Divide by the maximum value of the metric.",
         )
     return number
 
 
 def _text(value: object, field: str, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise ConfigError(f"'{field}' must be a string that is not empty, found {str(value)[:80]!r}.", where=where)
+        raise ConfigError(f"'{field}' must be a non-empty string, found {str(value)[:80]!r}.", where=where)
     return str(value)

@@ -1,4 +1,4 @@
-"""The scores of one run as the gate reads them, wherever they came from."""
+"""The scores of one run, as input for the gate, from any source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragstone.run.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What the gate and the reports need to know of a sample without reading its record."""
+    """The data of a sample that the gate and the reports need, without its record."""
 
     question: str = ""
     tags: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class SampleFacts:
     content_hash: str | None = None
     answerable: bool = True
     reference: str | None = None
-    """The fingerprint of the reference answer; None where there is none."""
+    """The fingerprint of the reference answer; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ragstone.system.response import Response
 
 
 def needed_judgements(metrics: Sequence[Metric], sample: Sample) -> frozenset[JudgementKind]:
-    """All that `metrics` need for `sample`, asked once for all of them."""
+    """All judgements that `metrics` need for `sample`, requested once for all of them."""
     return frozenset().union(*(metric.needs(sample) for metric in metrics))
 
 

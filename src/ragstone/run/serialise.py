@@ -1,4 +1,4 @@
-"""A record as one line of JSON, and back. Reading checks every field; nothing is ever unpickled or executed."""
+"""Converts a record to one line of JSON, and back. Reading validates every field; nothing is unpickled or executed."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _L
         raise RunDirectoryError(
             f"not a sample record: {place or 'line'}: {first['msg']}.",
             where=where,
-            hint="The file was changed or cut; run the evaluation again.",
+            hint="The file was changed or truncated; run the evaluation again.",
         ) from None
 
 

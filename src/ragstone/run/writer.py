@@ -1,4 +1,4 @@
-"""Writing a run directory: every record as it is finished, in an order and a form that can be resumed."""
+"""Writes a run directory: every record as soon as it is finished, so that the run can be resumed."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class RunWriter:
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Begin a run in `path`. An earlier run there is replaced, its judgement cache kept.
+        """Start a run in `path`. An earlier run there is replaced, but its judgement cache is kept.
 
-        The records of an unfinished run are kept beside the new ones as samples.jsonl.previous. Raises
-        RunDirectoryError when `path` holds something that is not a run.
+        The records of an unfinished run are kept as samples.jsonl.previous. Raises RunDirectoryError if `path` contains
+        something other than a run.
         """
         refuse_foreign(path)
         with writing_to(path):
@@ -47,9 +47,9 @@ class RunWriter:
 
     @classmethod
     def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Go on with the run in `path`, whose manifest must describe the same evaluation as `manifest`.
+        """Resume the run in `path`, whose manifest must describe the same evaluation as `manifest`.
 
-        A line that a killed run left half-written is cut off. Raises RunDirectoryError that says what differs.
+        An incomplete last line of a killed run is removed. Raises RunDirectoryError that says what differs.
         """
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
@@ -63,12 +63,12 @@ class RunWriter:
             differing.append("entrypoint")
         if differing:
             raise RunDirectoryError(
-                f"can't resume: {' and '.join(differing)} differ from the run that is there.",
+                f"can't resume: {' and '.join(differing)} differ from the existing run.",
                 where=str(path),
-                hint="Take the settings of that run, or start anew without --resume.",
+                hint="Use the settings of that run, or start over without --resume.",
             )
         if (path / SAMPLES).is_symlink():
-            raise RunDirectoryError("is a link, which is not written through.", where=str(path / SAMPLES))
+            raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
         try:
             offsets, counts, cost = _finished_part(path)
         except OSError as error:
@@ -87,7 +87,7 @@ class RunWriter:
         return self._offsets.keys()
 
     def append(self, record: SampleRecord) -> None:
-        """Write `record` and hand it to the operating system. Raises RunDirectoryError when the disk refuses it."""
+        """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
         line = self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n"
         with writing_to(self.path / SAMPLES):
             offset = self._stream.tell()
@@ -128,7 +128,7 @@ class RunWriter:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Replace the manifest in one step, so that no reader sees half of it."""
+    """Replace the manifest atomically."""
     replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
 
 
@@ -146,21 +146,21 @@ def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise RunDirectoryError where `path`, or what it leads to, is no place for a run: it holds something else."""
-    hint = "Choose another place with --out, or `out` under [run]."
+    """Raise RunDirectoryError if `path`, or its target, contains something other than a run."""
+    hint = "Use another directory with --out, or `out` under [run]."
     try:
         if path.is_symlink() and not path.exists():
-            raise RunDirectoryError("it is a link that leads nowhere.", where=str(path), hint=hint)
+            raise RunDirectoryError("it is a dangling link.", where=str(path), hint=hint)
         place = path.resolve()
         if place.exists() and not place.is_dir():
-            raise RunDirectoryError("that is a file.", where=str(path), hint=hint)
+            raise RunDirectoryError("it is a file.", where=str(path), hint=hint)
         foreign = place.is_dir() and any(entry.name != LOCK for entry in place.iterdir()) and not _holds_run(place)
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
     if foreign:
-        raise RunDirectoryError("the directory exists and does not hold a run.", where=str(path), hint=hint)
+        raise RunDirectoryError("the directory exists and does not contain a run.", where=str(path), hint=hint)
     if ".git" in place.parts:
-        raise RunDirectoryError("it is git's own folder, or lies in it.", where=str(path), hint=hint)
+        raise RunDirectoryError("it is git's own folder, or is inside it.", where=str(path), hint=hint)
 
 
 def _holds_run(place: Path) -> bool:

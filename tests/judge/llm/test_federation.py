@@ -224,7 +224,7 @@ def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_non
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("openai-compatible:llama", {"base_url": "http://localhost:1/v1"}, "takes no identity"),
+        ("openai-compatible:llama", {"base_url": "http://localhost:1/v1"}, "does not support the job's identity"),
         (OPENAI, {"base_url": "http://example.com/v1"}, "no https address"),
         (OPENAI, {"base_url": "https://x.openai.azure.com/openai?api-version=2024-10-21"}, "Azure"),
         (OPENAI, {"api_key": "sk-0123456789"}, "a key is set"),

@@ -176,7 +176,10 @@ def test_a_missing_extra_is_named(service: str, package: str, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("service", "settings", "says"),
-    [("bedrock", {"batch": True}, "has no batches"), ("vertex", {"auth": "oidc"}, "takes no identity")],
+    [
+        ("bedrock", {"batch": True}, "does not support batches"),
+        ("vertex", {"auth": "oidc"}, "does not support the job's identity"),
+    ],
 )
 def test_what_a_platform_does_not_have_is_refused(service: str, settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):

@@ -260,7 +260,7 @@ def test_headers_for_a_gateway_are_sent_and_never_shown(world: Any, refuse: Any,
 @pytest.mark.parametrize("line", ["X-Key", "X Key: a-secret-value", "X-Key: a-secret-välue", "X-Key:"])
 def test_what_is_no_header_is_refused_without_being_shown(line: str) -> None:
     settings = JudgeSettings(name="openai:x", headers=f"X-Ok: 1\n{line}", api_key="k-12345678")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="line 2 is no header") as caught:
+    with pytest.raises(ConfigError, match="line 2 is not a header") as caught:
         make_account(settings, "openai", "x", {})
     assert "secret" not in str(caught.value)
 
@@ -343,7 +343,7 @@ def test_without_a_key_of_their_own_embeddings_elsewhere_get_none(world: Any, ke
 def test_an_address_of_embeddings_without_a_model_is_refused(world: Any) -> None:
     with pytest.raises(ConfigError, match="no model for them"):
         world.judge(COMPATIBLE, embeddings_base_url="http://localhost:1/v1")
-    with pytest.raises(ConfigError, match=r"'judge\.embeddings_base_url' holds a credential"):
+    with pytest.raises(ConfigError, match=r"'judge\.embeddings_base_url' contains a credential"):
         world.judge(COMPATIBLE, embeddings="m", embeddings_base_url="http://localhost:1/v1?key=x")
 
 

@@ -128,9 +128,9 @@ def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not colon or not value or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigError(
-                f"line {number} is no header.",
+                f"line {number} is not a header.",
                 where="RAGSTONE_JUDGE_HEADERS",
-                hint="Write one header a line, as 'Name: value', in ASCII.",
+                hint="Write one header per line, as 'Name: value', in ASCII.",
             )
         headers[name] = SecretStr(value)
     return headers
@@ -141,16 +141,16 @@ def parse_address(url: str, setting: str = "judge.base_url") -> Address:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            f"'{setting}' is no http or https address.",
+            f"'{setting}' is not an http or https address.",
             where=setting,
-            hint="Write for example http://localhost:11434/v1.",
+            hint="For example: http://localhost:11434/v1.",
         )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.username or parts.password or any(name.lower() in _SECRET_QUERY for name in query):
         raise ConfigError(
-            f"'{setting}' holds a credential.",
+            f"'{setting}' contains a credential.",
             where=setting,
-            hint=f"Take it out, and set the environment variable {_KEY_OF_ADDRESS[setting]}.",
+            hint=f"Remove it, and set the environment variable {_KEY_OF_ADDRESS[setting]}.",
         )
     base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     shown = base + (f"?api-version={query['api-version']}" if "api-version" in query else "")

@@ -66,7 +66,7 @@ def make_account(
             hint=f"Set the environment variable {KEY_VARIABLE} or {own}, or use 'judge: offline', which needs none.",
         )
     if key is not None and not key.get_secret_value().isprintable():
-        raise ConfigError("the API key holds characters that no key has (a line break?).", where=KEY_VARIABLE)
+        raise ConfigError("the API key contains invalid characters (a line break?).", where=KEY_VARIABLE)
     address = parse_address(url.strip())
     if federation is not None:
         check_address(federation, address.base_url, address.query)
@@ -93,7 +93,9 @@ def _platform_account(
 ) -> Account:
     """The account of a cloud, as its own variables name it; a key of the settings is an access token of that cloud."""
     if settings.batch:
-        raise ConfigError(f"judge '{provider}:{model}' has no batches.", where="judge.batch", hint="Leave it out.")
+        raise ConfigError(
+            f"judge '{provider}:{model}' does not support batches.", where="judge.batch", hint="Remove it."
+        )
     token = settings.api_key.get_secret_value() if settings.api_key else provider_key(provider, environ)
     federation = None
     signed_in = token or has_credentials(provider, environ)

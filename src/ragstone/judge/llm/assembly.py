@@ -158,7 +158,7 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
     if settings.max_cost_usd is not None and price is None:
         raise ConfigError(
-            f"a budget of {dollars(settings.max_cost_usd)} can't be kept: the price of '{provider}:{model}' is not "
+            f"can't enforce a budget of {dollars(settings.max_cost_usd)}: the price of '{provider}:{model}' is not "
             "known.",
             where="judge.max_cost_usd",
             hint=f'Write it in ragstone.toml: [judge.prices."{model}"] with input and output in US dollars for a '
@@ -196,7 +196,7 @@ def _batched(live: Provider, *, provider: str, account: Account, cache: Path | N
         from ragstone.judge.llm.anthropic_batch import AnthropicBatches
 
         if not isinstance(live, AnthropicProvider):
-            raise ConfigError(f"'{provider}' has no batch API.", where="judge.batch", hint="Leave out --batch.")
+            raise ConfigError(f"'{provider}' has no batch API.", where="judge.batch", hint="Remove --batch.")
         service = AnthropicBatches(live, account)
     state = cache.with_name(BATCHES) if cache is not None else None
     judge = f"{provider} {account.address.endpoint} {account.model}"

@@ -228,7 +228,7 @@ class BatchProvider:
         raise JudgeError(
             f"the batch API failed {_ATTEMPTS} times: {fault.reason}",
             where="judge.batch",
-            hint="Run again with --resume: batches that were sent are found again.",
+            hint="Continue with --resume: submitted batches are found again.",
         )
 
     def _load(self) -> tuple[tuple[OpenBatch, ...], tuple[OpenBatch, ...]]:

@@ -33,7 +33,7 @@ class Budget:
                     f"the budget of {dollars(self._max)} is used up: {dollars(self._spent, 4)} spent, and the next "
                     f"call may cost {dollars(cost_usd, 4)}.",
                     where="judge.max_cost_usd",
-                    hint="Finished samples are saved. Raise the budget and run again with --resume.",
+                    hint="Finished samples are saved. Raise the budget and continue with --resume.",
                 )
             self._settled.clear()
             await self._settled.wait()

@@ -90,21 +90,21 @@ def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str]
     needed = _NEEDED.get(service)
     if needed is None:
         raise ConfigError(
-            f"judge '{service}' takes no identity of a job.",
+            f"judge '{service}' does not support the job's identity.",
             where="judge.auth",
             hint="Use 'openai:MODEL', 'anthropic:MODEL' or 'bedrock:MODEL', or set judge.auth to 'key'.",
         )
     missing = [name for name in needed if not environ.get(name, "").strip()]
     if missing:
         raise ConfigError(
-            f"judge.auth is 'oidc', and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
+            f"judge.auth is 'oidc', but {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
             where="judge.auth",
-            hint="Set them in the workflow's env, to the ids that the provider's console shows.",
+            hint="Set them under env in the workflow, to the ids shown in the provider's console.",
         )
     request = {name: environ.get(name, "").strip() for name in (REQUEST_URL, REQUEST_TOKEN)}
     if not all(request.values()):
         raise ConfigError(
-            "judge.auth is 'oidc', and this job can't ask for an ID token.", where="judge.auth", hint=PERMISSION
+            "judge.auth is 'oidc', but this job can't request an ID token.", where="judge.auth", hint=PERMISSION
         )
     names = (*needed, *_OPTIONAL.get(service, ()))
     return Federation(
@@ -124,13 +124,13 @@ def check_address(federation: Federation, base_url: str, query: Mapping[str, str
         raise ConfigError(
             "judge.auth is 'oidc', and the judge's address is no https address.",
             where="judge.base_url",
-            hint="Tokens are sent over TLS only.",
+            hint="Tokens are only sent over TLS.",
         )
     if "api-version" in query:
         raise ConfigError(
-            f"judge.auth is 'oidc', and Azure takes no token of {federation.service}'s.",
+            f"judge.auth is 'oidc', but Azure does not accept tokens of {federation.service}.",
             where="judge.base_url",
-            hint="Use a key for Azure, or leave judge.base_url out.",
+            hint="Use a key for Azure, or remove judge.base_url.",
         )
 
 

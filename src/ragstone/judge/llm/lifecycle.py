@@ -37,11 +37,11 @@ def moving_name(provider: str, model: str) -> str | None:
     if known is None:
         return None
     if model.endswith("-latest"):
-        return f"the judge's name '{model}' means whatever is newest: its verdicts change when that does."
+        return f"the judge's name '{model}' means the newest model: its verdicts change when that does."
     if model not in known.snapshots:
         return None
     fixed = known.snapshots[model]
-    instead = f"; '{fixed}' is one model for good" if fixed else "; a name with a date is one model for good"
+    instead = f"; '{fixed}' is a fixed model" if fixed else "; a name with a date is a fixed model"
     return f"the judge's name '{model}' may be moved to another snapshot{instead}."
 
 

@@ -70,7 +70,7 @@ class Dialect:
             after = self.modes.index(mode) + 1
             if after < len(self.modes):
                 chosen = self.modes[after]
-                self.note(f"some forms are too large for {_MODE_NAMES[mode]}; for them {_MODE_NAMES[chosen]} is used")
+                self.note(f"some schemas are too large for {_MODE_NAMES[mode]}; {_MODE_NAMES[chosen]} is used for them")
                 return replace(own, mode=chosen)
         window = next((int(match.group(1)) for match in _WINDOW.finditer(complaint) if match.group(1)), None)
         read = next((int(match.group(1)) for match in _READ.finditer(complaint)), None)
@@ -92,7 +92,7 @@ class Dialect:
         for name in _OPTIONAL:
             if (name in sent or name in _DEEP) and name in complaint and name not in self.dropped:
                 self.dropped.add(name)
-                return self._changed(f"the model does not take '{name}'; its own default is used")
+                return self._changed(f"the model does not accept '{name}'; its default is used")
         if any(word in complaint for word in _FORM_WORDS[self.mode]):
             return self._next_mode()
         return False
@@ -104,7 +104,7 @@ class Dialect:
         ]
         if smaller and any(word in complaint for word in ("too large", "at most", "maximum", "less than", "exceed")):
             self.output_cap = max(smaller)
-            return self._changed(f"the model writes at most {self.output_cap} tokens")
+            return self._changed(f"the model's output is limited to {self.output_cap} tokens")
         if len(self.limit_names) > 1:
             self.limit_names = self.limit_names[1:]
             return self._changed(f"the model takes '{self.limit_name}' as the limit of its output")
@@ -116,7 +116,7 @@ class Dialect:
         if name in self.dropped or not named or not any(word in complaint for word in _REFUSALS):
             return False
         self.dropped.add(name)
-        return self._changed(f"the model does not take the parameter '{name}' from judge.parameters; it is left out")
+        return self._changed(f"the model does not accept the parameter '{name}' from judge.parameters; it is left out")
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -191,7 +191,7 @@ class Adapter:
             # Another call may have changed the dialect meanwhile: then this one was asked in the old way.
             if self.dialect.version == version and not self._adapt(error.complaint, sent):
                 raise self._rejection(error.fault)
-        raise Rejected("the judge rejects every way of asking that is known")
+        raise Rejected("the judge rejects all known request modes")
 
     def _adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
         if self.dialect.adapt(complaint, sent):

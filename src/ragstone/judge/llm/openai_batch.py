@@ -51,7 +51,7 @@ class OpenAIBatches:
             raise JudgeError(
                 f"the batch {batch_id} was not accepted: {reason}",
                 where="judge.batch",
-                hint="Mend what it names, or leave out --batch.",
+                hint="Fix the problem, or remove --batch.",
             )
         return "ended" if batch.status in _ENDED else "running"
 

@@ -120,7 +120,7 @@ def identity_of(account: Account) -> AwsIdentity | None:
 
 def credentials_error(account: Account, error: Exception) -> Broken | JudgeError:
     """What it means that the cloud's SDK could not sign a request: signed out, or for a moment out of reach."""
-    said = f"{account.service} could not be signed in to: {account.scrubbed(error) or type(error).__name__}"
+    said = f"can't sign in to {account.service}: {account.scrubbed(error) or type(error).__name__}"
     if type(error).__name__ in ("TransportError", "ConnectTimeoutError", "EndpointConnectionError"):
         return Broken(said)
     return JudgeError(said, where="judge", hint=f"Set {CREDENTIALS[account.service]}.")
@@ -149,7 +149,7 @@ def _google_credentials(platform: Platform) -> Any:
     raise ConfigError(
         f"Google's credentials can't be used ({reason}).",
         where=GOOGLE_FILE_VARIABLE,
-        hint="Name a file of workload identity federation, of a service account or of a user.",
+        hint="Use a file for workload identity federation, a service account or a user.",
     )
 
 

@@ -157,7 +157,7 @@ def no_quota(service: str, reason: str) -> JudgeError:
     return JudgeError(
         f"the {service} account is out of quota: {reason}",
         where="judge",
-        hint="Add credit or raise the account's limit, then run again with --resume; finished samples are kept.",
+        hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
     )
 
 
