@@ -1,17 +1,21 @@
 """What the offline judge costs: ``python bench/offline_judge.py [SAMPLES]``.
 
 Prints CPU milliseconds a sample (5 contexts of 120 words, an answer and a reference of 3 sentences; the four headline
-judgements), samples a second on one core, and how memory grows with the number of samples. Texts are made of invented
-words with a Zipf-like spread and a fixed seed, so that no cache is kinder than real text would be.
+judgements), samples a second on one core, the same for samples that were seen before, the share of each step (by a
+profiler, which makes small functions look larger than they are), and how memory grows with the number of samples. Texts
+are made of invented words with a Zipf-like spread and a fixed seed, so that no cache is kinder than real text would be.
 """
 
 from __future__ import annotations
 
 import asyncio
+import cProfile
+import pstats
 import random
 import resource
 import sys
 import time
+from pathlib import Path
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
@@ -25,6 +29,7 @@ HEADLINE = frozenset(
 )
 EVERYTHING = frozenset(JudgementKind)
 CONTEXTS = 5
+CORPUS = 100
 CONTEXT_WORDS = 120
 FUNCTION = ("the", "of", "and", "to", "in", "a", "is", "was", "for", "on", "with", "by", "that", "it", "as", "at")
 
@@ -67,6 +72,37 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
 
 
+STEPS = {
+    "splitting into sentences": ("sentences.py", "split_sentences"),
+    "words and keys of sentences": ("passage.py", "read_sentence"),
+    "where keys are": ("passage.py", "places"),
+    "matching statements": ("evidence.py", "match"),
+    "of that, conflicts": ("conflicts.py", "conflicting"),
+    "usefulness of contexts": ("usefulness.py", "features"),
+    "answer relevancy": ("answering.py", "features"),
+}
+"""What is shown of the profile: the file and the function of each step; time in what they call is theirs."""
+
+
+def shares(judge: OfflineJudge, count: int) -> dict[str, float]:
+    """The share of each step in the time that judging takes, in a profile of `count` samples."""
+    profile = cProfile.Profile()
+    for number in range(count):
+        one, response = sample(10_000 + number)
+        profile.enable()
+        asyncio.run(_judge_one(judge, one, response))
+        profile.disable()
+    stats = pstats.Stats(profile)
+    rows: dict[tuple[str, str], float] = {}
+    for (file, _, name), (_, _, _, cumulative, _) in stats.stats.items():  # type: ignore[attr-defined]
+        rows[Path(file).name, name] = rows.get((Path(file).name, name), 0.0) + cumulative
+    return {step: rows.get(place, 0.0) / stats.total_tt for step, place in STEPS.items()}  # type: ignore[attr-defined]
+
+
+async def _judge_one(judge: OfflineJudge, one: Sample, response: Response) -> None:
+    await collect_judgements(judge, one, response, HEADLINE, Call(one.id))
+
+
 def main(count: int) -> None:
     judge = OfflineJudge([sample(number)[0].question for number in range(200)])
     asyncio.run(judge_all(judge, 50, EVERYTHING))
@@ -74,6 +110,11 @@ def main(count: int) -> None:
     for name, needs in (("four headline judgements", HEADLINE), ("all six judgements", EVERYTHING)):
         each = asyncio.run(judge_all(judge, count, needs)) / count
         print(f"{name}: {each * 1e3:.2f} ms of CPU a sample, {1 / each:.0f} samples a second and core")
+    asyncio.run(judge_all(judge, CORPUS, HEADLINE))
+    known = asyncio.run(judge_all(judge, CORPUS, HEADLINE)) / CORPUS
+    print(f"four headline judgements, contexts that were seen before: {known * 1e3:.2f} ms of CPU a sample")
+    for step, share in shares(judge, max(20, count // 5)).items():
+        print(f"  {step}: {share:.0%}")
     middle = peak_mb()
     asyncio.run(judge_all(judge, 4 * count, HEADLINE))
     print(f"peak memory: {before:.0f} MB warm, {middle:.0f} MB after {2 * count}, {peak_mb():.0f} MB after {6 * count}")

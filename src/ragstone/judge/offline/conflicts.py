@@ -59,14 +59,14 @@ def details(sentence: Sentence, language: Language) -> Details:
 def _details(sentence: Sentence, language: Language) -> Details:
     lowered = tuple(token.lower() for token in sentence.surface)
     aligned = len(lowered) == len(sentence.sequence)
-    bare = (token.rpartition("'")[2] for token in lowered)
+    bare = [token.rpartition("'")[2] for token in lowered] if "'" in sentence.text else lowered
     return Details(
         sentence.sequence,
         sentence.key_set,
-        frozenset(language.months[token] for token in bare if token in language.months),
+        frozenset(language.months[month] for month in language.months.keys() & bare),
         _measures(sentence, language),
-        _quantities(lowered, sentence.sequence, language) if aligned else {},
-        _directions(lowered, sentence.sequence, language) if aligned else {},
+        _quantities(lowered, sentence.sequence, language) if aligned and language.quantities.keys() & lowered else {},
+        _directions(lowered, sentence.sequence, language) if aligned and language.directions.keys() & lowered else {},
         _names(sentence, language.months) if aligned else (),
         lowered,
     )

@@ -48,8 +48,8 @@ MOST_CHARACTERS = 200_000
 MOST_CONTEXT_CHARACTERS = 1_000_000
 """Of all contexts of an answer together."""
 
-_CHARACTERS_KEPT = 1_000_000
-"""Of contexts whose sentences and words are kept: that is a thousand passages of 150 words, at some 15 MB."""
+_CHARACTERS_KEPT = 400_000
+"""Of contexts whose sentences and words are kept: that is some 500 passages of 120 words."""
 
 _SAMPLES_KEPT = 8
 _LANGUAGE_SAMPLE = 600
