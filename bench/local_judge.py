@@ -33,7 +33,7 @@ from ragstone.errors import ConfigError
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import StatementList
 from ragstone.judge.local import judge as local_judge
-from ragstone.judge.local.checker import Checker, Rating
+from ragstone.judge.local.checker import Checker, PairRating
 from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
 from ragstone.judge.local.selftest import require_sense
 from ragstone.judge.offline import OfflineJudge
@@ -56,13 +56,13 @@ class Remembering(Checker):
 
     def open(self, file: Path | None) -> None:
         self._file = file
-        self._known: dict[tuple[str, str, str], Rating] = {}
+        self._known: dict[tuple[str, str, str], PairRating] = {}
         if file is not None and file.is_file():
             self._known = pickle.loads(file.read_bytes())
         self.asked = 0
         self.seconds = 0.0
 
-    def rate(self, text: str, statement: str) -> Rating:
+    def rate(self, text: str, statement: str) -> PairRating:
         key = (f"{self.digest} {' '.join(self.labels)}", text, statement)
         if key not in self._known:
             start = time.perf_counter()

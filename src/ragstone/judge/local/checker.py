@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Rating:
+class PairRating:
     """Probabilities in [0, 1] that a text supports a statement, and that it contradicts it."""
 
     supported: float
@@ -61,7 +61,7 @@ class _Sentence:
     tokens: tuple[int, ...]
 
 
-class Stopped(Exception):  # noqa: N818 - the judge is being closed
+class CheckerStopped(Exception):  # noqa: N818 - the judge is being closed
     """Raised out of `Checker.rate` after `Checker.stop`."""
 
 
@@ -97,7 +97,7 @@ class Checker:
         self._piece = max(_LEAST_PIECE, self.max_tokens // 4)
         self._pairs = load_tokenizer(folder, files)
         self._pairs.enable_truncation(self.max_tokens, strategy="only_first")
-        self._ratings: OrderedDict[tuple[str, bytes], Rating] = OrderedDict()
+        self._ratings: OrderedDict[tuple[str, bytes], PairRating] = OrderedDict()
         self._texts: OrderedDict[bytes, tuple[_Sentence, ...]] = OrderedDict()
         self._stopping = threading.Event()
 
@@ -105,7 +105,7 @@ class Checker:
         """Let a `rate` that runs in another thread end before its next batch."""
         self._stopping.set()
 
-    def rate(self, text: str, statement: str) -> Rating:
+    def rate(self, text: str, statement: str) -> PairRating:
         """How well `text` supports `statement`. Raises JudgementFailed where the model gives no usable answer."""
         statement = cleaned(statement).strip()
         mark = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -124,7 +124,7 @@ class Checker:
 
     # -- windows -------------------------------------------------------------------------------------------------------
 
-    def _rate(self, mark: bytes, text: str, statement: str) -> Rating:
+    def _rate(self, mark: bytes, text: str, statement: str) -> PairRating:
         asked = self._tokens(statement)
         room = self._room(len(asked))
         windows = _windows(self._sentences(mark, text), room)
@@ -134,7 +134,7 @@ class Checker:
         if self.by_token:
             return self._by_token(encodings, found)
         chances = np.stack([self._chances(row) for row in found])
-        return Rating(*(float(self._mass(chances, one).max()) for one in (Meaning.SUPPORTED, Meaning.CONTRADICTED)))
+        return PairRating(*(float(self._mass(chances, one).max()) for one in (Meaning.SUPPORTED, Meaning.CONTRADICTED)))
 
     def _room(self, tokens: int) -> int:
         """Tokens of text that go beside a statement of `tokens`."""
@@ -203,7 +203,7 @@ class Checker:
         found: dict[int, Floats] = {}
         for start in range(0, len(order), self._batch):
             if self._stopping.is_set():
-                raise Stopped
+                raise CheckerStopped
             batch = order[start : start + self._batch]
             rows = self._logits([encodings[at] for at in batch])
             found.update(zip(batch, rows, strict=True))
@@ -241,7 +241,7 @@ class Checker:
         """The probability of all labels of one meaning together."""
         return np.asarray(chances[..., [at for at, label in enumerate(self.labels) if label is meaning]].sum(axis=-1))
 
-    def _by_token(self, encodings: Sequence[Any], found: Sequence[Floats]) -> Rating:
+    def _by_token(self, encodings: Sequence[Any], found: Sequence[Floats]) -> PairRating:
         """The least supported token of the statement counts, each in the window that supports it best."""
         columns = []
         for one, logits in zip(encodings, found, strict=True):
@@ -255,7 +255,7 @@ class Checker:
             raise JudgementFailed("the model finds no token in the statement")
         supported = np.stack([self._mass(one, Meaning.SUPPORTED) for one in columns]).max(axis=0)
         contradicted = np.stack([self._mass(one, Meaning.CONTRADICTED) for one in columns]).max()
-        return Rating(float(supported.min()), float(contradicted))
+        return PairRating(float(supported.min()), float(contradicted))
 
     # -- at load -------------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
-from ragstone.judge.local.checker import Checker, Rating, Stopped
+from ragstone.judge.local.checker import Checker, CheckerStopped, PairRating
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
@@ -71,7 +71,7 @@ def _log_odds(chance: float) -> float:
 class _Rated:
     """What the model says of one statement: by context, and at best (in one context, or in all of them joined)."""
 
-    by_context: tuple[Rating, ...]
+    by_context: tuple[PairRating, ...]
     best: float
 
     @property
@@ -186,7 +186,7 @@ class LocalJudge:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except Stopped:
+        except CheckerStopped:
             raise asyncio.CancelledError from None
 
     # -- with the words ------------------------------------------------------------------------------------------------

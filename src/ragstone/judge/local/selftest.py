@@ -9,7 +9,7 @@ from importlib.resources import files
 from statistics import fmean
 
 from ragstone.errors import ConfigError
-from ragstone.judge.local.checker import WHERE, Checker, Rating
+from ragstone.judge.local.checker import WHERE, Checker, PairRating
 from ragstone.judge.local.labels import Meaning
 from ragstone.judge.protocol import JudgementFailed
 
@@ -49,7 +49,7 @@ def require_sense(checker: Checker, language: str = "en") -> None:
         raise _refused(checker, wrong)
 
 
-def _wrong(each: tuple[Pair, ...], ratings: list[Rating], *, tells_contradiction: bool) -> str | None:
+def _wrong(each: tuple[Pair, ...], ratings: list[PairRating], *, tells_contradiction: bool) -> str | None:
     """What is wrong with the ratings, None where nothing is."""
     rated = list(zip(each, ratings, strict=True))
     good = min((one for one in rated if one[0].kind == "supported"), key=lambda one: one[1].supported)
