@@ -142,8 +142,9 @@ def test_6_a_baseline_of_another_golden_set(project: Path, baseline: Path) -> No
 
 
 def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> None:
-    wavering = SYSTEM.replace(
-        '"answer": fact,', '"answer": fact + (" It was sold to the mayor of Lisbon." if len(question) % 2 else ""),'
+    wavering = SYSTEM.replace(  # five of 14 answers are wrong
+        '"answer": fact,',
+        '"answer": fact + (" It was sold to the mayor of Lisbon." if sum(map(ord, question)) % 3 == 0 else ""),',
     )
     policy = POLICY.replace("min_coverage = 0.98", 'min_coverage = 0.98\ninconclusive = "fail"').replace(
         "min = 0.80", "min = 0.75"

@@ -40,6 +40,9 @@ class ModelFolder:
     """
 
     def __init__(self, path: Path, *, where: str, within: Path | None = None) -> None:
+        # Before anything is looked for in it: what is there is nobody's business.
+        if within is not None and not path.resolve().is_relative_to(within.resolve()):
+            raise ConfigError(f"the model folder '{path}' is outside the workspace.", where=where)
         if not path.is_dir():
             what = "a file" if path.exists() else "not there"
             raise ConfigError(f"the model folder '{path}' is {what}.", where=where, hint=f"Name a folder. {_LAYOUT}")
