@@ -1,1 +1,1 @@
-"""What decides: the judge protocol, its judgements, and the judges."""
+"""The judge protocol, typed judgements, and the judges."""

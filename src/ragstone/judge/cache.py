@@ -1,7 +1,7 @@
 """The cache of judgements: one SQLite file that travels with the run directory.
 
 Keys are hashes of everything that a judgement depends on, so an entry is never out of date. Values are the model's
-checked replies; the reader checks them again by the same rules, so a damaged entry is a miss and not a score.
+checked replies. They are checked again when read, so a damaged entry is a miss and not a score.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _CREATE = "CREATE TABLE IF NOT EXISTS judgements (key BLOB PRIMARY KEY, value TE
 _BESIDE = ("-wal", "-shm", "-journal")
 
 BATCHES = "batches.json"
-"""Batches of calls that were sent and not yet fetched: the batch judge keeps this file beside the cache."""
+"""Batches that were sent but not fetched yet; the batch judge keeps this file next to the cache."""
 
 
 class CacheWarning(UserWarning):
-    """A cache could not be used, and was set aside or left alone; judging goes on without it."""
+    """A cache could not be used, and was set aside or left alone. Judging continues without it."""
 
 
 class JudgementCache:
     """Judgements by key, in a file that several processes may share.
 
-    With `refresh`, entries from before this object was made are not read, and are replaced as they are judged anew.
-    A file that SQLite can't read is renamed to ``*.corrupt`` with a CacheWarning. Never raises for the disk's faults:
-    what can't be read is a miss, what can't be written is judged again next time. Raises ConfigError for a link, a pipe
-    or a folder in place of the file or of the ones that SQLite keeps beside it: a link could lead its writing anywhere.
+    With `refresh`, entries older than this object are not read, and are replaced when they are judged again. A file
+    that SQLite can't read is renamed to ``*.corrupt`` with a CacheWarning. Disk errors are never raised: what can't be
+    read is a miss, and what can't be written is judged again next time. Raises ConfigError if the file, or one of
+    SQLite's files next to it, is a link, a pipe or a folder: a link could redirect writes anywhere.
     """
 
     def __init__(self, path: Path, *, refresh: bool = False) -> None:
@@ -56,7 +56,7 @@ class JudgementCache:
         return self._path
 
     def get(self, key: bytes) -> object | None:
-        """The document stored under `key`, not yet checked against any form; None if there is none."""
+        """The document stored under `key`, not validated yet; None if there is none."""
         if self._db is None or (self._fresh is not None and key not in self._fresh):
             return None
         try:
@@ -73,7 +73,7 @@ class JudgementCache:
         return document
 
     def put(self, key: bytes, document: object) -> None:
-        """Store `document` under `key`, in place of what was there."""
+        """Store `document` under `key`, replacing any earlier one."""
         value = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         if self._fresh is not None:
             self._fresh.add(key)
@@ -88,10 +88,10 @@ class JudgementCache:
         return 0 if self._db is None else int(self._db.execute("SELECT count(*) FROM judgements").fetchone()[0])
 
     def restore_from(self, path: Path) -> int:
-        """Take over the entries of another run's cache that are not here yet; returns how many.
+        """Copy the entries of another run's cache that are missing here; returns how many.
 
-        For the cache of a trusted baseline only: an entry's key says what it is about, not that it is true. A file
-        that is no cache, too large or damaged is left alone with a CacheWarning.
+        Only for the cache of a trusted baseline: an entry's key says what it is about, not that it is true. A file that
+        is not a cache, is too large or is damaged is left alone with a CacheWarning.
         """
         if self._db is None or not path.is_file():
             return 0
@@ -116,7 +116,7 @@ class JudgementCache:
         return len(self) - before
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file, so that the file alone can be carried away."""
+        """Merge the write-ahead log into the file, so that the file can be copied on its own."""
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -133,7 +133,7 @@ class JudgementCache:
             return self._set_aside(error)
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> sqlite3.Connection | None:
-        """Keep the damaged file under another name, and start a new one; without a cache if that fails too."""
+        """Rename the damaged file and start a new one; None if that fails too."""
         aside = self._path.with_name(self._path.name + ".corrupt")
         try:
             self._path.replace(aside)
@@ -182,7 +182,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA journal_mode = WAL")
-        # A power cut may lose the last judgements, which are then asked for again; it can't damage the file.
+        # A power cut may lose the last judgements, which are then requested again; it can't damage the file.
         db.execute("PRAGMA synchronous = NORMAL")
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _FORMAT):
@@ -199,7 +199,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
-    # Without a log beside it nobody is writing; then SQLite need not lock, and can read where it may not write.
+    # Without a log next to it nobody is writing, so SQLite need not lock, and can read from a read-only folder.
     how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
     db = sqlite3.connect(f"file:{urllib.parse.quote(str(path.resolve()))}?{how}", uri=True, timeout=10.0)
     try:
@@ -213,7 +213,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
 
 
 def _check_tables(db: sqlite3.Connection) -> None:
-    """Refuse views, triggers and foreign tables: a file from elsewhere must bring data and nothing else."""
+    """Reject views, triggers and foreign tables: a file from elsewhere may contain data and nothing else."""
     found = db.execute("SELECT type, name FROM sqlite_master").fetchall()
     if found != [("table", "judgements")]:
         raise sqlite3.DatabaseError("the file holds other things than judgements")

@@ -1,4 +1,4 @@
-"""One judging round: the judgements that a set of metrics needs, in the order in which they depend on each other."""
+"""One judging round: the judgements that a set of metrics needs, in dependency order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ REVERSE_QUESTIONS = 3
 async def collect_judgements(
     judge: Judge, sample: Sample, response: Response, needs: frozenset[JudgementKind], call: Call
 ) -> Judgements:
-    """Ask `judge` for everything in `needs`; what can't be had is a JudgementFailure in its place.
+    """Ask `judge` for everything in `needs`; a judgement that fails is replaced by a JudgementFailure.
 
-    Support and reference match wait for the statements; the rest runs beside them. A judgement that can't apply
-    (support without contexts or statements, reference match without a reference) stays None.
-    Raises JudgeError when the judge is of no more use.
+    Support and reference match wait for the statements; the others run concurrently. A judgement that can't apply
+    (support without contexts or statements, reference match without a reference) stays None. Raises JudgeError when the
+    judge can't continue.
     """
     judging = _Round(judge, sample, response, call)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}

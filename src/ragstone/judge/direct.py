@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from ragstone.judge.protocol import Call
 
 Shown = tuple[str, Sequence[str]]
-"""An answer and its contexts, as the judge is shown them."""
+"""An answer and its contexts, as shown to the judge."""
 
 
 class Preference(StrEnum):
@@ -26,10 +26,10 @@ class Preference(StrEnum):
 
 @runtime_checkable
 class DirectJudge(Protocol):
-    """A judge that can be asked for a grade or a preference straight away.
+    """A judge that can be asked for a grade or a preference directly.
 
-    `quality` is ``faithfulness``, ``answer_relevancy`` or ``context_relevance`` (what the paper asks about), or
-    another task of the meta-evaluation. Both raise JudgementFailed when this one can't be had.
+    `quality` is ``faithfulness``, ``answer_relevancy`` or ``context_relevance`` (the paper's three), or another task of
+    the meta-evaluation. Both methods raise JudgementFailed when the judgement fails.
     """
 
     async def direct_score(

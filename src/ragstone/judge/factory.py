@@ -1,4 +1,4 @@
-"""The judge that the settings name, ready to judge. SDKs and models are imported only for the judge that needs them."""
+"""Builds the judge that the settings name. SDKs and models are imported only for the judge that needs them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def build_judge(
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
 
-    `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none.
-    `environ` is looked at for keys, identities and base addresses only; `tell_secret` hears of each token that is got
-    for this run. A script and a local model must lie below `within`. Raises ConfigError for a name that is not known, a
-    missing key or base URL, embeddings that the judge can't use, and settings that it can't keep (a budget without a
-    known price).
+    `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none. `environ`
+    is read for keys, identities and base addresses only; `tell_secret` is called with each token obtained for this run.
+    A script and a local model must lie below `within`. Raises ConfigError for an unknown name, a missing key or base
+    URL, embeddings that the judge can't use, and settings that it can't honour (a budget without a known price).
     """
     provider, model = split_name(settings.name)
     if provider == "offline":
@@ -78,7 +77,7 @@ def _offline(
     questions = [sample.question for sample in golden_set]
     references = [sample.reference for sample in golden_set if sample.reference]
     if topic is None or endpoint is not None:
-        # An endpoint is asked about answers only: each sentence of each context would be paid for.
+        # An endpoint is used for answers only: otherwise each sentence of each context would cost money.
         return OfflineJudge(questions, references, topic=topic, endpoint=endpoint)
     from ragstone.judge.offline.meaning import MeaningJudge
 
@@ -86,7 +85,7 @@ def _offline(
 
 
 def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | None) -> tuple[Topic | None, str | None]:
-    """What the offline judge compares question and answer by besides words, and the endpoint that it asks."""
+    """The offline judge's embedding comparison of question and answer, and the endpoint that it uses."""
     if settings.embeddings is None:
         return None, None
     from ragstone.judge.offline.topic import Topic

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class JudgementKind(StrEnum):
-    """What a metric can ask for."""
+    """The judgements that a metric can request."""
 
     STATEMENTS = "statements"
     SUPPORT = "support"
@@ -22,7 +22,7 @@ class JudgementKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """Whether a text holds a statement. Only SUPPORTED counts as supported."""
+    """Whether a text supports a statement. Only SUPPORTED counts as supported."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -41,8 +41,8 @@ class Statement:
 class Support:
     """The verdict on one statement, with the ids of what supports it (contexts, or statements of the other side).
 
-    `probability` is the judge's probability in [0, 1] that the statement is supported, where it has one. `quote` is the
-    passage that the verdict rests on, where the judge names one: it is in one of the contexts, word for word.
+    `probability` is the judge's probability in [0, 1] that the statement is supported, if it has one. `quote` is the
+    passage that the verdict rests on, if the judge names one: a verbatim quote from one of the contexts.
     """
 
     statement_id: str
@@ -64,8 +64,8 @@ class StatementList:
 class SupportTable:
     """One verdict for each statement of the answer, in the order of the statements.
 
-    `probability` is how well the answer as a whole is supported, in [0, 1], where the judge grades it; then that is the
-    score. None from a judge that gives verdicts only: the score is the share of supported statements.
+    `probability` is how well the answer as a whole is supported, in [0, 1], if the judge grades it; it is then the
+    score. It is None for a judge that gives only verdicts: the score is the share of supported statements.
     """
 
     supports: tuple[Support, ...]
@@ -83,11 +83,11 @@ class ContextUsefulness:
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """Usefulness of every context by rank, and which contexts hold each statement of the reference.
+    """Usefulness of every context by rank, and which contexts support each statement of the reference.
 
     Without a reference, `against_reference` is False, usefulness is judged against the answer, and
-    `reference_statements` and `attributions` are empty. `probability` is how well the contexts together hold the whole
-    reference, in [0, 1], where the judge grades it; None from a judge that gives verdicts only.
+    `reference_statements` and `attributions` are empty. `probability` is how well the contexts together support the
+    whole reference, in [0, 1], if the judge grades it; None for a judge that gives only verdicts.
     """
 
     contexts: tuple[ContextUsefulness, ...]
@@ -107,11 +107,11 @@ class ReverseQuestions:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceMatch:
-    """Answer and reference held against each other, statement by statement.
+    """The answer compared with the reference, statement by statement.
 
-    `answer_supports`: is each statement of the answer backed by the reference? `reference_supports`: is each
-    statement of the reference said by the answer? `answer_share` and `reference_share` are the same as shares in
-    [0, 1] of all that is said, where the judge has finer ones than verdicts.
+    `answer_supports`: is each statement of the answer backed by the reference? `reference_supports`: is each statement
+    of the reference made by the answer? `answer_share` and `reference_share` are the same as shares of content in [0,
+    1], if the judge has finer values than verdicts.
     """
 
     reference_statements: tuple[Statement, ...]
@@ -125,7 +125,7 @@ class ReferenceMatch:
 class SentenceRelevance:
     """How many of a context's sentences are needed to answer the question.
 
-    `probability` is the judge's probability in [0, 1] that the context answers the question, where it has one.
+    `probability` is the judge's probability in [0, 1] that the context answers the question, if it has one.
     """
 
     context_id: str
@@ -136,10 +136,10 @@ class SentenceRelevance:
 
 @dataclass(frozen=True, slots=True)
 class ContextGrades:
-    """Extracted sentences against all sentences, context by context.
+    """For each context, its extracted sentences out of all its sentences.
 
-    `probability` is the judge's probability in [0, 1] that the contexts answer the question, where it grades them; None
-    from a judge that only counts sentences.
+    `probability` is the judge's probability in [0, 1] that the contexts answer the question, if it grades them; None
+    for a judge that only counts sentences.
     """
 
     contexts: tuple[SentenceRelevance, ...]
@@ -159,7 +159,7 @@ class JudgementFailure:
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """All that one judging round found out about one response. None: not asked for."""
+    """All results of one judging round for one response. None: not requested."""
 
     statements: StatementList | JudgementFailure | None = None
     support: SupportTable | JudgementFailure | None = None

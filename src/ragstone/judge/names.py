@@ -8,7 +8,7 @@ from ragstone.errors import ConfigError, suggestion
 
 PROVIDERS = ("offline", "local", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
 OFFLINE_PROVIDERS = ("offline", "local")
-"""Those whose judgements need no language model: what they can't be trusted with, the default rules don't block on."""
+"""Judges that use no language model. The default rules don't block on metrics that they judge unreliably."""
 
 _EXAMPLES = {
     "local": "local:models/nli",
@@ -23,7 +23,7 @@ LOCAL = "local:"
 
 
 def local_path(embeddings: str | None) -> Path | None:
-    """The folder in ``local:FOLDER``, None for any other name. Raises ConfigError where no folder is named."""
+    """The folder in ``local:FOLDER``, None for any other name. Raises ConfigError if the folder is missing."""
     if embeddings is None or not embeddings.startswith(LOCAL):
         return None
     folder = embeddings.removeprefix(LOCAL).strip()

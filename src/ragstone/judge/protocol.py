@@ -1,4 +1,4 @@
-"""The Judge protocol: one method a judgement."""
+"""The Judge protocol: one method per judgement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ragstone.system.response import Context
 
 
 class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a program error
-    """Raised by a Judge method when this one judgement can't be had. The run goes on; the score is failed.
+    """Raised by a Judge method when this one judgement fails. The run continues; the score is failed.
 
     With `not_applicable`, there is nothing to judge (too little text), and the score is not applicable instead.
     """
@@ -33,10 +33,11 @@ class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a 
 
 @dataclass(frozen=True, slots=True)
 class JudgeIdentity:
-    """Who judges. Two runs are comparable when their judge identities are equal.
+    """The judge's identity. Two runs are comparable when their judge identities are equal.
 
     `provider`: ``offline``, ``local``, ``openai``, ``anthropic``, ``openai-compatible``, ``scripted``. `version` is the
-    offline judge's own or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a credential.
+    offline judge's version or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a
+    credential.
     """
 
     provider: str
@@ -79,9 +80,9 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a judge needs to know about the caller: which sample, which repeat (from 0), where to book the cost.
+    """What a judge needs to know about the caller: the sample, the repeat (from 0), and where to book the cost.
 
-    A `fresh` call is neither answered from a cache nor kept in one.
+    A `fresh` call is neither answered from a cache nor stored in one.
     """
 
     sample_id: str
@@ -92,7 +93,7 @@ class Call:
 
 @dataclass(slots=True)
 class Sightings:
-    """What the replies of a judge said of the model that wrote them, and how they were asked for."""
+    """What a judge's replies reported about the model that wrote them, and how they were requested."""
 
     models: set[str] = field(default_factory=set)
     fingerprints: set[str] = field(default_factory=set)
@@ -102,8 +103,8 @@ class Sightings:
 class Judge(Protocol):
     """Gives judgements. Methods may be awaited concurrently.
 
-    Each raises JudgementFailed when this one judgement can't be had, and JudgeError when the judge as a whole
-    is of no more use (key refused, out of budget, circuit open); then the run ends, resumable.
+    Each raises JudgementFailed when this one judgement fails, and JudgeError when the judge as a whole can't continue
+    (key refused, out of budget, circuit open); then the run ends, resumable.
     """
 
     @property
@@ -119,13 +120,13 @@ class Judge(Protocol):
     async def support(
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
-        """One Support for each statement, in order. Never called without contexts or without statements."""
+        """One Support per statement, in order. Never called without contexts or without statements."""
         ...
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
     ) -> ContextUse:
-        """Usefulness of each context, in order; never called without contexts."""
+        """Usefulness of each context, in order. Never called without contexts."""
         ...
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions: ...

@@ -1,4 +1,4 @@
-"""A judge that gives judgements written down beforehand: for tests and for rehearsing a policy without any model."""
+"""A judge that returns prepared judgements: for tests and for rehearsing a policy without a model."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(dic
 
 
 class ScriptedJudge:
-    """Answers from a mapping of sample id to Judgements, or to one Judgements a repeat (the last one is repeated).
+    """Answers from a mapping of sample id to Judgements, or to one Judgements per repeat (the last one is reused).
 
-    A JudgementFailure in the script, a judgement that is None and a sample that is not in the script all raise
-    JudgementFailed. No call is booked as a cost.
+    A JudgementFailure in the script, a judgement that is None and a sample that is missing from the script all raise
+    JudgementFailed. No call costs anything.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class ScriptedJudge:
 
 
 def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None) -> ScriptedJudge:
-    """The judge written in `path`: a JSON object of sample id to judgements, in the shape that a run records.
+    """The judge scripted in `path`: a JSON object of sample id to judgements, in the format that a run records.
 
-    Raises ConfigError with the file and the place in it.
+    Raises ConfigError with the file and the position in it.
     """
     try:
         text = read_regular(path, within=within, limit=_MAX_BYTES)
@@ -142,7 +142,7 @@ def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None
 
 
 def _refuse_unknown(path: Path, text: bytes) -> None:
-    """A misspelt judgement would be one that is never given."""
+    """Reject unknown fields: a misspelt judgement would never be given."""
     known = {field.name for field in fields(Judgements)}
     for sample_id, given in json.loads(text).items():
         for judgements in given if isinstance(given, list) else [given]:

@@ -13,17 +13,17 @@ _TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
 MAX_SENTENCE = 4_000
 _LONG, _LONG_QUOTED, _LONG_WIDE = 128_000, 32_000, 4_000
-"""Longer paragraphs are split in parts; those with the full stops of Chinese and Japanese, which need no space after
-them, in shorter ones, and in longer ones where each such stop closes a quotation."""
+"""Longer paragraphs are split into parts. Those with Chinese and Japanese full stops, which need no space after them,
+are split into shorter parts, or into longer ones where each such stop closes a quotation."""
 _FULL_STOP = re.compile(r"[.!?।؟](?=\s)")
 _WIDE_STOPS = frozenset("。！？｡")
 _WIDE_STOP = re.compile(r"[。！？｡](?![。！？｡」』”’）\"')])")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences of normalised `text`, bullets and light markup taken off, in order; none is empty.
+    """The sentences of normalised `text` in order, without bullets and light markup; none is empty.
 
-    `language` is an ISO 639-1 code. Lines of a list or a table stand alone; wrapped lines are joined.
+    `language` is an ISO 639-1 code. Each line of a list or a table is separate; wrapped lines are joined.
     """
     sentences: list[str] = []
     for block in _blocks(text):
@@ -59,7 +59,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _parts(block: str) -> Iterator[str]:
-    """`block`, a long one in parts that end with a sentence: sentencex may take the square of its length."""
+    """`block`, split into parts at sentence ends if it is long: sentencex may take quadratic time."""
     if _WIDE_STOP.search(block):
         stop, most = _WIDE_STOP, _LONG_WIDE
     else:
@@ -79,7 +79,7 @@ def _strip(line: str) -> str:
 
 
 def _bounded(sentence: str) -> list[str]:
-    """Text without any full stop (logs, minified data) is cut at spaces, so that no sentence is endless."""
+    """Text without a full stop (logs, minified data), cut at spaces to limit the length of a sentence."""
     if len(sentence) <= MAX_SENTENCE:
         return [sentence]
     parts = []

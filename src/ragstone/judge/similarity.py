@@ -1,4 +1,4 @@
-"""How alike two texts are: the protocol, and words where no embedding model is at hand."""
+"""Text similarity: the protocol, and a word-based version for when no embedding model is available."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WORD = re.compile(r"\w+")
 
 
 class Similarity(Protocol):
-    """Compares one question with others."""
+    """Compares a question with others."""
 
     @property
     def label(self) -> str:
-        """What it is, for the judge's identity."""
+        """A description for the judge's identity."""
         ...
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
@@ -31,9 +31,9 @@ class Similarity(Protocol):
 
 
 class LexicalSimilarity:
-    """Cosine of word and letter-trigram counts, words weighed by how rare they are among the golden set's questions.
+    """Cosine of word and letter-trigram counts, words weighted by how rare they are among the golden set's questions.
 
-    The stated stand-in where the provider has no embeddings; values are in [0, 1] and lower than embeddings' are.
+    The documented fallback for a provider without embeddings. Values are in [0, 1] and lower than those of embeddings.
     """
 
     def __init__(self, questions: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ class LexicalSimilarity:
 
 def cosines(vectors: np.ndarray) -> tuple[float, ...]:
     """The cosine of the first row with each of the others, in [-1, 1]. Raises JudgementFailed for a row of zeros."""
-    # Here and not above: a run that finds all in the cache compares nothing, and starts sooner without numpy.
+    # Imported here: a run that finds everything in the cache compares nothing, and starts sooner without numpy.
     import numpy as np
 
     norms = np.linalg.norm(vectors, axis=1)

@@ -1,8 +1,8 @@
-"""Untrusted text made harmless: cleaned of hidden characters, and put in blocks that it can't close.
+"""Sanitises untrusted text: removes hidden characters and puts it in blocks that it can't close.
 
-The marks of a block carry a nonce derived from all the text inside the prompt, so the text can't contain it: to write
-the nonce down an attacker needs a fixed point of SHA-256. What looks like a mark, or like the control tokens of chat
-templates, is broken up besides.
+The marks of a block carry a nonce derived from all the text inside the prompt, so the text can't contain it: an
+attacker would need a fixed point of SHA-256. Anything that looks like a mark, or like the control tokens of chat
+templates, is also broken up.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _KEEP = frozenset("\n\t")
 _JOINERS = "‌‍"
 _JOINING = re.compile("(?<=[؀-෿])[‌‍](?=[؀-෿])")
 _MARKS = re.compile(r"<{3,}|>{3,}")
-# Control tokens of common chat templates: some servers read them inside of user text as if they were real.
+# Control tokens of common chat templates: some servers interpret them even inside user text.
 _TEMPLATE = re.compile(r"<\||\|>|</?s>|\[/?INST\]|<{1,2}/?SYS>{1,2}|<(?:start|end)_of_turn>|<｜|｜>", re.IGNORECASE)
 _HIDDEN = frozenset({"Cf", "Cc", "Cs", "Co", "Cn"})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A named piece of data for the judge: `name` is ours (``answer``, ``context c1``), `text` is anybody's."""
+    """A named piece of data for the judge: `name` is ours (``answer``, ``context c1``), `text` is untrusted."""
 
     name: str
     text: str
 
 
 def cleaned(text: str) -> str:
-    """`text` without what a reader can't see (zero-width, bidi and tag characters, controls, lone surrogates).
+    """`text` without invisible characters (zero-width, bidi and tag characters, controls, lone surrogates).
 
-    The joiners that Arabic and Indic scripts need inside of words stay. Line ends become ``\\n``.
+    The joiners that Arabic and Indic scripts need inside words are kept. Line ends become ``\\n``.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -52,7 +52,7 @@ def cleaned(text: str) -> str:
 
 
 def neutral(text: str) -> str:
-    """`text` cleaned, and with everything broken up that could pass for a block's mark or a chat template's token."""
+    """`text` cleaned, with everything broken up that could pass for a block's mark or a chat template's token."""
     text = cleaned(text)
     if "<" in text or ">" in text:
         text = _MARKS.sub(lambda match: " ".join(match.group()), text)
@@ -62,12 +62,12 @@ def neutral(text: str) -> str:
 
 
 def listed(items: Sequence[tuple[str, str]]) -> str:
-    """Items by id, a line of JSON each: an item can't reach beyond its own line, whatever it says."""
+    """Items by id, one JSON line each: an item can't extend beyond its own line, whatever it contains."""
     return "\n".join(json.dumps({"id": item_id, "text": neutral(text)}, ensure_ascii=False) for item_id, text in items)
 
 
 def fenced(blocks: Sequence[Block]) -> str:
-    """All blocks, each between an opening and a closing mark that only this prompt has."""
+    """All blocks, each between an opening and a closing mark unique to this prompt."""
     texts = [neutral(block.text) for block in blocks]
     digest = hashlib.sha256()
     for block, text in zip(blocks, texts, strict=True):

@@ -1,1 +1,1 @@
-"""LLM judges: one judge over a small provider port, with OpenAI and Anthropic behind it."""
+"""LLM judges: one judge over a small provider port, implemented for OpenAI and Anthropic."""

@@ -1,4 +1,4 @@
-"""Whom a judge calls, where, and with which credential; the credential never shows."""
+"""Which service a judge calls, where, and with which credential. The credential is never shown."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ PROVIDER_KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
     "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
 }
-"""The variable that each provider's own SDK takes its key or token from."""
+"""The variable from which each provider's SDK reads its key or token."""
 
 AWS_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 GOOGLE_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 PROVIDER_SECRETS = (*PROVIDER_KEYS.values(), *AWS_VARIABLES[1:])
-"""Variables whose value is a secret of a provider's."""
+"""Variables that hold a provider's secret."""
 
 _SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
 
 
 def given(name: str, environ: Mapping[str, str]) -> str:
-    """The value of a variable, stripped: one that is blank is not set."""
+    """The value of a variable, stripped; a blank one counts as not set."""
     return environ.get(name, "").strip()
 
 
 def provider_key(provider: str, environ: Mapping[str, str]) -> str:
-    """The key or token of `provider` in its own variable; empty for none."""
+    """The key or token of `provider` from its own variable; empty if there is none."""
     return given(PROVIDER_KEYS[provider], environ) if provider in PROVIDER_KEYS else ""
 
 
@@ -57,7 +57,7 @@ def has_credentials(provider: str, environ: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Where on the platform, and as whom. Empty `aws`, or no `google_file`: what the cloud's own SDK finds."""
+    """Region, project and identity on the platform. Empty `aws` or no `google_file`: what the cloud's SDK finds."""
 
     region: str
     project: str | None = None
@@ -67,7 +67,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a judge listens. `query` goes with every request; `endpoint` is what may be shown."""
+    """Where a judge listens. `query` is sent with every request; `endpoint` is the part that may be shown."""
 
     base_url: str
     query: Mapping[str, str]
@@ -77,10 +77,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who calls whom: for clients and for messages. The key never shows in a repr.
+    """The service and credential that clients use, and that messages name. The key never shows in a repr.
 
     With `federation`, there is no key: the job's own identity is exchanged for tokens. With `platform`, Anthropic's
-    models are asked at Bedrock or Vertex.
+    models are called on Bedrock or Vertex.
     """
 
     service: str
@@ -95,16 +95,16 @@ class Account:
     platform: Platform | None = None
     headers: Mapping[str, SecretStr] = field(default_factory=dict)
     setting: str = "judge.name"
-    """What names the model."""
+    """The setting that names the model."""
 
     def scrubbed(self, text: object) -> str:
-        """One line of at most 300 characters of a provider's words, without the key or anything like one."""
+        """A provider's message as one line of at most 300 characters, without the key or anything like one."""
         line = self.without_secrets(" ".join(cleaned(str(text)[:4000]).split()))
         line = _KEYLIKE.sub("***", line)
         return line if len(line) <= 300 else line[:297] + "..."
 
     def without_secrets(self, text: str) -> str:
-        """`text` without key, headers and tokens: a server may repeat what it was called with."""
+        """`text` without key, headers and tokens: a server may echo what it was sent."""
         for secret in self._secrets():
             text = text.replace(secret, "***")
         for value in self.platform.aws.values() if self.platform is not None else ():
@@ -112,7 +112,7 @@ class Account:
         return self.federation.tokens.scrubbed(text) if self.federation is not None else text
 
     def _secrets(self) -> list[str]:
-        """The longest first, so that none is torn by another that it contains."""
+        """Longest first, so that a secret that contains another is replaced whole."""
         values = [value.get_secret_value() for value in self.headers.values()]
         values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
         values = [value for value in values if len(value) >= SHORTEST_SECRET]
@@ -137,7 +137,7 @@ def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
 
 
 def parse_address(url: str, setting: str = "judge.base_url") -> Address:
-    """The address in `url`. Raises ConfigError if it is none, or if a secret is written in it."""
+    """The address in `url`. Raises ConfigError if it is invalid or contains a secret."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(

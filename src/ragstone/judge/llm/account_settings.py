@@ -1,4 +1,4 @@
-"""Who is asked, where, and with which key or identity: accounts of the judge and of its embeddings."""
+"""Accounts of the judge and of its embeddings: service, address, and key or identity."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_account(
     environ: Mapping[str, str],
     tell_secret: Callable[[str], None] | None = None,
 ) -> Account:
-    """Address, and key or identity. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY goes to that provider only."""
+    """Address, and key or identity. A key in OPENAI_API_KEY or ANTHROPIC_API_KEY is sent to that provider only."""
     if provider in PLATFORMS:
         return _platform_account(settings, provider, model, environ, tell_secret)
     url = settings.base_url or environ.get(_BASE_VARIABLES.get(provider, ""), "") or _BASE_URLS.get(provider)
@@ -91,7 +91,7 @@ def _platform_account(
     environ: Mapping[str, str],
     tell_secret: Callable[[str], None] | None,
 ) -> Account:
-    """The account of a cloud, as its own variables name it; a key of the settings is an access token of that cloud."""
+    """A cloud account, configured by the cloud's own variables; a key in the settings is an access token for it."""
     if settings.batch:
         raise ConfigError(
             f"judge '{provider}:{model}' does not support batches.", where="judge.batch", hint="Remove it."
@@ -123,9 +123,9 @@ def embeddings_account(
     environ: Mapping[str, str],
     tell_secret: Callable[[str], None] | None,
 ) -> Account | None:
-    """Who is asked for embeddings; None if words are compared instead.
+    """The account for embeddings; None if words are compared instead.
 
-    At an address of their own they get a key of their own or none, never the judge's.
+    An address of their own gets its own key or none, never the judge's.
     """
     model = settings.embeddings or (_DEFAULT_EMBEDDINGS if account.service == "openai" else None)
     if settings.embeddings_base_url:
@@ -135,7 +135,7 @@ def embeddings_account(
     key = settings.embeddings_api_key
     if account.service == "anthropic" or account.platform is not None:
         model = _embeddings_beside(model)
-        # Beside: another service, with a key or an identity of its own.
+        # Another service, with its own key or identity.
         update = {"api_key": key, "base_url": None, "headers": None, "auth": None}
         account = make_account(settings.model_copy(update=update), "openai", model, environ, tell_secret)
     own = replace(account, model=model, setting="judge.embeddings")

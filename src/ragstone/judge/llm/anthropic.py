@@ -1,4 +1,4 @@
-"""Anthropic's messages, through the official SDK."""
+"""Anthropic's Messages API, through the official SDK."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _STOPS = {
 
 
 def make_client(account: Account) -> anthropic.AsyncAnthropic:
-    """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
-    environment, no tracing. For Bedrock and Vertex, the SDK's client for those, which has no batches."""
+    """One client for the whole run: aiohttp transport, no retries (the scheduler retries), proxies from the
+    environment, no tracing. For Bedrock and Vertex, the SDK's own clients, which have no batches."""
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
     http_client = anthropic.DefaultAioHttpClient(
         timeout=timeout,
@@ -142,7 +142,7 @@ class AnthropicProvider:
             if not isinstance(block, dict):
                 continue
             if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
-                # Of a tool call that was cut off the API closes what is open: what is missing can't be seen.
+                # The API closes what is open in a tool call that was cut off, so what is missing can't be seen.
                 text = "" if stop is Stop.TRUNCATED else transport.encoded(block["input"]).decode()
                 break
             if block.get("type") == "text" and isinstance(block.get("text"), str):
@@ -172,7 +172,7 @@ class AnthropicProvider:
         if self._account.platform is not None:
             if self._identity is not None:
                 await self._identity.hand_to(self._client)
-            # Those clients build the body themselves: the model goes into the path.
+            # Those clients build the body themselves: the model becomes part of the path.
             post = self._client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
         else:
             post = self._client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
@@ -183,7 +183,7 @@ class AnthropicProvider:
 
 
 async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
-    """What a call of the SDK gave, or the error to raise in place of the SDK's."""
+    """The result of an SDK call, or the error to raise in place of the SDK's."""
     try:
         return await call, None
     except anthropic.APIStatusError as error:
@@ -192,7 +192,7 @@ async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
             return None, BadRequest(found, transport.complaint(error.body))
         return None, found
-    except (anthropic.APIConnectionError, aiohttp.ClientError) as error:  # the latter where the reply is no HTTP
+    except (anthropic.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
         return None, transport.connection_error(account, error)
     except anthropic.AnthropicError as error:
         return None, Broken(account.scrubbed(error))

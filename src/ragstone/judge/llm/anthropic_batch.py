@@ -17,7 +17,7 @@ _STATUS = {"invalid_request_error": 400, "rate_limit_error": 429, "overloaded_er
 
 
 class AnthropicBatches:
-    """Messages in batches, in the dialect that the live provider has found."""
+    """Batches of messages, in the dialect that the live provider has found."""
 
     def __init__(self, live: AnthropicProvider, account: Account) -> None:
         self._live = live

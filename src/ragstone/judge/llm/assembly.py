@@ -1,4 +1,4 @@
-"""Putting an LLM judge together from settings: provider, scheduler, budget, prices, embeddings, cache."""
+"""Builds an LLM judge from settings: provider, scheduler, budget, prices, embeddings, cache."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from ragstone.judge.names import local_path
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
 
-# Temperature 0 makes judges steadier. Anthropic's newer models refuse the parameter, so there it is the user's to set.
+# Temperature 0 makes judges steadier. Anthropic's newer models reject the parameter, so there the user sets it.
 _DEFAULT_PARAMETERS: Mapping[str, Mapping[str, int]] = {
     "openai": {"temperature": 0},
     "openai-compatible": {"temperature": 0},
 }
-# What a request is made of; anything else is the user's to set.
+# The parts of a request that Ragstone sets; the user may set anything else.
 _OURS = frozenset(
     (
         *("model", "messages", "system", "stream", "n", "stop"),
@@ -72,9 +72,8 @@ def assemble(
 ) -> LlmJudge:
     """The judge for `provider` (``openai``, ``anthropic`` or ``openai-compatible``) and `model`.
 
-    `tell_secret` hears of each token that is got for this run, before it is used; local embeddings must lie below
-    `within`. Raises ConfigError for what is
-    missing or can't be kept; nothing is sent yet.
+    `tell_secret` is called with each token obtained for this run, before it is used; local embeddings must lie below
+    `within`. Raises ConfigError for settings that are missing or can't be honoured. Nothing is sent yet.
     """
     account = make_account(settings, provider, model, environ, tell_secret)
     tls_context(account.ca_bundle)
@@ -128,7 +127,7 @@ def assemble(
 def make_identity(
     settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
 ) -> JudgeIdentity:
-    """Who judges, without anything secret. Its version is a hash over all prompts, schemas and rules of reading."""
+    """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
     asked = layout_of(provider, model, settings.prices).digest() + all_schemas() + READING
     digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
@@ -142,7 +141,7 @@ def make_identity(
 
 
 def _plain(value: JsonValue) -> str:
-    """A parameter as one line, the same whatever the order of what nests in it."""
+    """A parameter as one line, independent of the order of nested keys."""
     return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
@@ -182,7 +181,7 @@ def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
 
 
 def _batched(live: Provider, *, provider: str, account: Account, cache: Path | None, clock: Clock) -> Provider:
-    """`live` with its provider's batch API in front; batches.json lies beside the cache, in the run directory."""
+    """`live` behind its provider's batch API; batches.json is next to the cache, in the run directory."""
     from ragstone.judge.cache import BATCHES
     from ragstone.judge.llm.batch import BatchProvider, BatchService
     from ragstone.judge.llm.openai import OpenAIProvider
@@ -215,7 +214,7 @@ def _similarity(
     tell_secret: Callable[[str], None] | None = None,
     within: Path | None,
 ) -> tuple[Similarity, list[Closer]]:
-    """What compares questions, and what has to be closed with it."""
+    """The similarity for questions, and what has to be closed with it."""
     local = local_path(settings.embeddings)
     if local is not None:
         from ragstone.judge.local.similarity import LocalSimilarity
@@ -242,8 +241,8 @@ def _similarity(
 def endpoint_similarity(
     settings: JudgeSettings, model: str, environ: Mapping[str, str], *, clock: Clock | None = None
 ) -> tuple[Similarity, list[Closer], str]:
-    """For a judge without an endpoint of its own: `model` of the OpenAI-compatible server at `settings.base_url`, what
-    has to be closed, and the endpoint to show. Raises ConfigError as `assemble` does.
+    """For a judge without its own endpoint: `model` of the OpenAI-compatible server at `settings.base_url`, what has to
+    be closed, and the endpoint to show. Raises ConfigError as `assemble` does.
     """
     if settings.embeddings_base_url:
         account = own_embeddings_account(settings, environ)
@@ -277,7 +276,7 @@ def _by_embeddings(
 
 
 def _embedding_scheduler(settings: JudgeSettings, clock: Clock) -> Scheduler:
-    """Embeddings have limits of their own at all providers, and are so few that a small scheduler does."""
+    """Providers limit embeddings separately, and there are so few requests that a small scheduler is enough."""
     return Scheduler(
         concurrency=min(16, settings.concurrency),
         timeout_s=settings.timeout_s,

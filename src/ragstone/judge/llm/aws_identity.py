@@ -1,4 +1,4 @@
-"""A CI job's own identity as a role of AWS (AssumeRoleWithWebIdentity), for judging at Bedrock without a key."""
+"""A CI job's identity as an AWS role (AssumeRoleWithWebIdentity), for judging on Bedrock without a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SESSION = "ragstone"
 
 
 class AwsIdentity:
-    """The role's credentials, by botocore, which gets new ones before they expire with a fresh ID token."""
+    """The role's credentials from botocore, which renews them with a fresh ID token before they expire."""
 
     def __init__(self, federation: Federation, region: str) -> None:
         import botocore.session
@@ -23,7 +23,7 @@ class AwsIdentity:
         from botocore.credentials import AssumeRoleWithWebIdentityCredentialFetcher, DeferredRefreshableCredentials
 
         session = botocore.session.Session()
-        # One attempt: trying again is the scheduler's, as for all else.
+        # One attempt: the scheduler retries.
         limits = Config(connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retries={"total_max_attempts": 1})
 
         def client(service: str, config: Any) -> Any:
@@ -39,7 +39,7 @@ class AwsIdentity:
         self._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role-with-web-identity")
 
     async def hand_to(self, client: Any) -> None:
-        """Have `client` (the SDK's for Bedrock) sign with credentials that are good now. Raises JudgeError, Broken."""
+        """Make `client` (the SDK's for Bedrock) sign with valid credentials. Raises JudgeError, Broken."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         fault: JudgeError | Fault

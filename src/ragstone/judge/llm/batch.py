@@ -1,7 +1,7 @@
 """The providers' batch APIs behind the provider port: the same requests and replies, at half the price, hours later.
 
-Calls are collected until no more come, sent as one batch, and answered when it has ended. A batch's id is on disk
-before it is waited for, so that a run that was stopped finds its batches again, and pays for none of them twice.
+Calls are collected until no more arrive, sent as one batch, and answered when it has ended. A batch's id is written to
+disk before waiting for it, so that a stopped run finds its batches again and pays for none of them twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ragstone.judge.llm.scheduler import Clock
 
 _T = TypeVar("_T")
 
-# Long enough for a slow system to answer the next question: a batch of a few calls is a batch wasted.
+# Long enough for a slow system to answer the next question: a batch of only a few calls is wasted.
 _IDLE_S = 45.0
 _POLL_S = 30.0
 _MAX_REQUESTS = 10_000
@@ -36,7 +36,7 @@ BatchState = Literal["running", "ended"]
 
 
 class BatchService(Protocol):
-    """What a provider's batch API can do. Methods raise a Fault, or JudgeError."""
+    """A provider's batch API. Methods raise a Fault, or JudgeError."""
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         """Send a batch of requests by custom id; returns the batch's id."""
@@ -45,12 +45,12 @@ class BatchService(Protocol):
     async def progress(self, batch_id: str) -> BatchState: ...
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        """Each request's reply, or what to raise in its place, by custom id."""
+        """Each request's reply, or the exception to raise in its place, by custom id."""
         ...
 
 
 class OpenBatch(BaseModel):
-    """A batch that was sent, as batches.json has it."""
+    """A batch that was sent, as stored in batches.json."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,8 +75,8 @@ class _Waiting:
 class BatchProvider:
     """A Provider whose replies come from batches.
 
-    The first call of a run goes the live way: it finds out how the model wants to be asked. `judge` names provider,
-    endpoint and model; batches of another judge in `state` are left alone.
+    A run's first call is sent live, to find out which dialect the model accepts. `judge` names provider, endpoint and
+    model; batches of another judge in `state` are left alone.
     """
 
     def __init__(self, live: Provider, service: BatchService, *, judge: str, state: Path | None, clock: Clock) -> None:
@@ -119,7 +119,7 @@ class BatchProvider:
         return await self._wait(name, request, batch)
 
     def _batch_of(self, name: str) -> OpenBatch | None:
-        """The batch that was sent with this request and has not ended yet, from this run or one before."""
+        """The unfinished batch that contains this request, from this run or an earlier one."""
         return next((batch for batch in self._open if batch.id not in self._ended and name in batch.requests), None)
 
     async def _wait(self, name: str, request: ChatRequest, batch: OpenBatch | None) -> ChatReply:
@@ -136,7 +136,7 @@ class BatchProvider:
         return await reply
 
     async def _collect(self) -> None:
-        """Wait until nothing new comes, or a batch is full; then send what there is."""
+        """Wait until no new calls arrive or a batch is full, then send the batch."""
         try:
             while self._collected:
                 before = len(self._collected)
@@ -204,7 +204,7 @@ class BatchProvider:
             _answer(lost, error)
 
     async def close(self) -> None:
-        """Stop waiting. Batches that have not ended, or that nobody asked all replies of, stay on disk."""
+        """Stop waiting. Unfinished batches, and those with replies not read yet, stay on disk."""
         tasks = [*self._tasks.values(), *([self._collector] if self._collector else [])]
         for task in tasks:
             task.cancel()
@@ -216,7 +216,7 @@ class BatchProvider:
         await self._live.close()
 
     async def _persistently(self, operation: Callable[[], Awaitable[_T]]) -> _T:
-        """`operation`, again after a pause while the provider is busy or broken."""
+        """Retry `operation` after a pause while the provider is busy or broken."""
         for attempt in range(1, _ATTEMPTS + 1):
             fault: Fault
             try:
@@ -232,7 +232,7 @@ class BatchProvider:
         )
 
     def _load(self) -> tuple[tuple[OpenBatch, ...], tuple[OpenBatch, ...]]:
-        """Batches on disk: other judges' and this one's. A file that can't be read counts as none."""
+        """Batches on disk: other judges' and this one's. An unreadable file counts as none."""
         if self._state is None or not self._state.is_file() or self._state.stat().st_size > _MAX_STATE:
             return (), ()
         try:
@@ -257,7 +257,7 @@ class BatchProvider:
 
 
 def request_id(request: ChatRequest) -> str:
-    """The custom id of a request: a hash of all that it asks, so that a resumed run asks under the same id."""
+    """The custom id of a request: a hash of its content, so that a resumed run uses the same id."""
     content = [request.name, request.static, request.data, request.schema]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
@@ -267,7 +267,7 @@ def _answer(waiting: _Waiting, result: ChatReply | Exception) -> None:
         if reply.done():
             continue
         if isinstance(result, Exception):
-            # A copy each: one error in many tasks would gather all their tracebacks.
+            # One copy each: an error raised in many tasks would collect all their tracebacks.
             reply.set_exception(copy.copy(result))
         else:
             reply.set_result(result)

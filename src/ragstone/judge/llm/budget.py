@@ -1,4 +1,4 @@
-"""The limit on what judging may cost."""
+"""The limit on the cost of judging."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ragstone.formatting import dollars
 
 
 class Budget:
-    """Holds spending, and what calls in flight may still cost, under `max_cost_usd` (None: no limit).
+    """Keeps spending, including the possible cost of calls in flight, under `max_cost_usd` (None: no limit).
 
-    A call reserves its highest likely cost before it is sent, so that many calls in flight can't overshoot together.
-    Near the limit fewer calls are in flight: one that does not fit now waits for those that are.
+    A call reserves its highest likely cost before it is sent, so that concurrent calls can't overshoot together. Near
+    the limit fewer calls are in flight: a call that does not fit waits for those that are.
     """
 
     def __init__(self, max_cost_usd: float | None) -> None:
@@ -23,9 +23,9 @@ class Budget:
         self._settled = asyncio.Event()
 
     async def reserve(self, cost_usd: float) -> float:
-        """Set `cost_usd` aside and return it, once it fits.
+        """Reserve `cost_usd` once it fits, and return it.
 
-        Raises JudgeError if it doesn't fit though nothing is in flight: then it never will.
+        Raises JudgeError if it doesn't fit although nothing is in flight: then it never will.
         """
         while self._max is not None and self._spent + self._reserved + cost_usd > self._max:
             if not self._in_flight:
@@ -42,7 +42,7 @@ class Budget:
         return cost_usd
 
     def settle(self, reserved_usd: float, actual_usd: float) -> None:
-        """Give back what was reserved and book what the call did cost."""
+        """Release the reservation and book the actual cost."""
         self._in_flight -= 1
         self._reserved = max(0.0, self._reserved - reserved_usd) if self._in_flight else 0.0
         self._spent += actual_usd

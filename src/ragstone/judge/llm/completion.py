@@ -1,4 +1,4 @@
-"""Having a form filled in completely: asked, checked, asked again once for what is missing, then given up."""
+"""Gets a form filled in completely: ask, check, ask once more for what is missing, then give up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_SIGHTINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What is asked: the prompt, the fields, and the ids that values may name (`allowed`)."""
+    """A request: the prompt, the fields, and the ids that values may name (`allowed`)."""
 
     prompt: Prompt
     fields: tuple[Field, ...]
@@ -49,7 +49,7 @@ class Form:
 
     @property
     def request(self) -> str:
-        """The line that says which items are asked for: the schema is the same for all."""
+        """The line that lists the requested items: the schema is the same for all."""
         groups: dict[str, list[str]] = {}
         for field in self.fields:
             groups.setdefault(field.path[0], []).extend(field.path[1:])
@@ -62,22 +62,22 @@ class Form:
 
     @property
     def output_tokens(self) -> int:
-        """What the filled-in form takes at most, as a rule, without the thinking before it."""
+        """The usual upper limit of the filled-in form's tokens, without the thinking before it."""
         return BASE_OUTPUT_TOKENS + sum(field.tokens for field in self.fields)
 
 
 @functools.lru_cache(maxsize=4_096)
 def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -> str:
-    # Hashing costs more than all the rest of a cache hit, and samples with as many statements and contexts share it.
+    # Hashing costs more than the rest of a cache hit, and equal numbers of statements and contexts share it.
     text = json.dumps([prompt.digest, schema_of(prompt.name), paths, allowed])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Completer:
-    """Sends forms to the provider, within the scheduler's and the budget's limits, and books what they cost.
+    """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
 
-    `window` is the model's, in tokens: of a small one less is left for thinking. `batched`: calls are expected to be
-    billed at the batch rate.
+    `window` is the model's, in tokens: a small one leaves less for thinking. `batched`: calls are expected to be billed
+    at the batch rate.
     """
 
     def __init__(
@@ -114,9 +114,9 @@ class Completer:
         return self._scheduler
 
     async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
-        """All fields of `form`, checked. `data` renders the data that given fields are judged by.
+        """All fields of `form`, checked. `data` renders the data for judging the given fields.
 
-        Raises JudgementFailed, with the reason, if some field is still missing after the second reply.
+        Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
         """
         values: dict[Path, object] = {}
         pending = form.fields
@@ -139,7 +139,7 @@ class Completer:
             values |= read_reply(reply.text, stop, pending)
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
-                # A model that reasons before it writes would be cut off the first time, call after call.
+                # A model that reasons before it writes would otherwise be cut off on the first attempt of every call.
                 self._room = room
                 return values
             room = _MORE_ROOM if stop is Stop.TRUNCATED else room
@@ -148,7 +148,7 @@ class Completer:
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
 
     async def _warmed(self, request: ChatRequest, call: Call) -> ChatReply:
-        """The reply to `request`; the first one of a task goes alone, so that the rest finds its prefix cached."""
+        """The reply to `request`. A task's first request is sent alone, so that the others find its prefix cached."""
         if not request.cached or self._batched:
             return await self._chat(request, call)
         warm = self._warming.get(request.name)
@@ -196,7 +196,7 @@ class Completer:
         raise JudgementFailed(reason)
 
     def _see(self, reply: ChatReply) -> None:
-        """Keep what the reply says of who wrote it."""
+        """Record what the reply reports about the model that wrote it."""
         seen = self.sightings
         for names, name in ((seen.models, reply.model), (seen.fingerprints, reply.fingerprint), (seen.ways, reply.way)):
             if name and len(names) < _MAX_SIGHTINGS:

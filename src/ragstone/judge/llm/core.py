@@ -1,4 +1,4 @@
-"""What every judgement of the LLM judge goes through: the cache, the window, the model."""
+"""The steps common to all judgements of the LLM judge: the cache, the window, the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALUE = "value"
 
 
 class Core:
-    """Fills in forms, with the cache before the model and texts split to the model's window."""
+    """Fills in forms: looks in the cache before asking the model, and splits texts to fit the model's window."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Core:
     async def cached(
         self, form: Form, content: Sequence[str], call: Call, ask: Callable[[], Awaitable[Values]]
     ) -> Values:
-        """All of the form's values: from the cache if it holds every one of them, else from `ask`, and then kept.
+        """All values of the form: from the cache if it has every one of them, otherwise from `ask`, and then stored.
 
-        A fresh call is asked whatever the cache holds, and leaves it as it is.
+        A fresh call always asks, and leaves the cache as it is.
         """
         if call.fresh:
             return await ask()
@@ -78,10 +78,10 @@ class Core:
         call: Call,
         ask: Callable[[Sequence[Field]], Awaitable[Values]],
     ) -> Values:
-        """All of the form's values, each cached by itself: `ask` is called with the fields that the cache lacks.
+        """All values of the form, each cached separately: `ask` is called with the fields missing from the cache.
 
-        `own` is the text that a field's value depends on, `shared` those that all of them do. A fresh call is asked
-        for every field, whatever the cache holds, and leaves it as it is.
+        `own` is the text that a field's value depends on, `shared` are the texts that all of them depend on. A fresh
+        call asks for every field, and leaves the cache as it is.
         """
         if call.fresh:
             return await ask(form.fields)
@@ -110,12 +110,12 @@ class Core:
             self.cache.put(key, document)
 
     async def fill(self, form: Form, blocks: Sequence[Block], call: Call) -> dict[Path, object]:
-        """The form's values, judged by `blocks` whatever part of the form is asked for."""
+        """The form's values, judged by `blocks` whichever fields are requested."""
         data = fenced(blocks)
         return await self.asker.fill(form, lambda _pending: data, call)
 
     async def fill_by(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
-        """The form's values, judged by what `data` renders for the fields that are asked for."""
+        """The form's values, judged by what `data` renders for the requested fields."""
         return await self.asker.fill(form, data, call)
 
     def check_room(self, form: Form, texts: Sequence[str]) -> None:
@@ -123,7 +123,7 @@ class Core:
         self._room(form, form.output_tokens, texts)
 
     def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
-        """The contexts in as few parts as the window allows beside the texts in `fixed`."""
+        """The contexts in as few parts as the window allows together with the texts in `fixed`."""
         room = self._room(form, form.output_tokens, fixed)
         pieces = [(context_id(at), item.text) for at, item in enumerate(contexts)]
         return self._counted(parts_of(pieces, room))
@@ -135,7 +135,7 @@ class Core:
         return self._counted(parts_of(pieces, room))
 
     def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:
-        """`text` in as few pieces as the window and the longest reply allow, if the reply tells each piece again."""
+        """`text` in as few pieces as the window and the longest reply allow if the reply restates each piece."""
         room = self._room(form, BASE_OUTPUT_TOKENS, fixed)
         most = room_for_retelling(room, BASE_OUTPUT_TOKENS + self.asker.thinking_tokens)
         return self._counted(cut(text, most))
@@ -161,7 +161,7 @@ def part_names(part: Sequence[Piece]) -> tuple[str, ...]:
 
 
 def texts_of(part: Sequence[Piece]) -> dict[str, str]:
-    """What a part shows of each context, by id."""
+    """The text of each context in a part, by id."""
     texts: dict[str, str] = {}
     for name, text in part:
         texts[name] = f"{texts[name]}\n{text}" if name in texts else text
@@ -181,5 +181,5 @@ def usefulness(values: Values, names: Sequence[str]) -> tuple[ContextUsefulness,
 
 
 def value_of(values: Values, *path: str) -> dict[str, Any]:
-    """A checked value: the forms' checks have made sure of its shape."""
+    """A checked value: the form's checks guarantee its shape."""
     return cast(dict[str, Any], values[path])

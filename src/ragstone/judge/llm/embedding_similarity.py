@@ -35,8 +35,8 @@ class _Waiting:
 class EmbeddingSimilarity:
     """Cosine of embeddings. Texts of all samples that arrive within 20 ms share a request, up to 256 of them.
 
-    A request's tokens and cost are divided among the samples by the length of their texts; the request itself is
-    counted as a call of the sample that came first.
+    A request's tokens and cost are divided among the samples by text length; the request itself is counted as a call of
+    the sample that came first.
     """
 
     def __init__(self, embedder: Embedder, *, scheduler: Scheduler, budget: Budget, tariff: Tariff | None) -> None:
@@ -130,7 +130,7 @@ class EmbeddingSimilarity:
             waiting.call.ledger.add(Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost))
 
     async def close(self) -> None:
-        """Drop what is still waiting."""
+        """Drop the waiting texts."""
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._tasks):
@@ -139,7 +139,7 @@ class EmbeddingSimilarity:
 
 
 def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
-    """Hand `error` to all that wait, a copy each: one error in many tasks would gather all their tracebacks."""
+    """Pass `error` to all waiting tasks, one copy each: a shared error would collect all their tracebacks."""
     for waiting in batch:
         if waiting.done.done():
             continue

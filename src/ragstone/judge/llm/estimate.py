@@ -1,4 +1,4 @@
-"""What judging a golden set will cost, before any call is made."""
+"""Estimates what judging a golden set will cost, before any call is made."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _REVERSE_QUESTIONS = 3
 
 
 class Needing(Protocol):
-    """A metric, as far as its cost goes."""
+    """The part of a metric that its cost depends on."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Chat and embeddings calls, tokens and US dollars (None: the price is not known, which is not 0).
+    """Chat and embeddings calls, tokens and US dollars (None: price unknown, which is not 0).
 
-    An upper estimate for a run without any cached judgement; `assumptions` says what was assumed.
+    An upper estimate for a run without cached judgements; `assumptions` lists what was assumed.
     """
 
     calls: int
@@ -39,12 +39,12 @@ class CostEstimate:
     usd: float | None
     assumptions: str = ""
     cached_input_tokens: int = 0
-    """Of the input, what is expected to be read from the provider's prompt cache."""
+    """Input tokens that are expected to be read from the provider's prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Lengths in characters of what a sample's judgements will read."""
+    """Lengths in characters of the texts that a sample's judgements will read."""
 
     question: int
     answer: int
@@ -70,9 +70,9 @@ def estimate_cost(
 ) -> CostEstimate:
     """The cost of judging all of `golden_set` once, or `repeats` times, by `metrics`.
 
-    Answers and contexts are not known yet: an answer is taken to be as long as the reference (without one, 400
-    characters), contexts as the sample's reference contexts (without any, 5 of 800 characters). Raises ConfigError for
-    a judge that is not known.
+    Answers and contexts are not known yet. An answer is assumed to be as long as the reference (400 characters if there
+    is none), contexts to be the sample's reference contexts (5 of 800 characters if there are none). Raises ConfigError
+    for an unknown judge.
     """
     provider, model = split_name(judge_settings.name)
     if provider == "scripted":
@@ -138,7 +138,7 @@ def _texts(sample: Sample) -> _Texts:
 
 
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
-    """The judgements that will be asked for: support and reference match bring the statements with them."""
+    """The judgements that will be requested: support and reference match also need the statements."""
     asked = set(needs)
     if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH}:
         asked.add(JudgementKind.STATEMENTS)
@@ -169,7 +169,7 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
 def _offline_cost(
     settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Needing], *, repeats: int
 ) -> CostEstimate:
-    """The offline judge pays for the embeddings of question and answer, where it asks an endpoint for them."""
+    """The offline judge pays only for embeddings of question and answer, if it uses an endpoint for them."""
     if settings.embeddings is None or local_path(settings.embeddings) is not None:
         return CostEstimate(0, 0, 0, 0.0)
     from ragstone.judge.llm.prices import tariff
@@ -182,7 +182,7 @@ def _offline_cost(
     tokens = repeats * sum(texts.question + texts.answer for texts in asked) // _PER_TOKEN
     service, _, model = settings.embeddings.partition(":")
     price = tariff(service, model, settings.prices)
-    # Each sample may go alone: the offline judge has few of them in hand at once.
+    # Each sample may need its own request: the offline judge works on few samples at once.
     return CostEstimate(repeats * len(asked), tokens, 0, None if price is None else tokens * price.input / 1e6)
 
 

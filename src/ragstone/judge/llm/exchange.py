@@ -1,4 +1,4 @@
-"""A job's ID token exchanged for the provider's by the SDK's own exchange, and the result put on each request."""
+"""Exchanges a job's ID token for the provider's token with the SDK's own exchange, and adds it to each request."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _REFUSED = frozenset((400, 401, 403, 404))
 
 
 class Exchange(Protocol):
-    """Access tokens, kept until shortly before they expire. Both SDKs let one exchange run at a time."""
+    """Access tokens, cached until shortly before they expire. Both SDKs run one exchange at a time."""
 
     async def token(self) -> str: ...
 
     def forget(self, token: str) -> None:
-        """`token` was refused: the next one must be another."""
+        """Discard `token`, which was refused: the next one must be different."""
         ...
 
 
 class FederatedAuth(httpx2.Auth):
-    """Puts the access token on every request; one that is refused (401) is replaced once.
+    """Adds the access token to every request; a token that is refused (401) is replaced once.
 
-    The base of both SDKs' HTTP clients: what they do besides judging (batches, embeddings) is covered too.
-    `beta` is a flag of Anthropic's that has to go with such tokens.
+    Used by both SDKs' HTTP clients, so batches and embeddings are covered too. `beta` is a flag that Anthropic requires
+    with such tokens.
     """
 
     def __init__(self, federation: Federation, exchange: Exchange, *, beta: str | None = None) -> None:
@@ -88,13 +88,13 @@ class OpenAIExchange:
 
 
 class AnthropicExchange:
-    """Anthropic's JWT bearer grant, by the SDK, at the address that is judged at."""
+    """Anthropic's JWT bearer grant, by the SDK, at the judge's address."""
 
     def __init__(self, federation: Federation, base_url: str, verify: ssl.SSLContext | bool) -> None:
         from anthropic.lib.credentials import TokenCache, WorkloadIdentityCredentials
 
         self._federation = federation
-        # Without idle connections, since nobody closes it.
+        # Without idle connections, since nothing closes it.
         limits = httpx2.Limits(max_keepalive_connections=0)
         client = httpx2.Client(timeout=_TIMEOUT_S, verify=verify, follow_redirects=False, limits=limits)
         ids = federation.ids
@@ -129,14 +129,14 @@ class AnthropicExchange:
         raise fault
 
     def forget(self, token: str) -> None:
-        # Of many calls that are refused at once, the first one asks for a new token; the others must not discard it.
+        # When many calls are refused at once, the first one requests a new token; the others must not discard it.
         if token == self._last:
             self._last = ""
             self._cache.invalidate()
 
 
 def refused_identity(federation: Federation, status: int | None, words: str) -> JudgeError:
-    """The error for an identity that the provider knows nothing of, or a rule that the job does not meet."""
+    """The error for an identity unknown to the provider, or a rule that the job does not meet."""
     said = " ".join(federation.tokens.scrubbed(words).split())[:300]
     return JudgeError(
         f"{federation.service} refused this job's identity (HTTP {status}): {said}",

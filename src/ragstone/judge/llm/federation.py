@@ -1,7 +1,7 @@
 """Judging without a key: a CI job's own identity, exchanged for a short-lived token of the provider.
 
-The exchange is the SDKs' own: OpenAI's token exchange (RFC 8693) and Anthropic's JWT bearer grant (RFC 7523). What is
-added here is the job's ID token (GitHub's, where the job has ``id-token: write``), and that no token is ever shown.
+The exchange is done by the SDKs: OpenAI's token exchange (RFC 8693) and Anthropic's JWT bearer grant (RFC 7523). This
+module gets the job's ID token (GitHub's, if the job has ``id-token: write``), and makes sure no token is ever shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REQUEST_URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
 REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 - the name of a variable
 AUDIENCE = "RAGSTONE_OIDC_AUDIENCE"
-# The audience that each provider's own guide for GitHub Actions uses.
+# The audience from each provider's guide for GitHub Actions.
 _AUDIENCES = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -42,7 +42,7 @@ PERMISSION = "Give the job `permissions: id-token: write`. Pull requests from fo
 
 
 class TokenStore:
-    """The tokens of this run, told to `tell` (which redacts and masks them) before anything is done with them."""
+    """The tokens of this run. Each is passed to `tell` (which redacts and masks it) before it is used."""
 
     def __init__(self, tell: Callable[[str], None] = lambda _secret: None) -> None:
         self._tell = tell
@@ -66,7 +66,7 @@ class TokenStore:
 
 @dataclass(frozen=True, slots=True)
 class Federation:
-    """How a job becomes somebody at `service`. `ids` are the provider's, by variable; none of them is secret."""
+    """How a job authenticates to `service`. `ids` are the provider's, by variable; none of them is secret."""
 
     service: str
     ids: Mapping[str, str]
@@ -77,15 +77,15 @@ class Federation:
 
 
 def has_job_identity(service: str, environ: Mapping[str, str]) -> bool:
-    """Whether the job may ask for an ID token, and the variables that `service` needs are set."""
+    """Whether the job may request an ID token and the variables that `service` needs are set."""
     needed = (*_NEEDED.get(service, ("",)), REQUEST_URL, REQUEST_TOKEN)
     return all(environ.get(name, "").strip() for name in needed)
 
 
 def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str], None] | None = None) -> Federation:
-    """The job's identity at `service`, all from the environment: a checkout has no say in where a token goes.
+    """The job's identity at `service`, all from the environment: a checkout can't choose where a token goes.
 
-    Raises ConfigError for a provider without an exchange, and for what is not set.
+    Raises ConfigError for a provider without an exchange, and for variables that are not set.
     """
     needed = _NEEDED.get(service)
     if needed is None:
@@ -118,7 +118,7 @@ def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str]
 
 
 def check_address(federation: Federation, base_url: str, query: Mapping[str, str]) -> None:
-    """Raise ConfigError for an address that tokens of this job may not be sent to."""
+    """Raise ConfigError for an address that this job's tokens may not be sent to."""
     parts = urlsplit(base_url)
     if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
         raise ConfigError(
