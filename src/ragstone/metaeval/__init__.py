@@ -1,1 +1,1 @@
-"""The meta-evaluation: how good a judge is, measured against people."""
+"""Meta-evaluation: the agreement of a judge with people."""

@@ -1,4 +1,4 @@
-"""Published data sets, recognised by their fields and turned into items."""
+"""Recognises published data sets by their fields and converts them to items."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Adapter = Callable[[Row], Iterator[Item]]
 
 
 def recognise(row: Row) -> str | None:
-    """The name of the published data set that `row` is of; None for the native format or anything else."""
+    """The name of the published data set that `row` belongs to; None for the native format or anything else."""
     if "kind" in row:
         return None
     return next((name for name, (fields, _) in _ADAPTERS.items() if fields <= row.keys()), None)
 
 
 def adapt(name: str, row: Row, where: str) -> list[Item]:
-    """The items in one row of the data set called `name`. Raises GoldenSetError for a row of another shape."""
+    """The items in one row of the data set `name`. Raises GoldenSetError for a row that doesn't fit."""
     try:
         return list(_ADAPTERS[name][1](row))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Run a judge over a data set, and sum up how well it agrees with people."""
+"""Runs a judge over a data set and measures its agreement with people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ragstone.metaeval.scoring import NoOpinion, Opinion, opinion
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One item and what the judge said of it: one opinion for a pointwise item, two for a pair."""
+    """One item and the judge's opinions: one for a pointwise item, two for a pair."""
 
     item: Item
     opinions: tuple[Opinion | NoOpinion, ...]
@@ -31,7 +31,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One task of a data set. `measures` maps a measure's name to its estimate; undefined ones are left out."""
+    """The results for one task. `measures` maps a measure's name to its estimate; undefined ones are left out."""
 
     task: EvalTask
     kind: str
@@ -45,7 +45,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class MetaEvaluation:
-    """How good a judge is on one data set."""
+    """The results of a judge on one data set."""
 
     dataset: str
     judge: JudgeIdentity
@@ -57,9 +57,9 @@ class MetaEvaluation:
 async def run_judge(
     judge: Judge, items: Sequence[Item], *, method: str = "metric", ledger: Ledger | None = None
 ) -> list[Outcome]:
-    """What `judge` says of each item, in order; `method` is ``metric``, ``score`` or ``ranking``.
+    """Outcomes of `judge` for each item, in order; `method` is ``metric``, ``score`` or ``ranking``.
 
-    The last two need a DirectJudge (see `ragstone.judge.direct`). Raises JudgeError when the judge gives up.
+    The last two need a DirectJudge (see `ragstone.judge.direct`). Raises JudgeError if the judge fails as a whole.
     """
     ask = _METHODS[method]
     book = ledger if ledger is not None else Ledger()
@@ -82,7 +82,7 @@ async def run_judge(
 
 
 def summarise(outcomes: Iterable[Outcome], *, seed: int = 0) -> tuple[TaskResult, ...]:
-    """The measures of each task, tasks in the order in which they first appear."""
+    """The measures of each task, in order of first appearance."""
     by_task: dict[tuple[EvalTask, str], list[Outcome]] = {}
     for outcome in outcomes:
         kind = "pairwise" if isinstance(outcome.item, Pairwise) else "pointwise"
@@ -149,7 +149,7 @@ def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
 
 def _difference(outcome: Outcome) -> float:
     first, second = outcome.opinions
-    assert isinstance(first, Opinion)  # noqa: S101 - only scored outcomes come here
+    assert isinstance(first, Opinion)  # noqa: S101 - only called for scored outcomes
     assert isinstance(second, Opinion)  # noqa: S101
     return second.value - first.value
 
@@ -188,7 +188,7 @@ async def _by_ranking(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
         return (NoOpinion(True, _NOT_DIRECT),)
     if isinstance(item, Pointwise):
         return (NoOpinion(True, "ranking needs pairs, and these are single cases"),)
-    # Half of the pairs are shown the other way round, so that a liking for one position evens out.
+    # Half of the pairs are shown in reverse order, so that position bias averages out.
     swapped = sum(item.id.encode("utf-8", "surrogatepass")) % 2 == 1
     shown = (item.second, item.first) if swapped else (item.first, item.second)
     call = Call(item.id, ledger=ledger)
@@ -209,4 +209,4 @@ _METHODS: dict[str, Callable[[Judge, Item, Ledger], Awaitable[_Asked]]] = {
     "ranking": _by_ranking,
 }
 METHODS = tuple(_METHODS)
-"""Ways of asking a judge: by Ragstone's metrics, or by the RAGAS paper's baselines GPT Score and GPT Ranking."""
+"""Ways to query a judge: Ragstone's metrics, or the RAGAS paper's baselines GPT Score and GPT Ranking."""

@@ -1,4 +1,4 @@
-"""What a judge is measured on: single judgements by people (pointwise), or their preferences (pairwise)."""
+"""Items of a meta-evaluation: single judgements by people (pointwise), or their preferences (pairwise)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import StrEnum
 
 
 class EvalTask(StrEnum):
-    """What people were asked about; each is scored by the judgement of the same meaning.
+    """The questions that people answered; each is scored by the corresponding judgement.
 
     faithfulness: does everything in the answer follow from the contexts? answer_relevancy: does the answer address
-    the question? context_relevance: how much of the contexts is to the point? answerability: can the question be
-    answered from the contexts? context_use: does the context hold (part of) the reference? correctness, completeness,
-    overall: is the answer right by the reference, does it give all of it, both together (precision, recall and F1
-    over statements). statements: how many claims does the answer make, 0 if it abstains?
+    the question? context_relevance: how much of the contexts is relevant? answerability: can the question be answered
+    from the contexts? context_use: does the context contain (part of) the reference? correctness, completeness,
+    overall: is the answer right according to the reference, does it cover all of it, both together (precision, recall
+    and F1 over statements). statements: how many claims does the answer make, 0 if it abstains?
     """
 
     FAITHFULNESS = "faithfulness"
@@ -29,7 +29,7 @@ class EvalTask(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the judge sees."""
+    """The input of the judge."""
 
     question: str
     answer: str = ""
@@ -39,9 +39,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
-    """One case with a human label: 1 or 0, or a grade on any scale where more is better.
+    """One case with a human label: 1 or 0, or a grade on any scale where higher is better.
 
-    `group` names what cases share (a page, a question), for clustered intervals.
+    `group` names something that cases share (a page, a question), for clustered intervals.
     """
 
     id: str
@@ -54,9 +54,9 @@ class Pointwise:
 
 @dataclass(frozen=True, slots=True)
 class Pairwise:
-    """Two cases and what people preferred: positive for `second`, negative for `first`, 0 for neither.
+    """Two cases and people's preference: positive for `second`, negative for `first`, 0 for neither.
 
-    The size of `preference` counts in correlations, its sign in accuracy.
+    Correlations use the size of `preference`, accuracy only its sign.
     """
 
     id: str

@@ -1,11 +1,11 @@
-"""Reading a meta-evaluation data set: the native JSONL format, or one of the published files that are known.
+"""Reads a meta-evaluation data set: the native JSONL format, or a known published file.
 
-Native format, one JSON object a line. Pointwise::
+Native format, one JSON object per line. Pointwise::
 
     {"kind": "pointwise", "id": "a1", "task": "faithfulness", "label": 1,
      "question": "…", "answer": "…", "contexts": ["…"], "reference": "…", "group": "page-7", "split": "test"}
 
-Pairwise, where the first and the second override what they share::
+Pairwise, where `first` and `second` override shared fields::
 
     {"kind": "pairwise", "id": "b1", "task": "answer_relevancy", "preference": -1,
      "question": "…", "first": {"answer": "…"}, "second": {"answer": "…"}, "group": "page-7"}
@@ -27,7 +27,7 @@ from ragstone.metaeval.adapters import adapt, recognise
 from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is refused."""
+"""Longer lines are rejected."""
 
 
 class _Side(BaseModel):
@@ -76,7 +76,7 @@ _LINE: TypeAdapter[_PointwiseLine | _PairwiseLine] = TypeAdapter(
 def load_items(path: Path, *, split: str | None = None, limit: int | None = None) -> tuple[Item, ...]:
     """The items of `path` (.jsonl or .jsonl.gz), in file order.
 
-    `split` keeps one split; without it the test split where there is one, else everything. Raises GoldenSetError with
+    `split` keeps one split; the default is the test split if there is one, else everything. Raises GoldenSetError with
     file and line.
     """
     rows = list(_rows(path))

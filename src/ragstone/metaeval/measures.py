@@ -1,4 +1,4 @@
-"""How well numbers agree with people: arrays in, numbers out."""
+"""Measures of agreement with people: arrays in, numbers out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measure with its 95 % percentile-bootstrap interval; `low` and `high` are None where it has none."""
+    """A measure with its 95 % percentile-bootstrap interval; `low` and `high` are None if it has none."""
 
     value: float
     low: float | None
@@ -25,7 +25,7 @@ class Measured:
 
 
 def auroc(scores: Floats, labels: Floats) -> float:
-    """Chance that a random positive scores above a random negative, ties counting half, in [0, 1].
+    """Probability that a random positive scores above a random negative, ties counting half, in [0, 1].
 
     Mann-Whitney U ÷ (n₁ n₀). NaN without both classes.
     """
@@ -39,7 +39,7 @@ def auroc(scores: Floats, labels: Floats) -> float:
 
 
 def balanced_accuracy(verdicts: Floats, labels: Floats) -> float:
-    """Mean of the share of positives and the share of negatives that are judged right, in [0, 1]."""
+    """Mean of the shares of positives and of negatives that are judged correctly, in [0, 1]."""
     positive = labels > 0.5
     if positive.all() or not positive.any():
         return float("nan")
@@ -48,7 +48,7 @@ def balanced_accuracy(verdicts: Floats, labels: Floats) -> float:
 
 
 def f1_score(verdicts: Floats, labels: Floats) -> float:
-    """F1 of the positive class, in [0, 1]; 0 when nothing is judged positive."""
+    """F1 of the positive class, in [0, 1]; 0 if nothing is judged positive."""
     said, positive = verdicts > 0.5, labels > 0.5
     both = int((said & positive).sum())
     total = int(said.sum() + positive.sum())
@@ -56,12 +56,12 @@ def f1_score(verdicts: Floats, labels: Floats) -> float:
 
 
 def exact(scores: Floats, labels: Floats) -> float:
-    """Share of cases in which the judge's number is that of people, in [0, 1]."""
+    """Share of cases in which the judge's number equals people's, in [0, 1]."""
     return float(np.mean(scores == labels))
 
 
 def pearson(scores: Floats, labels: Floats) -> float:
-    """Pearson's correlation, in [-1, 1]; NaN when one side does not vary."""
+    """Pearson's correlation, in [-1, 1]; NaN if one side is constant."""
     if scores.size < 2 or np.ptp(scores) == 0 or np.ptp(labels) == 0:
         return float("nan")
     return float(np.corrcoef(scores, labels)[0, 1])
@@ -73,8 +73,8 @@ def spearman(scores: Floats, labels: Floats) -> float:
 
 
 def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
-    """Share of pairs in which the sign of the judge's difference is that of people's preference; a judge's tie counts
-    half. Pairs on which people had no preference are left out.
+    """Share of pairs in which the judge's difference has the sign of people's preference; a judge's tie counts half.
+    Pairs without a human preference are left out.
     """
     decided = preferences != 0
     if not decided.any():
@@ -84,12 +84,12 @@ def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
 
 
 def brier(probabilities: Floats, labels: Floats) -> float:
-    """Mean squared distance of probability and label (Brier 1950), 0 is best."""
+    """Mean squared difference of probability and label (Brier 1950); 0 is best."""
     return float(np.mean((probabilities - labels) ** 2))
 
 
 def calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> float:
-    """Expected calibration error: mean gap of probability and share of positives over equally filled bins."""
+    """Expected calibration error: mean gap between probability and share of positives, over equal-frequency bins."""
     order = np.argsort(probabilities, kind="stable")
     parts = [part for part in np.array_split(order, bins) if part.size]
     gaps = [abs(probabilities[part].mean() - labels[part].mean()) * part.size for part in parts]

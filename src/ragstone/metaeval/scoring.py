@@ -1,4 +1,4 @@
-"""One case, one judge, one task: a number to rank by, and the judge's own yes or no."""
+"""Scores one case with one judge for one task: a number to rank by, and the judge's own yes or no."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from ragstone.system.response import Context, Response
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a judge made of a case.
+    """A judge's opinion of a case.
 
-    `value` is the task's graded score in [0, 1] (for pairs and rankings); `strict` the judge's probability that the
-    case is good throughout (for labels of the whole); `verdict` whether it is, at the judge's own threshold. For the
-    task `statements`, `value` and `strict` are the number of statements.
+    `value` is the task's graded score in [0, 1] (for pairs and rankings). `strict` is the judge's probability that the
+    whole case is good (for labels of the whole), `verdict` the decision at the judge's own threshold. For the task
+    `statements`, `value` and `strict` are the number of statements.
     """
 
     value: float
@@ -44,7 +44,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class NoOpinion:
-    """The judge gave none: not applicable, or failed."""
+    """The judge gave no opinion: not applicable, or failed."""
 
     failed: bool
     reason: str
@@ -63,7 +63,7 @@ _METRIC = {
 
 
 async def opinion(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
-    """What `judge` makes of `case`. Raises JudgeError when the judge is of no more use."""
+    """The opinion of `judge` on `case`. Raises JudgeError if the judge fails as a whole."""
     sample = Sample(case_id, case.question, reference=case.reference)
     response = Response(case_id, case.answer, tuple(Context(text) for text in case.contexts))
     call = Call(case_id, ledger=ledger)
@@ -85,7 +85,7 @@ def _count(found: StatementList | JudgementFailure | None) -> Opinion | NoOpinio
 def read_opinion(
     task: EvalTask, metric: Metric, sample: Sample, response: Response, judgements: Judgements
 ) -> Opinion | NoOpinion:
-    """The opinion in `judgements`: the metric's score, refined by the judge's probabilities where it gives some."""
+    """The opinion from `judgements`: the metric's score, refined by the judge's probabilities if it gives any."""
     score = metric.score(sample, response, judgements)
     if not isinstance(score, Scored):
         return NoOpinion(not isinstance(score, NotApplicable), score.reason)
@@ -143,4 +143,4 @@ def _chance(support: Support) -> float:
 
 _SIDES = frozenset({EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL})
 _GOOD = {task: 1.0 if task is EvalTask.FAITHFULNESS else 0.5 for task in EvalTask}
-"""From which score on a case counts as good, where the judge gives no yes or no of its own."""
+"""The lowest score at which a case counts as good, if the judge gives no yes or no of its own."""

@@ -1,1 +1,1 @@
-"""Statistics: numpy arrays in, plain dataclasses out; no domain words."""
+"""Statistics: numpy arrays in, plain dataclasses out; independent of the domain."""

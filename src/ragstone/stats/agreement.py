@@ -1,4 +1,4 @@
-"""Agreement of raters beyond chance: Cohen's kappa and Krippendorff's alpha, with bootstrap intervals."""
+"""Inter-rater agreement beyond chance: Cohen's kappa and Krippendorff's alpha, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ MOST_CATEGORIES = 256
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A coefficient in [-1, 1] with its interval, and the plain share of pairs of ratings that are equal.
+    """A coefficient in [-1, 1] with its interval, and the share of rating pairs that are equal.
 
-    `estimate`, `low` and `high` are None where the coefficient is not defined: every rating is the same, so that
-    chance alone explains all agreement.
+    `estimate`, `low` and `high` are None if the coefficient is undefined because all ratings are the same.
     """
 
     estimate: float | None
@@ -36,7 +35,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Mean disagreement of a pair of ratings, observed and expected by chance, and the widest of any pair."""
+    """Mean disagreement of a pair of ratings, observed and expected by chance, and the maximum over all pairs."""
 
     observed: float
     expected: float
@@ -48,17 +47,17 @@ class Disagreement:
 
 
 Measure = Callable[[Floats], Disagreement]
-"""Disagreement of units weighted by counts (n,)."""
+"""Disagreement of the units, weighted by counts (n,)."""
 
 
 def cohen_kappa(
     first: Floats, second: Floats, *, weights: Weights = "none", confidence: float = 0.95, seed: int = 0
 ) -> Agreement:
-    """Cohen's kappa of two raters' categories `first` and `second` (n,), 1 - Σ w o ÷ Σ w e.
+    """Cohen's kappa between two raters' categories `first` and `second` (n,), 1 - Σ w o ÷ Σ w e.
 
-    `weights`: disagreements count alike, or by the (squared) distance of the categories' ranks among those used.
+    `weights`: disagreements count equally, or by the (squared) distance between the ranks of the categories in use.
     Sources: J. Cohen, Educational and Psychological Measurement 20 (1960); Psychological Bulletin 70 (1968).
-    Raises ValueError for lengths that differ, no ratings, values that are not finite, or over 256 categories.
+    Raises ValueError for different lengths, no ratings, non-finite values, or more than 256 categories.
     """
     a = np.asarray(first, dtype=np.float64)
     b = np.asarray(second, dtype=np.float64)
@@ -83,11 +82,12 @@ def cohen_kappa(
 def krippendorff_alpha(
     ratings: Floats, *, level: Level = "nominal", confidence: float = 0.95, seed: int = 0
 ) -> Agreement:
-    """Krippendorff's alpha of `ratings` (raters, units), NaN where a rater has not rated a unit.
+    """Krippendorff's alpha for `ratings` (raters, units), NaN where a rater has not rated a unit.
 
-    1 - observed ÷ expected disagreement, over units with at least two ratings; units are resampled for the interval.
+    1 - observed ÷ expected disagreement, over units with at least two ratings. The interval resamples units.
     Source: K. Krippendorff, "Content Analysis" (2004), section 11.3.
-    Raises ValueError if no unit has two ratings, for infinite values, or over 256 categories below interval level.
+    Raises ValueError if no unit has two ratings, for infinite values, or for more than 256 categories below interval
+    level.
     """
     table = np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or np.any(np.isinf(table)):
@@ -187,7 +187,7 @@ def _with_interval(measure: Measure, n: int, equal: float, confidence: float, se
     drawn = [measure(_resampled(rng, n)).coefficient for _ in range(DRAWS)]
     low, high = np.quantile([value for value in drawn if value is not None] or [1.0], [tail, 1.0 - tail])
     if found.observed == 0.0:
-        # No resample of units that all agree disagrees: a share of 1 - tail^(1/n) of units may still (exact binomial).
+        # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may still disagree (exact binomial).
         low = 1.0 - (1.0 - tail ** (1.0 / n)) * found.widest / found.expected
     low, high = max(-1.0, float(low)), min(1.0, float(high))
     return Agreement(found.coefficient, low, high, confidence, equal, n, f"{method}, bootstrap over units")

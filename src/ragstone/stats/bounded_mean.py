@@ -1,8 +1,8 @@
 """Exact-style inference for the mean of bounded values: Gaffke's bound.
 
-The upper limit for a mean of values in [lo, hi] is a quantile of Σ D_i x_i + D_0 hi, with (D_0, D_1, …, D_n) uniform
-on the simplex: a Bayesian bootstrap with one more observation at the far bound. For values of 0 and 1 it is exactly
-the Clopper–Pearson limit; for other bounded values no case is known in which it covers too rarely, at any n.
+The upper limit for the mean of values in [lo, hi] is a quantile of Σ D_i x_i + D_0 hi, with (D_0, D_1, …, D_n) uniform
+on the simplex: a Bayesian bootstrap with one extra observation at the far bound. For values of 0 and 1 it is exactly
+the Clopper–Pearson limit. For other bounded values, no case of undercoverage is known at any n.
 
 Sources: N. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable", Mathematical Methods of Statistics 14 (2005); E. Learned-Miller and P. Thomas, "A new confidence interval
@@ -27,10 +27,10 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Values summed by independent block (a sample, or a group of them that belong together).
+    """Values summed by independent block (a sample, or a group of related samples).
 
-    `totals` (k,) are the sums of the values in each kind of block, `sizes` (k,) how many values a block holds,
-    `counts` (k,) how many blocks are alike; `n` values in `n_blocks` blocks.
+    Equal blocks are merged: `totals` (k,) are the sums of their values, `sizes` (k,) the numbers of values per block,
+    `counts` (k,) the numbers of equal blocks. There are `n` values in `n_blocks` blocks.
     """
 
     totals: Floats
@@ -41,12 +41,12 @@ class Blocks:
 
     @property
     def typical_size(self) -> float:
-        """The size of the block that a value drawn at random lies in."""
+        """Expected size of the block that contains a randomly drawn value."""
         return float(np.sum(self.counts * self.sizes**2) / self.n)
 
 
 def blocks_of(values: Floats, groups: NDArray[np.int64] | None) -> Blocks:
-    """Sum `values` (n,) by group; equal blocks are counted once, which makes heaped values cheap."""
+    """Sum `values` (n,) by group. Equal blocks are merged, so values with many ties are cheap."""
     if groups is None:
         distinct, counts = np.unique(values, return_counts=True)
         return Blocks(distinct, np.ones_like(distinct), counts.astype(np.float64), len(values), len(values))
@@ -58,9 +58,9 @@ def blocks_of(values: Floats, groups: NDArray[np.int64] | None) -> Blocks:
 
 
 def positive_probability(weights: Floats, counts: Floats) -> Floats:
-    """P(Σ a_k G_k > 0) for independent G_k ~ Gamma(c_k, 1), by saddlepoint.
+    """P(Σ a_k G_k > 0) for independent G_k ~ Gamma(c_k, 1), by saddlepoint approximation.
 
-    `weights` a and `counts` c have shape (..., k), c may hold zeros. The error is below 0.002 from six terms on,
+    `weights` a and `counts` c have shape (..., k); c may contain zeros. The error is below 0.002 for six or more terms,
     and below 1 % of the tail for small tails. All a <= 0 gives 0, all a >= 0 (one of them > 0) gives 1, all 0 gives 1.
     """
     live = counts > 0
@@ -80,7 +80,7 @@ def positive_probability(weights: Floats, counts: Floats) -> Floats:
 
 
 def _saddlepoint(a: Floats, c: Floats) -> Floats:
-    # K(s) = -Σ c log(1 - s a) is convex on (1/min a, 1/max a) and its slope runs over the whole line there.
+    # K(s) = -Σ c log(1 - s a) is convex on (1/min a, 1/max a), and its slope takes every real value there.
     scale = np.maximum(a.max(axis=1), -a.min(axis=1))[:, None]
     a = a / scale
     low = 1.0 / a.min(axis=1)
@@ -112,7 +112,7 @@ def _saddlepoint(a: Floats, c: Floats) -> Floats:
 
 
 def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
-    """P-value of "the mean is at least `bound`"; small: evidence that it lies below. In [0, 1]."""
+    """P-value in [0, 1] of "the mean is at least `bound`"; a small one is evidence that it is lower."""
     lo, hi = bounds
     if bound <= lo:
         return 1.0
@@ -126,7 +126,7 @@ def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -
 
 
 def p_mean_at_most(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
-    """P-value of "the mean is at most `bound`"; small: evidence that it lies above. In [0, 1]."""
+    """P-value in [0, 1] of "the mean is at most `bound`"; a small one is evidence that it is higher."""
     return p_mean_at_least(mirrored(blocks), -bound, (-bounds[1], -bounds[0]))
 
 
@@ -136,7 +136,7 @@ def mirrored(blocks: Blocks) -> Blocks:
 
 
 def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:
-    """The one-sided upper limit at 1 - `level`: the bound at which `p_mean_at_least` is `level`."""
+    """One-sided upper limit at confidence 1 - `level`: the bound at which `p_mean_at_least` equals `level`."""
     lo, hi = bounds
     exact = _binary(blocks, bounds)
     if exact is not None:
@@ -147,7 +147,7 @@ def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> fl
         return hi
     target = float(ndtri(level))
 
-    # On the normal scale the p-value is almost a straight line in the bound, so few steps are needed.
+    # On the normal scale the p-value is almost linear in the bound, so few steps are needed.
     def excess(bound: float) -> float:
         return float(ndtri(min(max(p_mean_at_least(blocks, bound, bounds), 1e-300), 1.0 - 1e-16))) - target
 
@@ -158,7 +158,7 @@ def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> fl
 
 
 def lower_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:
-    """The one-sided lower limit at 1 - `level`."""
+    """One-sided lower limit at confidence 1 - `level`."""
     return -upper_limit(mirrored(blocks), level, (-bounds[1], -bounds[0]))
 
 

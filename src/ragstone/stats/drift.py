@@ -1,18 +1,19 @@
-"""Slow drift: has a mean been lost since an anchor, when one looks after every observation?
+"""Slow drift: detects a loss in a mean since an anchor, tested after every observation.
 
-The newest observation is held against the average of the first ones, on the same units. How far the two are apart by
-chance is read from the series itself: from how much units change between observations that lie far apart (their
-variogram; N. Cressie, "Statistics for Spatial Data", 1993, section 2.4), which also shows how much an average over
-neighbours steadies that keep part of their values.
+The newest observation is compared with the average of the first ones, on the same units. The noise of this difference
+is estimated from the series itself: from the changes of units between distant observations (the variogram; N. Cressie,
+"Statistics for Spatial Data", 1993, section 2.4). This also shows how much averaging reduces the noise if neighbouring
+observations share some of their values.
 
-A loss under way would hide itself in that noise. Where nothing changed, a rise is as likely as a fall of the same
-size; so with every pair of observations the noise rests less on falls and more on rises, which a loss leaves alone.
+An ongoing loss would inflate that noise and hide itself. If nothing changed, a rise is as likely as a fall of the same
+size. So the more pairs of observations there are, the more the noise estimate relies on rises, which a loss leaves
+alone.
 
-Each look errs with chance `LEVEL`: so, by linearity of expectation and however much the looks depend on each other,
-the expected number of false alarms in 1 / LEVEL looks is at most one. Most of the level is the mean's over all
-columns, the rest is shared out over the columns (Bonferroni). As in a cusum chart for a shift of size s (E. Page,
-"Continuous inspection schemes", Biometrika 41, 1954), whose reference value lies half-way, an alarm also needs an
-estimate of s/2 at least: it comes between half of the shift and the whole of it.
+Each look has an error probability of `LEVEL`. By linearity of expectation, the expected number of false alarms in
+1 / LEVEL looks is at most one, however dependent the looks are. Most of the level goes to the mean over all columns;
+the columns share the rest (Bonferroni). An alarm also needs an estimate of at least s/2 for a shift of size s, like the
+reference value of a cusum chart (E. Page, "Continuous inspection schemes", Biometrika 41, 1954). So it comes between
+half of the shift and the whole of it.
 """
 
 from __future__ import annotations
@@ -31,28 +32,28 @@ Bools = NDArray[np.bool_]
 
 LEVEL = 0.001
 CAUTION = 1.12
-"""Student's critical value is multiplied by this: the noise is itself an estimate, and scores are heaped and skewed.
-This and the constants below were chosen by `bench/drift.py`."""
+"""Factor on Student's critical value, because the noise is itself an estimate and scores are tied and skewed.
+This and the constants below were chosen with `bench/drift.py`."""
 
 FOR_THE_MEAN = 0.75
-"""The mean's share of the level. It is the steadier, and what most losses show in first."""
+"""The mean's share of the level. The mean is less noisy than a column, and most losses show in it first."""
 
 FIRST = 8
-"""So many observations are averaged at the anchor, but no more than a third of all."""
+"""Number of observations averaged at the anchor, but at most a third of all."""
 
 _LAG = 5
 _PAIRS = 4.0
 _UNSEEN = 0.125
-"""The squared change of one more unit, as the noise of units that were never seen to change."""
+"""Squared change of one extra unit, used as the noise of units that never changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one column (None: the mean over all columns) has lost since the anchor.
+    """The loss of one column (None: of the mean over all columns) since the anchor.
 
-    `change` is newest minus first, in the column's unit, negative for a loss; `excess` the same with what is allowed
-    added; `newest` is the mean of the newest over the units that both have. `p_value` is one-sided and adjusted, in
-    (0, 1]. `found` says that it is an alarm. `n` counts units, `first` the observations at the anchor.
+    `change` is newest minus first, in the column's unit, negative for a loss. `excess` is `change` plus the allowed
+    loss. `newest` is the newest mean over the units in both. `p_value` is one-sided and adjusted, in (0, 1]. `found` is
+    True for an alarm. `n` counts units, `first` the observations at the anchor.
     """
 
     column: int | None
@@ -74,12 +75,12 @@ def find_losses(
     groups: Ints | None = None,
     level: float = LEVEL,
 ) -> tuple[Loss, ...]:
-    """One Loss for each of m columns that has units in common, and where m is above 1 one for their mean.
+    """One Loss for each of the m columns with units in common, and one for their mean if m > 1.
 
-    `series` (t, n, m) holds observations of n units, the anchor first and the newest last; NaN: there is none. `shift`
-    (m,) is what is to be found before it is whole, `allowed` (m,) a loss that doesn't count. `sound` (t,) says which
-    observations may tell what is normal; the newest need not be one. `groups` (n,) labels units that belong together.
-    Raises ValueError for shapes that don't fit, and for fewer than two observations.
+    `series` (t, n, m) holds observations of n units, from the anchor to the newest; NaN is a missing value. `shift`
+    (m,) is the loss to detect before it is complete, `allowed` (m,) a loss that doesn't count. `sound` (t,) marks the
+    observations from which noise is estimated; the newest need not be one. `groups` (n,) labels related units.
+    Raises ValueError for shapes that don't match, or for fewer than two observations.
     """
     t, n, m = series.shape
     if t < 2 or shift.shape != (m,) or (groups is not None and groups.shape != (n,)):
@@ -95,7 +96,7 @@ def find_losses(
     held = [j for j in range(m) if counts[j]]
     if not held:
         return ()
-    # Every column is scaled so that a sum over units is its mean; the mean over columns is one more of them.
+    # Every column is scaled so that its sum over units is its mean; the mean over columns is an extra column.
     scaled = np.where(np.isfinite(change[None, :, held]), normal[:, :, held], np.nan) / counts[held]
     errors = np.sqrt(_variance(scaled, first, groups))
     spare = np.zeros(len(held)) if allowed is None else allowed[held]
@@ -129,23 +130,23 @@ def find_losses(
 
 
 def _variance(scaled: Floats, first: int, groups: Ints | None) -> Floats:
-    """The variance of "newest minus the average of the first", one for each column, and one for their mean."""
+    """The variance of "newest minus the average of the first", for each column and for their mean."""
     lag = max(min(_LAG, len(scaled) - 1), len(scaled) // 4)
     far = _half_squares(scaled, lag, groups, mixed=True)
     near = sum(
         ((first - h) * _half_squares(scaled, min(h, lag), groups, mixed=False) for h in range(1, first)),
         start=np.zeros_like(far),
     )
-    # Of an average of `first`, at least a share of 1/first of one value's variance stays.
+    # An average of `first` values keeps at least 1/first of the variance of one value.
     return np.asarray(far + np.maximum(far - 2.0 * near / first**2, far / first))
 
 
 def _half_squares(scaled: Floats, lag: int, groups: Ints | None, *, mixed: bool) -> Floats:
-    """Half of the mean squared change over `lag` observations, summed over units (or groups of them)."""
+    """Half the mean squared change over `lag` observations, summed over units (or groups of units)."""
     changes = scaled[lag:] - scaled[:-lag]
     pairs = len(changes)
     seen = np.isfinite(changes)
-    # What is missing of a pair is taken to be like the rest of it.
+    # Missing units of a pair are assumed to be like the others.
     total = np.maximum(seen.any(axis=0).sum(axis=0), 1)
     blocks = total.astype(np.float64)
     fill = np.sqrt(total / np.maximum(seen.sum(axis=1), 1))
@@ -168,7 +169,7 @@ def _half_squares(scaled: Floats, lag: int, groups: Ints | None, *, mixed: bool)
 
 
 def _mean(values: Floats) -> Floats:
-    """Means (n, m) over observations of what is there."""
+    """Means (n, m) over the observations, without missing values."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a unit that no observation has: its mean is NaN
+        warnings.simplefilter("ignore", RuntimeWarning)  # a unit without any observation has a mean of NaN
         return np.asarray(np.nanmean(values, axis=0))

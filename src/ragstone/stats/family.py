@@ -1,8 +1,8 @@
-"""The decision over several hypotheses at once.
+"""Decides several hypotheses at once.
 
-Each hypothesis says that a mean is at least its bound. The chance that any true one is decided `below` is at most
-alpha over the whole family: step-down min-P (Westfall and Young 1993, algorithm 2.8), whose null distribution comes
-from joint sign flips, so hypotheses that move together cost less than Bonferroni or Holm would charge.
+Each hypothesis is that a mean is at least its bound. The probability that any true one is decided `below` is at most
+alpha over the whole family, by step-down min-P (Westfall and Young 1993, algorithm 2.8). The null distribution comes
+from joint sign flips, so correlated hypotheses lose less power than with Bonferroni or Holm.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ DRAWS = 4096
 POWER = 0.8
 MID_P_FROM = 8
 LOSS = 0.5
-"""What a score that falls is taken to fall by, when it is asked which drop can be seen: a drop brings a variance of
-its own, which two like runs do not show. With 0.5 what is promised holds (`bench/gate_error_rates.py`, sights)."""
+"""Assumed fall of each score that falls, for the detectable drop: a drop adds variance that two equal runs do not show.
+0.5 gives the stated power (`bench/gate_error_rates.py`, sights)."""
 MOST_SAMPLES = 1_000_000
-"""A need for more samples than this is reported as None: no golden set settles it."""
+"""A need for more samples than this is reported as None, because no golden set is that large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """ "The mean of `values` (n,) is at least `bound`."
+    """The hypothesis that the mean of `values` (n,) is at least `bound`.
 
-    `units` (n,) are indices of the samples, shared over hypotheses: values with one index move together. `bounds`
-    holds every value. `groups` (n,) labels samples that belong together, by one numbering over all hypotheses; None:
-    every sample stands for itself. `weight` is the hypothesis's share of alpha against that of the others.
+    `units` (n,) are sample indices, shared by all hypotheses: values with the same index are dependent. `bounds` is the
+    range of the values. `groups` (n,) labels related samples, with one numbering for all hypotheses; None means that
+    samples are independent. `weight` is the hypothesis's share of alpha relative to the others.
     """
 
     name: str
@@ -58,14 +58,14 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the data say about one hypothesis.
+    """The decision on one hypothesis.
 
-    `p_below` is the one-sided p-value before adjustment: a small one is evidence that the mean lies below the bound.
-    `below` is adjusted over the family; `above` is not, since all must be above at once for a clean pass (an
-    intersection-union test). `interval` lies wholly below the bound exactly if `below`, and wholly above exactly if
-    `above`. `n_more` more samples would settle it with 80 % power if the estimate is right (0: it is settled, None: no
-    attainable number would). `detectable` is the shortfall under the bound that would be decided with 80 % power at
-    this n; None where it can't be told.
+    `p_below` is the one-sided p-value before adjustment: a small one is evidence that the mean is below the bound.
+    `below` is adjusted over the family; `above` is not, since a clean pass needs all hypotheses above (an
+    intersection-union test). `interval` is entirely below the bound exactly if `below`, and entirely above exactly if
+    `above`. `n_more` more samples would decide it with 80 % power if the estimate is right (0: already decided, None:
+    no attainable number). `detectable` is the shortfall under the bound that would be decided with 80 % power at this
+    n; None if it is unknown.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Decision:
 def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int = 0) -> tuple[Decision, ...]:
     """Decide all `hypotheses` together, with family-wise error rate `alpha` over the `below` decisions.
 
-    Differences are tested by joint sign flips, with mid-p-values: right on average where both sides are equally likely
-    to be either (nothing changed), approximate elsewhere. Other values are tested by Gaffke's bound.
-    Raises ValueError for values that are empty, not finite, out of bounds or of other length than their units.
+    Differences are tested by joint sign flips, with mid-p-values: exact on average if both sides are exchangeable
+    (nothing changed), approximate otherwise. Other values are tested by Gaffke's bound.
+    Raises ValueError for values that are empty, not finite, out of bounds or not as many as their units.
     """
     if not 0.0 < alpha < 0.5:
         raise ValueError(f"alpha must be in (0, 0.5), got {alpha}")
@@ -99,7 +99,7 @@ def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int =
 
 
 def adjusted_p_values(hypotheses: Sequence[Hypothesis], *, seed: int = 0) -> tuple[Floats, Floats]:
-    """P-values of "the mean is at least its bound" for each of m hypotheses: marginal (m,), and adjusted (m,)."""
+    """Marginal (m,) and adjusted (m,) p-values of the m hypotheses that a mean is at least its bound."""
     if not hypotheses:
         return np.zeros(0), np.zeros(0)
     sums = flipped_sums(_unit_totals(hypotheses), draws=DRAWS, seed=seed)
@@ -110,11 +110,11 @@ def adjusted_p_values(hypotheses: Sequence[Hypothesis], *, seed: int = 0) -> tup
 
 
 def step_down(p: Floats, null: Floats, weights: Floats, ties: Floats) -> Floats:
-    """Adjusted p-values (m,) of marginal `p` (m,) by weighted step-down min-P over `null` (draws, m) p-values.
+    """Adjust marginal p-values `p` (m,) by weighted step-down min-P over the p-values `null` (draws, m).
 
     `ties` (m,) is the share of draws as extreme as the data; it counts half (mid-p, Lancaster 1961), and so do ties of
-    the joint null distribution. 0: ties count in full. The result is never above the weighted Holm adjustment: the
-    null distribution only tells how far hypotheses move together.
+    the joint null distribution. With 0, ties count in full. The result never exceeds the weighted Holm adjustment: the
+    null distribution is only used for the dependence between hypotheses.
     """
     order = np.argsort(p / weights, kind="stable")
     weighted = (p / weights)[order]
@@ -122,7 +122,7 @@ def step_down(p: Floats, null: Floats, weights: Floats, ties: Floats) -> Floats:
     lower = np.mean(smallest < weighted * (1.0 - 1e-9), axis=0)
     equal = np.mean(smallest <= weighted * (1.0 + 1e-9), axis=0) - lower
     joint = lower + np.where(ties[order] > 0.0, 0.5, 1.0) * equal
-    # Beyond the tail the null p-values are not known.
+    # Beyond the tail the null p-values are unknown.
     joint[weighted * weights.max() > TAIL] = 1.0
     least = (p - ties / 2.0)[order]
     holm = least / weights[order] * np.cumsum(weights[order][::-1])[::-1]
@@ -144,7 +144,7 @@ def _checked(hypothesis: Hypothesis) -> Hypothesis:
 
 
 def _unit_totals(hypotheses: Sequence[Hypothesis]) -> Floats:
-    """(rows, m): the values less their bound, summed by what is flipped together: groups where any are given."""
+    """(rows, m): values minus their bound, summed over what is flipped together (a sample, or a group if given)."""
     top = 1 + max(int(h.units.max()) for h in hypotheses)
     row_of = np.arange(top)
     for h in hypotheses:
@@ -164,10 +164,10 @@ def _p_below(h: Hypothesis, flipped: float) -> float:
 
 
 def _tie_share(h: Hypothesis, sums: Floats) -> float:
-    """The share of flips that give exactly the sum of the data, which mid-p counts half; 0 where it is not used.
+    """The share of flips that give exactly the sum of the data, which mid-p counts half; 0 if mid-p is not used.
 
-    Flips of few changed samples have few outcomes, so plain p-values reject far too seldom. Under `MID_P_FROM` samples
-    (or groups) the halved step is too coarse to be let off.
+    Flips of few changed samples have few outcomes, so plain p-values reject far too rarely. Below `MID_P_FROM` samples
+    (or groups) mid-p is not used, because the steps are too coarse.
     """
     if not h.paired or not np.any(h.values) or _blocks(h).n_blocks < MID_P_FROM:
         return 0.0
@@ -202,7 +202,7 @@ def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, leve
 def _detectable(h: Hypothesis, deviation: float, level: float) -> float:
     if not h.paired:
         return detectable_drop(deviation, len(h.values), POWER, level) if deviation > 0.0 else math.inf
-    # Sign flips of so few blocks have no outcome rarer than all of one sign; a block goes bad as a whole.
+    # With so few blocks, no sign flip is rarer than all signs being equal; a block goes bad as a whole.
     blocks = _blocks(h).n_blocks
     if 0.5**blocks > level:
         return math.inf
@@ -211,10 +211,10 @@ def _detectable(h: Hypothesis, deviation: float, level: float) -> float:
 
 
 def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alpha: float) -> int | None:
-    """How many more values like these settle the hypothesis on the side of `estimate`, with chance `POWER`.
+    """How many more values like these decide the hypothesis on the side of `estimate`, with probability `POWER`.
 
-    The same p-values as in the decision, of the same blocks in larger number, with the estimate moved towards the
-    bound by as much bad luck as `POWER` has to bear.
+    Computes the p-values of the decision for more of the same blocks, with the estimate moved towards the bound by the
+    margin that `POWER` requires.
     """
     gap = abs(estimate - h.bound)
     n = len(h.values)
@@ -240,7 +240,7 @@ def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alph
 
 
 def _consistent(interval: MeanInterval, bound: float, below: bool) -> MeanInterval:
-    # The decision is the family's, the interval one hypothesis's own: the limit at the bound gives way.
+    # The decision is adjusted over the family, the interval is not: if they disagree, the limit moves to the bound.
     if below and interval.high >= bound:
         return replace(interval, high=float(np.nextafter(bound, -np.inf)))
     if not below and interval.high < bound:
@@ -249,7 +249,7 @@ def _consistent(interval: MeanInterval, bound: float, below: bool) -> MeanInterv
 
 
 def _deviation(h: Hypothesis) -> float:
-    """The standard deviation of one value, such that the mean of n has standard error deviation / sqrt(n)."""
+    """The standard deviation of one value, such that the mean of n values has standard error deviation / sqrt(n)."""
     blocks = _blocks(h)
     if blocks.n_blocks < 2:
         return 0.0

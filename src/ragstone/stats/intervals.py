@@ -1,4 +1,4 @@
-"""Intervals for the mean of bounded values: one method a situation, chosen from the data's shape."""
+"""Intervals for the mean of bounded values. The method is chosen by the shape of the data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Groups = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class MeanInterval:
-    """A two-sided interval for a mean. `method` is words for a reader; `n_groups` is None without groups."""
+    """A two-sided interval for a mean. `method` describes it for a reader; `n_groups` is None without groups."""
 
     estimate: float
     low: float
@@ -27,7 +27,7 @@ class MeanInterval:
 
 
 def checked(values: Floats, bounds: tuple[float, float], groups: Groups | None) -> Floats:
-    """`values` as a float vector. Raises ValueError for anything but finite values within `bounds`."""
+    """`values` as a float vector. Raises ValueError unless all are finite and within `bounds`."""
     lo, hi = bounds
     array = np.asarray(values, dtype=np.float64)
     if not lo < hi:
@@ -47,13 +47,13 @@ def mean_interval(
     confidence: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
     groups: Groups | None = None,
-    seed: int = 0,  # noqa: ARG001 - no method draws at present; callers keep one signature
+    seed: int = 0,  # noqa: ARG001 - no method uses randomness at present; kept for a common signature
 ) -> MeanInterval:
     """The interval for the mean of independent `values` (n,) within `bounds`.
 
-    Paired differences take bounds (-1, 1). `groups` (n,) labels values that belong together; groups are independent,
-    values in one are not. The rules: differences that are all 0 have no width; values that are all at a bound are
-    counted (exact binomial); all else has Gaffke's bound, over groups where there are any.
+    Paired differences take bounds (-1, 1). `groups` (n,) labels related values; groups are independent, values within a
+    group are not. If all differences are 0, the width is 0. If all values are at a bound, the interval is exact
+    binomial. Otherwise it is Gaffke's bound, over groups if there are any.
     Raises ValueError for values that are empty, not finite or out of bounds.
     """
     if not 0.0 < confidence < 1.0:
@@ -77,11 +77,11 @@ def is_paired(bounds: tuple[float, float]) -> bool:
 
 
 def reached(array: Floats, bounds: tuple[float, float]) -> tuple[float, float]:
-    """The bounds that the unseen is held to: `bounds`, and for differences the largest seen or half the scale.
+    """The assumed range of unseen values: `bounds`, or for differences the largest observed, at least half the scale.
 
-    A difference as large as the whole scale is rare enough that allowing for one would double the interval at n = 20;
-    none beyond what was seen would let rare large changes slip by. Half the scale keeps the coverage in every family
-    of `bench/gate_error_rates.py`.
+    Differences as large as the whole scale are so rare that allowing for one would double the interval at n = 20.
+    Allowing for none beyond the observed ones would miss rare large changes. Half the scale keeps the coverage in every
+    family of `bench/gate_error_rates.py`.
     """
     if not is_paired(bounds):
         return bounds

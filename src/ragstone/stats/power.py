@@ -1,4 +1,4 @@
-"""How many samples a drop needs, and which drop a number of samples can show."""
+"""Power: the number of samples needed to detect a drop, and the drop that a number of samples can detect."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def samples_for_drop(
     allowed: float = 0.0,
     loss: float = 0.0,
 ) -> int:
-    """The number of samples at which a true shortfall of `drop` under the bound is decided with chance `power`.
+    """The number of samples at which a true shortfall of `drop` under the bound is decided with probability `power`.
 
-    `sd` is the standard deviation of one value (a score; for a drop, a paired difference); `tests` the hypotheses
-    that share `alpha`, counted as Bonferroni does, so the answer is on the safe side; `group_size` and `correlation`
-    widen it for samples that come in groups (Kish's design effect, 1 + (size - 1) · correlation).
+    `sd` is the standard deviation of one value (a score; for a drop, a paired difference). `tests` is the number of
+    hypotheses that share `alpha` (Bonferroni, so the result is conservative). `group_size` and `correlation` increase
+    it for samples in groups (Kish's design effect, 1 + (size - 1) · correlation).
     One-sided normal approximation, (z_{alpha/tests} + z_power)² sd² / drop², plus z²/2 for the estimated sd
-    (Guenther 1981). `allowed` is what lies between no change and the bound, `loss` what a value falls by when it falls:
-    a drop comes from some values that lose much, and so brings a variance of its own. Raises ValueError for arguments
-    out of range.
+    (Guenther 1981). `allowed` is the distance from no change to the bound. `loss` is the assumed fall of each value
+    that falls: a drop comes from some values that lose much, which adds variance. Raises ValueError for arguments out
+    of range.
     """
     if not drop > 0.0:
         raise ValueError(f"drop must be above 0, got {drop}")
@@ -52,7 +52,7 @@ def detectable_drop(
     allowed: float = 0.0,
     loss: float = 0.0,
 ) -> float:
-    """The smallest true shortfall that `n` samples decide with chance `power`; inf where n is too small for any.
+    """The smallest true shortfall that `n` samples decide with probability `power`; inf if n is too small for any.
 
     The inverse of `samples_for_drop`, with the same arguments and assumptions.
     """
@@ -77,7 +77,7 @@ def detectable_drop(
 
 
 def _variance_of_drop(drop: float, loss: float) -> float:
-    """The variance of values of which some lose `loss` and the rest nothing, so that the mean falls by `drop`."""
+    """The variance if some values lose `loss` and the others nothing, so that the mean falls by `drop`."""
     return drop * (loss - drop) if 2.0 * drop < loss else loss**2 / 4.0
 
 

@@ -16,10 +16,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PoweredMean:
-    """The mean that the labels would have over all units, with a two-sided interval.
+    """The estimated mean label over all units, with a two-sided interval.
 
-    `weight` (λ, in [0, 1]) says how far the predictions are trusted: 0 leaves the labels' own mean. `labels_only` is
-    that mean. `gain` is how many labels without predictions would give the same standard error, per label.
+    `weight` (λ, in [0, 1]) is the weight of the predictions; with 0 the estimate is the mean of the labels,
+    `labels_only`. `gain` is the number of labels that would give the same standard error on their own, per label.
     """
 
     estimate: float
@@ -40,13 +40,13 @@ def powered_mean(
     confidence: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> PoweredMean:
-    """A mean from `labels` (n,), `predictions` (n,) on the same units, `unlabelled` (N,) predictions on others.
+    """The mean from `labels` (n,), `predictions` (n,) for the same units, and `unlabelled` (N,) predictions for others.
 
     Assumes that the labelled units were drawn at random. estimate = Ȳ + λ (mean f(unlabelled) - mean f(labelled))
     with the λ that minimises its variance, clipped to [0, 1] (Angelopoulos, Duchi, Zrnic 2023, "PPI++", example 6.1).
-    The interval joins Gaffke's limits for the mean of Y - λf with the normal ones for λ mean f (Zou and Donner 2008,
-    "MOVER"), so few labels give a wide interval, never a false narrow one. With no unlabelled units λ is 0.
-    Raises ValueError for no labels, lengths that differ, or values out of bounds.
+    The interval combines Gaffke's limits for the mean of Y - λf with normal limits for λ mean f (Zou and Donner 2008,
+    "MOVER"), so few labels give a wide interval. Without unlabelled units λ is 0.
+    Raises ValueError for no labels, different lengths, or values out of bounds.
     """
     y, f, rest = (np.asarray(part, dtype=np.float64) for part in (labels, predictions, unlabelled))
     lo, hi = bounds
@@ -81,7 +81,7 @@ def powered_mean(
 
 
 def tuned_weight(labels: Floats, predictions: Floats, unlabelled: Floats) -> float:
-    """λ = Cov(Y, f) ÷ ((1 + n/N) Var f), clipped to [0, 1]; f's variance over all units. 0 where f never varies."""
+    """λ = Cov(Y, f) ÷ ((1 + n/N) Var f), clipped to [0, 1], with Var f over all units. 0 if f is constant."""
     n, many = len(labels), len(unlabelled)
     if n < 2 or many == 0:
         return 0.0

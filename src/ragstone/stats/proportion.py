@@ -1,7 +1,7 @@
 """Exact limits for a proportion.
 
-The quantiles and tails are those of scipy.special. scipy.stats.binomtest has the same limits (the tests compare them),
-but it finds them by root search, and every gate would have to load scipy.stats, which takes longer than a small run.
+Uses quantiles and tails from scipy.special. scipy.stats.binomtest gives the same limits (the tests compare them), but
+finds them by root search, and importing scipy.stats takes longer than a small run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Propo
 
 
 def p_proportion_at_most(hits: int, n: int, bound: float) -> float:
-    """Exact binomial p-value of "the proportion is at most `bound`": P(X >= hits); small: it lies above."""
+    """Exact binomial p-value of "the proportion is at most `bound`": P(X >= hits)."""
     _check(hits, n)
     return float(bdtrc(hits - 1, n, bound)) if hits else 1.0
 

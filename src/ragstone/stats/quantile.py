@@ -14,7 +14,7 @@ from scipy.special import bdtr
 class QuantileInterval:
     """A quantile's estimate and interval, in the unit of the values.
 
-    `low` is -inf and `high` inf where the sample is too small to bound that side.
+    `low` is -inf or `high` inf if the sample is too small to bound that side.
     """
 
     estimate: float
@@ -26,12 +26,12 @@ class QuantileInterval:
 
 
 def quantile_interval(values: NDArray[np.float64], q: float, *, confidence: float = 0.95) -> QuantileInterval:
-    """The `q` quantile of independent `values` (n,), any distribution, ties allowed.
+    """The `q` quantile of independent `values` (n,) from any distribution, with or without ties.
 
     The estimate is the smallest value that at least a share q of the values does not exceed (never an average of two).
-    The limits are order statistics whose ranks are binomial quantiles; each side misses with at most half of
-    1 - confidence. Source: H. David and H. Nagaraja, "Order Statistics" (2003), section 7.1.
-    Raises ValueError for no values, values that are not finite, or q or confidence outside (0, 1).
+    The limits are order statistics whose ranks are binomial quantiles; each side misses with probability at most
+    (1 - confidence) / 2. Source: H. David and H. Nagaraja, "Order Statistics" (2003), section 7.1.
+    Raises ValueError for no values, non-finite values, or q or confidence outside (0, 1).
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)

@@ -1,7 +1,8 @@
-"""Anytime-valid inference for bounded means: look after every value, stop whenever you like.
+"""Anytime-valid inference for bounded means: valid at every look and for any stopping rule.
 
-Betting: a gambler stakes on "the mean is below m" with money that can't grow in expectation if that is false. If it
-ever grows to 1/alpha, m is refuted; by Ville's inequality that happens with chance at most alpha over all looks.
+Betting: a gambler bets that the mean is below m, with wealth that can't grow in expectation if that is false. If it
+ever reaches 1/alpha, m is rejected. By Ville's inequality, the probability of a false rejection at any look is at most
+alpha.
 Source: I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024),
 section 4.1 (bets after equation 26), Theorem 3.
 """
@@ -24,7 +25,7 @@ _CELLS = 2_000_000
 def log_wealth(values: Floats, bound: Floats, *, alpha: float, below: bool) -> Floats:
     """Log wealth (n, k) of bets that the mean of `values` (n,) in [0, 1] lies below (or above) each of `bound` (k,).
 
-    A wealth of 1/alpha at any time refutes the bound at level alpha. The bets depend on past values only.
+    A wealth of 1/alpha at any time rejects the bound at level alpha. The bets depend on past values only.
     """
     x = np.asarray(values, dtype=np.float64)
     times = np.arange(1, len(x) + 1)
@@ -56,11 +57,11 @@ def watch(
     alpha_above: float = 0.05,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Watched:
-    """Decide whether the mean lies below or above `bound`, looking after every one of `values` (n,), in that order.
+    """Decide whether the mean is below or above `bound`, with a look after each of `values` (n,), in order.
 
-    The values must come in random order and be independent (give group means where samples belong together). The
-    chance of ever saying "below" when the mean is not is at most `alpha_below` (share a family's alpha out by
-    Bonferroni); likewise above. The first decision stands. Raises ValueError for values out of `bounds`.
+    The values must be independent and in random order (pass group means for related samples). The probability of ever
+    wrongly deciding "below" is at most `alpha_below` (divide a family's alpha by Bonferroni); likewise for above. The
+    first decision is final. Raises ValueError for values out of `bounds`.
     """
     x, m = _scaled(values, bounds), (bound - bounds[0]) / (bounds[1] - bounds[0])
     n = len(x)
@@ -78,15 +79,15 @@ def watch(
 def confidence_sequence(
     values: Floats, *, confidence: float = 0.95, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[Floats, Floats]:
-    """Limits `low` (n,) and `high` (n,) that hold at all times at once with chance `confidence`.
+    """Limits `low` (n,) and `high` (n,) that all hold simultaneously with probability `confidence`.
 
-    The limits only ever tighten, and lie on a grid of 1/2000 of the bounds' width, rounded outwards. The same
+    The limits only tighten, and are rounded outwards to a grid of 1/2000 of the width of the bounds. Makes the same
     assumptions as `watch`.
     """
     x = _scaled(values, bounds)
     grid = np.linspace(0.0, 1.0, _GRID)
     tail = (1.0 - confidence) / 2.0
-    # A bound refuted at a time refutes all bounds further out; the outermost standing one is the limit.
+    # Rejecting a bound rejects all bounds further out; the outermost bound not rejected is the limit.
     high = np.ones(len(x) + 1)
     low = np.zeros(len(x) + 1)
     np.minimum.at(high, _crossings(x, grid, tail, below=True), grid)
@@ -98,7 +99,7 @@ def confidence_sequence(
 
 
 def _crossings(x: Floats, grid: Floats, tail: float, *, below: bool) -> NDArray[np.intp]:
-    """For each bound of `grid` the index of the value that refutes it; n where none does."""
+    """For each bound of `grid`, the index of the value at which it is rejected; n if none."""
     columns = max(1, _CELLS // max(1, len(x)))
     first = np.full(len(grid), len(x), dtype=np.intp)
     for start in range(0, len(grid), columns):

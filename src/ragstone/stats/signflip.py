@@ -1,8 +1,8 @@
 """Joint sign flips: the null distribution of several means over the same samples.
 
-If a value is as likely to be +v as -v (two answers drawn from one source, their difference taken), flipping signs
-gives equally likely data. Flipping all values of one sample together keeps how they move together, so the
-distribution of the largest statistic over all hypotheses is right without assuming independence.
+If a value is as likely to be +v as -v (the difference of two answers from the same source), flipping signs gives
+equally likely data. Flipping all values of a sample together preserves their dependence, so the distribution of the
+largest statistic over all hypotheses is right without assuming independence.
 
 Sources: P. Westfall and S. Young, "Resampling-Based Multiple Testing" (1993), sections 2.3 and 2.6; J. Romano and
 M. Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing" (2005).
@@ -26,16 +26,16 @@ _CHUNK = 512
 
 
 def on_grid(values: Floats) -> Floats:
-    """`values` rounded to multiples of 2^-30, so that a sum does not depend on its order, nor on the machine."""
+    """`values` rounded to multiples of 2^-30, so that sums do not depend on their order or the machine."""
     return np.asarray(np.rint(values * GRID) / GRID, dtype=np.float64)
 
 
 def flipped_sums(totals: Floats, *, draws: int, seed: int) -> Floats:
     """Column sums of `totals` (units, m) under sign flips of whole rows, shape (draws, m); the first is unflipped.
 
-    Up to 12 rows that are not all zero are enumerated in full (2^rows draws); otherwise `draws` are made at random.
-    More rows than `MAX_BLOCKS` are first gathered at random into that many blocks, which is a subgroup of the flips
-    and keeps the test exact.
+    Up to 12 rows that are not all zero are enumerated in full (2^rows draws); otherwise `draws` flips are random.
+    More rows than `MAX_BLOCKS` are first assigned at random to that many blocks. These flips are a subgroup of all
+    flips, so the test stays exact.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     rows = totals[np.any(totals != 0.0, axis=1)]
@@ -69,7 +69,7 @@ def _gathered(rows: Floats, rng: np.random.Generator) -> Floats:
 def upper_ranks(sums: Floats) -> Floats:
     """For each entry of `sums` (draws, m), the share of its column that is at least as large: p-values in (0, 1].
 
-    Exact in the first row and wherever it is at most `TAIL`; 1 elsewhere, which spares sorting what decides nothing.
+    Exact in the first row and wherever it is at most `TAIL`; 1 elsewhere, to avoid sorting values that are not needed.
     """
     draws = len(sums)
     ranks = np.ones_like(sums)

@@ -1,4 +1,4 @@
-"""Where a score's variance comes from: the samples, the system's answers, or the judge."""
+"""Sources of a score's variance: the samples, the system's answers, and the judge."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Variances in squared units of the values, never negative; None where the data can't tell.
+    """Variances in squared units of the values, never negative; None if the data can't identify them.
 
     `units` is the variance between units (samples), `draws` between repeated draws within a unit (answers of a system
-    to one question), `readings` between repeated readings of one draw (judgements of one answer). A component that
-    was not repeated is None and is contained in the one before it.
+    to one question), `readings` between repeated readings of one draw (judgements of one answer). A component without
+    repeats is None and is included in the one before it.
     """
 
     units: float
@@ -37,17 +37,17 @@ class VarianceComponents:
         return self.units + (self.draws or 0.0) + (self.readings or 0.0)
 
     def share(self, part: float | None) -> float | None:
-        """`part` ÷ total, in [0, 1]; None for a part that is not known or where nothing varies."""
+        """`part` ÷ total, in [0, 1]; None for an unknown part or zero total variance."""
         return None if part is None or self.total == 0.0 else part / self.total
 
 
 def variance_components(values: Floats, units: Ints, draws: Ints | None = None) -> VarianceComponents:
-    """Components of variance from repeats, by nested analysis of variance; unbalanced data are fine.
+    """Variance components from repeats, by nested analysis of variance; the data may be unbalanced.
 
-    `values` (n,) are readings, `units` (n,) and `draws` (n,) say of which unit and which draw of it (labels of draws
-    need to be unique within their unit only; None: every unit was drawn once). Negative estimates are set to 0.
+    `values` (n,) are readings, `units` (n,) and `draws` (n,) their labels (draw labels need to be unique within their
+    unit only; None: every unit was drawn once). Negative estimates are set to 0.
     Source: S. Searle, G. Casella, C. McCulloch, "Variance Components" (1992), sections 3.6 and 5.3 (Henderson I).
-    Raises ValueError for fewer than two units, values that are not finite, or lengths that differ.
+    Raises ValueError for fewer than two units, non-finite values, or different lengths.
     """
     v = np.asarray(values, dtype=np.float64)
     if v.ndim != 1 or np.shape(units) != v.shape or (draws is not None and np.shape(draws) != v.shape):
@@ -89,11 +89,11 @@ def _henderson(v: Floats, unit: NDArray[np.intp], draw: NDArray[np.intp]) -> Var
 
 @dataclass(frozen=True, slots=True)
 class NoiseFloor:
-    """What reading the same things twice shows.
+    """The noise of a reading, from two readings of the same units.
 
-    `sd` is the standard deviation of one reading around its unit's mean reading; `changed` the share of units whose
-    reading changed; `shift` the mean change with its interval; `floor` the fall of the mean that noise alone exceeds
-    with the chance `alpha` when both sides are read anew.
+    `sd` is the standard deviation of one reading around its unit's mean reading, `changed` the share of units whose
+    reading changed, and `shift` the mean change with its interval. `floor` is the fall of the mean that noise alone
+    exceeds with probability `alpha` if both sides are read again.
     """
 
     sd: float
@@ -115,8 +115,8 @@ def noise_floor(
 ) -> NoiseFloor:
     """The noise of a reading, from two readings `first` and `second` (n,) of the same n >= 2 units.
 
-    Assumes that both readings have one distribution; `shift` shows where they do not. One-sided normal floor:
-    z_{1-alpha} · sd · √(2/n). Raises ValueError for lengths that differ, n < 2, or values out of bounds.
+    Assumes that both readings have the same distribution; `shift` shows if they do not. One-sided normal floor:
+    z_{1-alpha} · sd · √(2/n). Raises ValueError for different lengths, n < 2, or values out of bounds.
     """
     a = np.asarray(first, dtype=np.float64)
     b = np.asarray(second, dtype=np.float64)
