@@ -1,4 +1,4 @@
-"""The LLM judge: judgements as forms to fill in, one chat call each."""
+"""The LLM judge: each judgement is a form that the model fills in, usually in one chat call."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
 
 _CHUNK = 50
-"""Statements of an answer that one call judges at most: a model loses its place in longer lists."""
+"""The most statements of an answer that one call judges: models lose track in longer lists."""
 
 
 class LlmJudge:
-    """One judge for all providers. Each judgement is one chat call, or several where its texts need several parts.
+    """One judge for all providers. Each judgement is one chat call, or several if its texts don't fit into one.
 
-    `closers` are awaited by `close`, in order, before connections and cache are closed.
+    `closers` are awaited in order by `close`, before connections and cache are closed.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class LlmJudge:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a report should say: parameters that the model does not take, texts judged in parts."""
+        """Notes for the report: parameters that the model does not accept, texts judged in parts."""
         return self._core.notes
 
     @property
     def sightings(self) -> Sightings:
-        """What the replies so far said of the model that wrote them."""
+        """What the replies so far reported about the model that wrote them."""
         return self._core.asker.sightings
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
@@ -124,7 +124,7 @@ class LlmJudge:
                     replies += [await self._core.fill_by(asked, data, call)]
             return merging.support(replies)
 
-        # By statement: when one of an answer changes, the verdicts on the others stand.
+        # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}
         values = await self._core.cached_each(form, own, [context.text for context in contexts], call, ask)
         return SupportTable(
@@ -229,7 +229,7 @@ class LlmJudge:
         return await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
 
     async def close(self) -> None:
-        """Close connections, and fold the cache into one file."""
+        """Close connections, and merge the cache into one file."""
         try:
             for closer in self._closers:
                 await closer()
@@ -248,7 +248,7 @@ def _support_data(contexts: Sequence[Block], texts: dict[str, str]) -> Callable[
 
 
 def _cosines(known: object, n: int) -> tuple[float, ...] | None:
-    """The similarities of a cache entry, if they are what a similarity can be."""
+    """The similarities of a cache entry, if they are valid."""
     found = known.get("similarities") if isinstance(known, dict) else None
     if not isinstance(found, list) or len(found) != n:
         return None

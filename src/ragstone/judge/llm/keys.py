@@ -1,4 +1,4 @@
-"""What a judgement depends on, as one hash."""
+"""Cache keys: everything that a judgement depends on, as one hash."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _FORMAT = f"ragstone-judgement-{READING}"
 
 
 class CacheKeys:
-    """Cache keys of one judge: its identity, then the form, the content and the repeat."""
+    """Cache keys of one judge: its identity, the form, the content and the repeat."""
 
     def __init__(self, identity: JudgeIdentity) -> None:
-        # Not the version, which is the hash of all prompts: an edit of one prompt leaves the others' entries valid.
+        # Not the version, which hashes all prompts: editing one prompt leaves the others' entries valid.
         who = [_FORMAT, identity.provider, identity.endpoint, identity.model, list(identity.parameters)]
         self._start = hashlib.sha256(json.dumps(who).encode())
 
     def key(self, digest: str, content: Sequence[str | None], *, repeat: int | None = None) -> bytes:
         """SHA-256 over the judge, the form's digest, all texts that the judgement reads, and the repeat number.
 
-        Lengths go in with the texts, so that no two contents run together into the same bytes.
+        Lengths are hashed with the texts, so that different contents never give the same bytes.
         """
         whole = self._start.copy()
         whole.update(f"\0{digest}\0{'-' if repeat is None else repeat}\0{len(content)}".encode())

@@ -1,4 +1,4 @@
-"""What a model's prompt cache wants of a request: how long its fixed part is, and where it is marked to end."""
+"""Fits requests to a model's prompt cache: the length of the fixed part, and the mark where it ends."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _AT_MOST_PER_TOKEN = 4.5
 class Layout:
     """Which prompt each task gets, and the tasks whose fixed part the provider is known to cache.
 
-    `breakpoints`: the model caches nothing of use unless the request says where the fixed part ends (OpenAI's models
-    from GPT-5.6 on: they mark the last message, which is never the same twice, and bill that as a write).
+    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends (OpenAI's models from
+    GPT-5.6 on: they mark the last message, which is never the same twice, and bill that as a write).
     """
 
     prompts: Mapping[str, Prompt]
@@ -37,8 +37,8 @@ class Layout:
 def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:
     """The layout for `model`.
 
-    The long prompts, with all worked examples, go to models whose cache is known to take them and makes them cheaper
-    than the brief ones; else the examples would be paid for with every call.
+    The long prompts, with all worked examples, are used if the model's cache is known to take them and makes them
+    cheaper than the brief ones; otherwise the examples would be paid for with every call.
     """
     cache_from = known_cache_from(provider, model)
     price = tariff(provider, model, prices)
@@ -61,12 +61,12 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
 
 
 def prefix_tokens(prompt: Prompt) -> int:
-    """About how many tokens of a request are the same for all samples: the schema and the prompt."""
+    """The approximate number of tokens that all samples' requests share: the schema and the prompt."""
     return (len(prompt.static) + len(json.dumps(schema_of(prompt.name)))) // _CHARACTERS_PER_TOKEN
 
 
 def _least_tokens(prompt: Prompt) -> int:
-    """Tokens that the prompt has at least; whether the schema counts too differs by provider."""
+    """A lower limit of the prompt's tokens; whether the schema counts too differs by provider."""
     return int(len(prompt.static) / _AT_MOST_PER_TOKEN)
 
 

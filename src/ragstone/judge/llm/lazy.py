@@ -1,4 +1,4 @@
-"""Providers that are made when they are first asked: a run that finds all in the cache never loads an SDK."""
+"""Providers created on first use: a run that finds everything in the cache never loads an SDK."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ragstone.judge.llm.provider import ChatReply, ChatRequest, Embedder, EmbedR
 
 
 class LazyProvider:
-    """The provider that `make` makes, made by the first call."""
+    """The provider that `make` creates on the first call."""
 
     def __init__(self, make: Callable[[], Provider]) -> None:
         self._make = make
@@ -33,7 +33,7 @@ class LazyProvider:
 
 
 class LazyEmbedder:
-    """The embedder that `make` makes, made by the first request; its label is known before."""
+    """The embedder that `make` creates on the first request; its label is known before."""
 
     def __init__(self, make: Callable[[], Embedder], *, label: str) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""What is known of a model's name: whether the provider may move it, and when it ends. A dated table in the package."""
+"""A dated table of model names: whether the provider may move a name, and when a model is retired."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict
 
 SOON_DAYS = 60
-"""An end that is nearer than this is worth a warning: the shortest notice that Anthropic gives."""
+"""Warn about a retirement nearer than this: the shortest notice that Anthropic gives."""
 
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
@@ -32,7 +32,7 @@ class _Table(BaseModel):
 
 
 def moving_name(provider: str, model: str) -> str | None:
-    """One sentence if the provider may let `model` mean another model tomorrow; None if it is fixed, or unknown."""
+    """One sentence if the provider may point `model` to another model; None if it is fixed or unknown."""
     known = _known(provider)
     if known is None:
         return None
@@ -52,7 +52,7 @@ def end_of(provider: str, model: str) -> date | None:
 
 
 def near_end(provider: str, model: str, today: date) -> str | None:
-    """One sentence if the model's announced end is past, or nearer than SOON_DAYS."""
+    """One sentence if the model's announced end is past, or at most SOON_DAYS away."""
     end = end_of(provider, model)
     if end is None or (end - today).days > SOON_DAYS:
         return None
@@ -64,12 +64,12 @@ def near_end(provider: str, model: str, today: date) -> str | None:
 
 
 def table_date() -> str:
-    """The day (ISO 8601) that the shipped table was read."""
+    """The date (ISO 8601) of the shipped table."""
     return _table().date
 
 
 def _known(provider: str) -> _Provider | None:
-    # Bedrock and Vertex name and retire models by their own calendar.
+    # Bedrock and Vertex name and retire models on their own schedules.
     return {"openai": _table().openai, "anthropic": _table().anthropic}.get(provider)
 
 

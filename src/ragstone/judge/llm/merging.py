@@ -1,4 +1,4 @@
-"""Merging the replies about the parts of one text; the rules are stated in windows.py."""
+"""Merges the replies about the parts of one text, by the rules in windows.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED:
 
 
 def answers(replies: Sequence[Values]) -> dict[Path, object]:
-    """Statements of all pieces, each once; the answer abstains if all its pieces do."""
+    """The distinct statements of all pieces; the answer abstains if all its pieces do."""
     texts: dict[str, str] = {}
     for reply in replies:
         for text in _value(reply, ANSWER)["statements"]:
@@ -37,9 +37,9 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
 
 
 def contexts(replies: Sequence[Values]) -> dict[Path, object]:
-    """A context is useful if a piece of it is; a statement is found in all contexts that some part found it in.
+    """A context is useful if one of its pieces is; a statement is found in every context in which a part found it.
 
-    A statement's text, where a reply has one, comes from the part that listed it.
+    A statement's text, if a reply has one, comes from the part that listed it.
     """
     merged: dict[Path, dict[str, Any]] = {}
     for reply in replies:
@@ -56,7 +56,7 @@ def contexts(replies: Sequence[Values]) -> dict[Path, object]:
 
 
 def needed(replies: Sequence[Values]) -> dict[Path, object]:
-    """The numbers of the sentences that some part needs."""
+    """The numbers of the sentences that at least one part needs."""
     merged: dict[Path, object] = {}
     for reply in replies:
         for path in reply:
@@ -68,7 +68,7 @@ def needed(replies: Sequence[Values]) -> dict[Path, object]:
 
 
 def _value(values: Values, path: Path) -> dict[str, Any]:
-    """A checked value: the forms' checks have made sure of its shape."""
+    """A checked value: the form's checks guarantee its shape."""
     return cast(dict[str, Any], values[path])
 
 

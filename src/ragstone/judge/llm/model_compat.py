@@ -1,4 +1,4 @@
-"""What a model accepts: found out by asking, remembered, and reported. Shared by both providers."""
+"""Finds out what a model accepts, remembers it and reports it. Shared by both providers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _HOPELESS = 20
 
 Body = dict[str, object]
 Outcome = tuple[_T | None, Exception | None]
-"""A reply, or the error to raise. The error is made where the SDK's error is caught and raised elsewhere, so that no
-SDK error, which holds the request and with it the key, becomes part of its chain."""
+"""A reply, or the error to raise. It is raised outside the SDK's except block, so that no SDK error, which holds the
+request and with it the key, becomes part of its chain."""
 
 Mode = Literal["json_schema", "tool", "json_object", "prompt"]
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What holds for one request alone, in place of what the dialect says; None: as the dialect says."""
+    """Overrides of the dialect for one request; None: as in the dialect."""
 
     mode: Mode | None = None
     output_cap: int | None = None
@@ -36,11 +36,11 @@ AS_USUAL = Own()
 
 @dataclass(slots=True)
 class Dialect:
-    """How this model wants to be asked.
+    """The request format that this model accepts.
 
-    `mode` is how replies are held to the schema: by the provider's JSON-schema mode, a forced tool call, its JSON mode,
-    or the prompt alone; `modes` are those that the provider has, best first. `dropped` are parameters that the model
-    refused. `version` changes with every change.
+    `mode` is how the schema is enforced: by the provider's JSON-schema mode, a forced tool call, its JSON mode, or the
+    prompt alone; `modes` are those that the provider has, best first. `dropped` are parameters that the model refused.
+    `version` increases with every change.
     """
 
     modes: Sequence[Mode]
@@ -57,13 +57,13 @@ class Dialect:
         return self.limit_names[0]
 
     def limit(self, wanted: int, own: Own = AS_USUAL) -> int:
-        """`wanted` output tokens, or as many as the model allows, for this request too."""
+        """`wanted` output tokens, or fewer if the model allows fewer, in general or for this request."""
         return min(wanted, *(cap for cap in (self.output_cap, own.output_cap, wanted) if cap is not None))
 
     def except_for(self, complaint: str, sent: Mapping[str, object], own: Own) -> Own | None:
-        """What to change for this request alone: a form that is too large, or a reply that the window has no room for.
+        """What to change for this request alone: its form is too large, or the window has no room for the reply.
 
-        None if `complaint` (lower case) is not about that. Other requests may well be taken as they are.
+        None if `complaint` (lower case) is not about that. Other requests may be accepted unchanged.
         """
         mode = own.mode or self.mode
         if any(word in complaint for word in _FORM) and any(word in complaint for word in _TOO_LARGE):
@@ -84,7 +84,7 @@ class Dialect:
         return replace(own, output_cap=left)
 
     def adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
-        """Change what `complaint` (lower case) says the model does not take; False if nothing can be changed."""
+        """Change what `complaint` (lower case) says the model does not accept; False if nothing can be changed."""
         if _WINDOW.search(complaint):
             return False
         if self.limit_name in complaint and self._adapt_limit(complaint, sent):
@@ -111,7 +111,7 @@ class Dialect:
         return False
 
     def drop_parameter(self, name: str, complaint: str) -> bool:
-        """Leave out a parameter that the user set, if that is what the model refuses."""
+        """Drop a parameter that the user set, if that is what the model refuses."""
         named = re.search(rf"(?<![\w-]){re.escape(name.lower())}(?![\w-])", complaint)
         if name in self.dropped or not named or not any(word in complaint for word in _REFUSALS):
             return False
@@ -136,7 +136,7 @@ class Dialect:
 
 
 def with_schema(data: str, schema: Mapping[str, object]) -> str:
-    """`data`, and after it the form in words, for models that are not held to the schema otherwise."""
+    """`data`, followed by the schema as text, for models whose schema is not enforced otherwise."""
     return (
         f"{data}\n\nReply with one JSON object and nothing else. It must follow this JSON schema:\n"
         f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"
@@ -144,7 +144,7 @@ def with_schema(data: str, schema: Mapping[str, object]) -> str:
 
 
 class BadRequest(Exception):  # noqa: N818 - an outcome, carried from where a 400 is caught to where it is understood
-    """A 400 or 422: perhaps only the way of asking was wrong. `complaint` is what it says, in lower case."""
+    """A 400 or 422: perhaps only the request format was wrong. `complaint` is the message, in lower case."""
 
     def __init__(self, fault: Rejected, complaint: str) -> None:
         super().__init__(fault.reason)
@@ -153,7 +153,7 @@ class BadRequest(Exception):  # noqa: N818 - an outcome, carried from where a 40
 
 
 class Adapter:
-    """Changes the dialect as the model complains, and gives up on a judge that rejects everything."""
+    """Changes the dialect when the model complains, and gives up on a judge that rejects everything."""
 
     def __init__(self, dialect: Dialect, parameters: Mapping[str, object]) -> None:
         self.dialect = dialect
@@ -162,7 +162,7 @@ class Adapter:
         self.succeeded = False
 
     def given(self) -> Body:
-        """The parameters that the user set and the model takes."""
+        """The parameters that the user set and the model accepts."""
         return {name: value for name, value in self._parameters.items() if name not in self.dialect.dropped}
 
     async def accepted(
@@ -170,9 +170,9 @@ class Adapter:
         body: Callable[[Own], Body],
         send: Callable[[Mapping[str, object]], Awaitable[tuple[_T | None, Exception | None]]],
     ) -> _T:
-        """The first reply to `body(own)`, made anew after each change of the dialect, or of what is this request's own.
+        """The first reply to `body(own)`, rebuilt after each change of the dialect or of this request's overrides.
 
-        Raises the fault of this attempt, or JudgeError when the judge rejects all that it is sent.
+        Raises the fault of this attempt, or JudgeError when the judge rejects everything.
         """
         own = AS_USUAL
         for _ in range(_MAX_ADAPTATIONS):
@@ -188,7 +188,7 @@ class Adapter:
             if changed is not None:
                 own = changed
                 continue
-            # Another call may have changed the dialect meanwhile: then this one was asked in the old way.
+            # Another call may have changed the dialect meanwhile: then this request used the old one.
             if self.dialect.version == version and not self._adapt(error.complaint, sent):
                 raise self._rejection(error.fault)
         raise Rejected("the judge rejects all known request modes")
@@ -196,7 +196,7 @@ class Adapter:
     def _adapt(self, complaint: str, sent: Mapping[str, object]) -> bool:
         if self.dialect.adapt(complaint, sent):
             return True
-        # What nests says how and where the user's data are handled: it is kept, or the request fails.
+        # Nested parameters say how and where the user's data are handled: they are kept, or the request fails.
         plain = (name for name, value in self._parameters.items() if not isinstance(value, dict | list))
         return any(self.dialect.drop_parameter(name, complaint) for name in plain)
 
@@ -226,7 +226,7 @@ _OPTIONAL = (
     *("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key", "cache_control"),
     *("temperature", "reasoning_effort", "top_p", "thinking"),
 )
-# Those that stand deeper in a request than its first level.
+# Parameters below the top level of a request.
 _DEEP = ("cache_control", "prompt_cache_breakpoint")
 _FORM_WORDS: Mapping[Mode, tuple[str, ...]] = {
     "json_schema": ("response_format", "json_schema", "json schema", "structured", "output_config", "output_format"),

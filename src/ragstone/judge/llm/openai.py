@@ -1,4 +1,4 @@
-"""OpenAI's chat and embeddings, and any server that speaks them, through the official SDK."""
+"""OpenAI's chat and embeddings, and any compatible server, through the official SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ragstone.system.bounded_http import ACCEPTED
 _T = TypeVar("_T")
 _CHAT = "/chat/completions"
 _THINKING, _THOUGHT = "<think>", "</think>"
-# "model_length" is Mistral's; the others are what gateways hand through of other providers.
+# "model_length" is Mistral's; the others are passed through by gateways from other providers.
 _STOPS = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED),
     **dict.fromkeys(("content_filter", "safety"), Stop.FILTERED),
@@ -41,8 +41,7 @@ _STOPS = {
 
 
 def make_client(account: Account) -> openai.AsyncOpenAI:
-    """One client for the whole run: aiohttp underneath, retries off (the scheduler has them), proxies from the
-    environment."""
+    """One client for the whole run: aiohttp, no retries (the scheduler retries), proxies from the environment."""
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
     connections = account.connections + 8
     http_client = openai.DefaultAioHttpClient(
@@ -55,7 +54,7 @@ def make_client(account: Account) -> openai.AsyncOpenAI:
         event_hooks={"response": [transport.bound]},
     )
     address = account.address
-    # Servers on one's own machine have no key, and the SDK insists on one.
+    # Local servers need no key, but the SDK insists on one.
     key = account.key.get_secret_value() if account.key else "none"
     headers = {name: value.get_secret_value() for name, value in account.headers.items()} or None
     if "api-version" in address.query:
@@ -91,7 +90,7 @@ def _federated(account: Account) -> httpx2.Auth | None:
 
 
 class OpenAIProvider:
-    """Chat completions. `compatible` servers get the form in words as well, and the older name of the output limit."""
+    """Chat completions. `compatible` servers also get the schema as text, and the older name of the output limit."""
 
     def __init__(
         self,
@@ -123,7 +122,7 @@ class OpenAIProvider:
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         if self._compatible and not self._adapter.succeeded:
-            # A server that nobody knows is asked once, alone, how it wants to be asked.
+            # An unknown server gets a single request first, to find out what it accepts.
             async with self._first:
                 return await self._ask(request)
         return await self._ask(request)
@@ -139,7 +138,7 @@ class OpenAIProvider:
         return reply
 
     def _check_window(self, request: ChatRequest, read: int) -> None:
-        """Raise Rejected if the server says that it read fewer tokens than were sent: Ollama cuts in silence."""
+        """Raise Rejected if the server reports fewer tokens than were sent: Ollama truncates silently."""
         sent = tokens_at_least(request.static) + tokens_at_least(request.data)
         if not 0 < read < sent:
             return
@@ -186,7 +185,7 @@ class OpenAIProvider:
         return request.breakpoint and not self._compatible and not refused
 
     def read(self, document: Mapping[str, Any], room: RateLimits | None = None, *, batched: bool = False) -> ChatReply:
-        """A chat completion as a ChatReply. Raises what an error in its place means, and Broken for anything else."""
+        """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else."""
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
@@ -205,7 +204,7 @@ class OpenAIProvider:
             function = calls[0].get("function")
             text = function.get("arguments") if isinstance(function, dict) else None
         text = text if isinstance(text, str) else ""
-        if text.lstrip().startswith(_THINKING):  # of a server that does not keep thoughts and reply apart
+        if text.lstrip().startswith(_THINKING):  # from a server that does not separate thoughts and reply
             text = text.partition(_THOUGHT)[2]
         return ChatReply(
             self._account.without_secrets(text),
@@ -235,7 +234,7 @@ class OpenAIProvider:
 
 
 class OpenAIEmbedder:
-    """The embeddings endpoint; shares the `client` of the chat provider where it is the same service."""
+    """The embeddings endpoint; shares the chat provider's `client` if it is the same service."""
 
     def __init__(self, account: Account, *, compatible: bool, client: openai.AsyncOpenAI | None = None) -> None:
         self._account = account
@@ -283,7 +282,7 @@ async def send(
 
 
 async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
-    """What a call of the SDK gave, or the error to raise in place of the SDK's."""
+    """The result of an SDK call, or the error to raise in place of the SDK's."""
     try:
         return await call, None
     except openai.APIStatusError as error:
@@ -293,14 +292,14 @@ async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
         if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
             return None, BadRequest(found, transport.complaint(error.body))
         return None, found
-    except (openai.APIConnectionError, aiohttp.ClientError) as error:  # the latter where the reply is no HTTP
+    except (openai.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
         return None, transport.connection_error(account, error)
     except openai.OpenAIError as error:
         return None, Broken(account.scrubbed(error))
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:
-    """`usage` with what a gateway says that it cost, if that is a sum of money."""
+    """`usage` with the cost that a gateway reports, if it is a valid amount."""
     try:
         cost = float(cost_usd) if isinstance(cost_usd, str | int | float) and cost_usd is not True else -1.0
     except ValueError:

@@ -17,7 +17,7 @@ _ENDED = ("completed", "expired", "cancelled")
 
 
 class OpenAIBatches:
-    """Chat completions in batches, in the dialect that the live provider has found."""
+    """Batches of chat completions, in the dialect that the live provider has found."""
 
     def __init__(self, live: OpenAIProvider, account: Account) -> None:
         self._live = live

@@ -1,7 +1,7 @@
 """Anthropic's models on Amazon Bedrock and Google's Vertex AI, through the SDK's own clients for them.
 
-Both bill and authenticate by the cloud account: credentials are the usual ones of AWS and Google, taken from the
-environment that the front door hands in: what a job's steps for signing in to the cloud leave there will do.
+Both bill and authenticate through the cloud account. Credentials are the usual ones of AWS and Google, from the
+environment that is passed in; a job's sign-in steps for the cloud set them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CREDENTIALS = {
     "bedrock": "{}, {} and {}".format(*AWS_VARIABLES),
     "vertex": f"{KEY_VARIABLE} (an access token) or {GOOGLE_FILE_VARIABLE}",
 }
-"""What is named when the platform refuses the caller."""
+"""Names the credentials when the platform refuses the caller."""
 
 
 def platform_of(service: str, environ: Mapping[str, str], *, has_token: bool) -> Platform:
-    """What `environ` says about the platform. Raises ConfigError for what is missing, packages included."""
+    """The platform settings in `environ`. Raises ConfigError for what is missing, packages included."""
     region = _first(_REGIONS[service], environ)
     if region is None:
         raise ConfigError(
@@ -76,7 +76,7 @@ def address_of(service: str, platform: Platform) -> str:
 
 
 def make_client(account: Account, platform: Platform, http_client: httpx2.AsyncClient, timeout: httpx2.Timeout) -> Any:
-    """The SDK's client for the platform. Retries are off, as for the others: the scheduler has them."""
+    """The SDK's client for the platform. No retries, as elsewhere: the scheduler retries."""
     token = account.key.get_secret_value() if account.key else None
     common: dict[str, Any] = {
         "base_url": account.address.base_url,
@@ -110,7 +110,7 @@ def make_client(account: Account, platform: Platform, http_client: httpx2.AsyncC
 
 
 def identity_of(account: Account) -> AwsIdentity | None:
-    """What signs as the role of the job, None where something else does."""
+    """Signs requests as the job's role; None if something else does."""
     if account.federation is None or account.platform is None:
         return None
     from ragstone.judge.llm.aws_identity import AwsIdentity
@@ -119,7 +119,7 @@ def identity_of(account: Account) -> AwsIdentity | None:
 
 
 def credentials_error(account: Account, error: Exception) -> Broken | JudgeError:
-    """What it means that the cloud's SDK could not sign a request: signed out, or for a moment out of reach."""
+    """The error for a request that the cloud's SDK could not sign: signed out, or temporarily unreachable."""
     said = f"can't sign in to {account.service}: {account.scrubbed(error) or type(error).__name__}"
     if type(error).__name__ in ("TransportError", "ConnectTimeoutError", "EndpointConnectionError"):
         return Broken(said)
@@ -127,9 +127,9 @@ def credentials_error(account: Account, error: Exception) -> Broken | JudgeError
 
 
 def _google_credentials(platform: Platform) -> Any:
-    """Those in the file that the environment names, None for what google-auth finds by itself.
+    """Credentials from the file that the environment names; None for those that google-auth finds by itself.
 
-    Workload identity, a service account or a user; no kind of file that names a program to run.
+    Workload identity, a service account or a user; files that name a program to run are not accepted.
     """
     if platform.google_file is None:
         return None

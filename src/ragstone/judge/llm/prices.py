@@ -1,4 +1,4 @@
-"""What tokens cost: the dated price file, and the user's own prices over it."""
+"""Token prices: the dated price file, overridden by the user's own prices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Table(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """US dollars for a million tokens of one model."""
+    """One model's prices in US dollars per million tokens."""
 
     input: float
     output: float
@@ -49,7 +49,7 @@ class Tariff:
     batch_factor: float
 
     def cost_usd(self, usage: Usage, *, batched: bool = False) -> float:
-        """US dollars for `usage`, each kind of token at its own price."""
+        """US dollars for `usage`, each kind of token at its own rate."""
         cost = (
             usage.input_tokens * self.input
             + usage.cached_input_tokens * self.cached_input
@@ -60,9 +60,9 @@ class Tariff:
 
 
 def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = None) -> Tariff | None:
-    """The price of `model`, the user's own first; None if nobody states one.
+    """The price of `model`, the user's own first; None if there is none.
 
-    A compatible server's price is never guessed from the name of its model.
+    A compatible server's price is never guessed from its model's name.
     """
     own = (overrides or {}).get(model)
     table = _table()
@@ -82,19 +82,19 @@ def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = No
 
 
 def known_window(provider: str, model: str) -> int | None:
-    """The tokens that a request to `model` may use at the stated price; None if not known."""
+    """The most tokens that a request to `model` may use at the listed price; None if unknown."""
     entry = _entry(provider, model)
     return entry.window if entry else None
 
 
 def known_cache_from(provider: str, model: str) -> int | None:
-    """The tokens from which on the provider caches what requests to `model` begin with; None if not known."""
+    """The shortest prefix, in tokens, that the provider caches for `model`; None if unknown."""
     entry = _entry(provider, model)
     return entry.cache_from if entry else None
 
 
 def price_date() -> str:
-    """The day (ISO 8601) that the shipped prices were read."""
+    """The date (ISO 8601) of the shipped prices."""
     return _table().date
 
 

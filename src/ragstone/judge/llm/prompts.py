@@ -1,4 +1,4 @@
-"""The prompts: data files of this package, rendered the same for every sample so that providers can cache them."""
+"""The prompts: data files of this package, rendered identically for every sample so that providers can cache them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One task. `static` is all that comes before the data; `digest` is the SHA-256 (hex) of it."""
+    """One task. `static` is everything before the data; `digest` is its SHA-256 (hex)."""
 
     name: str
     version: str
@@ -35,8 +35,7 @@ class Prompt:
 
 @functools.cache
 def load_prompt(name: str, *, brief: bool = False) -> Prompt:
-    """The prompt called `name`, with the shared part before it and its worked examples after it; a `brief` one has
-    fewer of them."""
+    """The prompt called `name`, between the shared part and its worked examples; a `brief` one has fewer examples."""
     shared = _document("shared")
     document = _document(name)
     parts = [str(shared["text"]).strip(), str(document["text"]).strip(), "Worked examples"]
@@ -52,7 +51,7 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
 
 
 def asked_line(asked: str) -> str:
-    """The last line of a request: the groups and ids that are asked for."""
+    """The last line of a request: the requested groups and ids."""
     return f"\n\nAsked for: {asked}."
 
 

@@ -1,4 +1,4 @@
-"""The port between the judge and a provider: one chat call, one embeddings request, and the ways both can end."""
+"""The port between the judge and a provider: one chat call, one embeddings request, and how both can fail."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ragstone.errors import JudgeError
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question to the model. `static` comes first and is the same for all samples, so that providers can cache it.
+    """One request to the model. `static` comes first and is the same for all samples, so that providers can cache it.
 
-    `schema` is the JSON schema of the reply, closed and with every property required, so that strict modes take it.
-    `cached`: the provider's cache is known to take the static part. `breakpoint`: it must be told where that ends.
+    `schema` is the JSON schema of the reply, closed and with every property required, as strict modes demand. `cached`:
+    the provider's cache is known to take the static part. `breakpoint`: the request must mark where that part ends.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply, from the provider's own usage fields; all counts are disjoint."""
+    """Tokens of one reply, as reported by the provider; the counts are disjoint."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
     cache_write_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-    """What the reply cost, where a gateway says so."""
+    """The cost of the reply, if a gateway reports it."""
 
     @property
     def all_input_tokens(self) -> int:
@@ -54,7 +54,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What the provider says is left of its rate limits, from x-ratelimit headers. None: it does not say."""
+    """What is left of the provider's rate limits, from x-ratelimit headers. None: not reported."""
 
     requests: int | None = None
     requests_reset_s: float | None = None
@@ -64,9 +64,9 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What the model wrote. `batched` replies are billed at the batch rate.
+    """The model's reply. `batched` replies are billed at the batch rate.
 
-    `model` and `fingerprint` are what the provider says wrote it, `way` how it was held to the schema.
+    `model` and `fingerprint` are what the provider reports as its author, `way` is how the schema was enforced.
     """
 
     text: str
@@ -81,7 +81,7 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
-    """One unit-free vector for each text, in order."""
+    """One vector per text, in order."""
 
     vectors: Sequence[Sequence[float]]
     input_tokens: int
@@ -97,7 +97,7 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
 
 
 class Busy(Fault):
-    """429, 503 or 529: the provider pushes back. `retry_after_s` is what it asked for, None if it did not say."""
+    """429, 503 or 529: the provider pushes back. `retry_after_s` is the wait it asked for, None if it gave none."""
 
     def __init__(self, reason: str, retry_after_s: float | None = None, room: RateLimits | None = None) -> None:
         super().__init__(reason)
@@ -106,11 +106,11 @@ class Busy(Fault):
 
 
 class Broken(Fault):
-    """5xx, a time-out, a connection that failed or broke: worth another try."""
+    """5xx, a time-out, a failed or broken connection: worth another try."""
 
 
 class Rejected(Fault):
-    """This one request is not wanted (too long, filtered): no use in sending it again."""
+    """This one request is refused (too long, filtered); sending it again won't help."""
 
     def __init__(self, reason: str, stop: Stop | None = None) -> None:
         super().__init__(reason)
@@ -122,7 +122,7 @@ class Provider(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was found out about the model and done about it, for the report."""
+        """What was found out about the model and how it was handled, for the report."""
         ...
 
     async def chat(self, request: ChatRequest) -> ChatReply: ...
@@ -131,7 +131,7 @@ class Provider(Protocol):
 
 
 class Embedder(Protocol):
-    """Something that turns texts into vectors, all in one request."""
+    """Turns texts into vectors, all in one request."""
 
     @property
     def label(self) -> str:
@@ -144,7 +144,7 @@ class Embedder(Protocol):
 
 
 def refused_key(service: str, reason: str, variable: str) -> JudgeError:
-    """The error for a key that is absent, wrong or revoked."""
+    """The error for a missing, wrong or revoked key."""
     return JudgeError(
         f"{service} refused the API key: {reason}",
         where="judge",
@@ -153,7 +153,7 @@ def refused_key(service: str, reason: str, variable: str) -> JudgeError:
 
 
 def no_quota(service: str, reason: str) -> JudgeError:
-    """The error for an account without money or quota: waiting does not help."""
+    """The error for an account without money or quota: waiting won't help."""
     return JudgeError(
         f"the {service} account is out of quota: {reason}",
         where="judge",
@@ -162,7 +162,7 @@ def no_quota(service: str, reason: str) -> JudgeError:
 
 
 def unknown_model(service: str, model: str, reason: str, *, setting: str = "judge.name") -> JudgeError:
-    """The error for a model or an address that isn't there. `setting` is what names the model."""
+    """The error for a model or an address that doesn't exist. `setting` is the setting that names the model."""
     address = "judge.base_url" if setting == "judge.name" else "judge.embeddings_base_url"
     return JudgeError(
         f"{service} does not know the model '{model}' at this address: {reason}",

@@ -1,4 +1,4 @@
-"""Judgements against a reference, whose statements are extracted once and then judged by id."""
+"""Judgements against a reference: its statements are extracted once and then judged by id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Given = Sequence[Statement] | None
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A judgement against a reference: its form, how it is asked, and the texts that it reads besides."""
+    """A judgement against a reference: its form, how it is requested, and the other texts that it reads."""
 
     question: str
     reference: str
@@ -36,9 +36,9 @@ class _Task:
 class ReferenceJudging:
     """Context use and reference match.
 
-    Whichever comes first for a reference has the model list the reference's statements and judge them in one call; the
-    list is kept under a key of question and reference alone. Every later judgement is about these statements, so that
-    denominators stay the same from run to run, and repeat to repeat.
+    The first judgement of a reference lists the reference's statements and judges them in one call. The list is cached
+    under a key of question and reference alone. Every later judgement uses these statements, so that denominators are
+    the same in every run and repeat.
     """
 
     def __init__(self, core: Core) -> None:
@@ -118,7 +118,7 @@ class ReferenceJudging:
         )
 
     async def _judged(self, task: _Task, call: Call) -> tuple[tuple[Statement, ...], Values]:
-        """The reference's statements and the judgement on them, listing them first if nobody has yet."""
+        """The reference's statements and the judgement on them, listing them first if needed."""
         key = self._core.keys.key("reference statements 1", [task.question, task.reference])
         while True:
             known = self._find(key)
@@ -130,7 +130,7 @@ class ReferenceJudging:
             await asyncio.wait([running])
 
     async def _list(self, task: _Task, key: bytes, call: Call) -> tuple[tuple[Statement, ...], Values]:
-        """List and judge in one go; the result is kept as if the statements had been given, for the next run."""
+        """List and judge in one call; the result is cached as if the statements had been given, for the next run."""
         self._listing[key] = asyncio.get_running_loop().create_future()
         try:
             values = await task.ask(None)
@@ -141,7 +141,7 @@ class ReferenceJudging:
             self._core.store(own, document_of(plain))
             return statements, plain
         finally:
-            # Those that wait look again; if this one failed, the first of them lists the statements itself.
+            # The waiting calls check again; if this one failed, the first of them lists the statements itself.
             self._listing.pop(key).cancel()
 
     async def _with_given(self, task: _Task, given: tuple[Statement, ...], call: Call) -> Values:
@@ -174,7 +174,7 @@ def _content(task: _Task, statements: Sequence[Statement]) -> list[str]:
 
 
 def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given) -> Callable[[Sequence[Field]], str]:
-    """Data for a form: of the given statements only those that are still asked for."""
+    """Data for a form: only those of the given statements that are still requested."""
 
     def data(pending: Sequence[Field]) -> str:
         if given is None:

@@ -1,4 +1,4 @@
-"""From what a model wrote to checked values: every field that the form asks for is valid, or it is missing."""
+"""Parses model replies into checked values: every requested field is either valid or missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ragstone.judge.llm.provider import Stop
 
 READING = "3"
-"""Changes with the rules by which replies are read. What an earlier rule let through is read from no cache."""
+"""Changes with the parsing rules, so that nothing accepted by earlier rules is read from the cache."""
 
 Path = tuple[str, ...]
 _MAX_REPLY = 2_000_000
@@ -23,10 +23,10 @@ _NOTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that a reply must hold.
+    """One value that a reply must contain.
 
-    `path` is where (a group and an id, or a name alone); `check` returns the value in canonical form or raises
-    ValueError. `tokens` is what writing the value takes at most, as a rule.
+    `path` is its position (a group and an id, or just a name); `check` returns the value in canonical form or raises
+    ValueError. `tokens` is the usual upper limit of the value's length.
     """
 
     path: Path
@@ -35,10 +35,10 @@ class Field:
 
 
 def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, object]:
-    """The valid ones of `fields` in a model's reply, by path; whatever is wrong with the rest, it is not there.
+    """The valid ones of `fields` in a model's reply, by path; invalid values are left out.
 
-    Of a reply that was cut off, only those values count that the model itself had closed before the cut: half a list
-    is never taken for a list. A reply that was refused or filtered holds nothing.
+    In a reply that was cut off, only values count that the model closed before the cut: half a list is never taken for
+    a list. A reply that was refused or filtered has no values.
     """
     groups = {field.path[0] for field in fields if len(field.path) > 1}
     if stop is Stop.COMPLETE:
@@ -49,7 +49,7 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
 
 
 def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
-    """The valid ones of `fields` in a reply by id, or in a cache entry, which is read by the same rules."""
+    """The valid ones of `fields` in a reply by id, or in a cache entry, which follows the same rules."""
     found: dict[Path, object] = {}
     for field in fields:
         value = _at(document, field.path)
@@ -63,7 +63,7 @@ def read_document(document: object, fields: Iterable[Field]) -> dict[Path, objec
 
 
 def document_of(values: Mapping[Path, object]) -> dict[str, object]:
-    """`values` by name and id: what the cache stores."""
+    """`values` by name and id, as stored in the cache."""
     document: dict[str, object] = {}
     groups: dict[str, dict[str, object]] = {}
     for path, value in values.items():
@@ -75,7 +75,7 @@ def document_of(values: Mapping[Path, object]) -> dict[str, object]:
 
 
 def _by_id(document: object, groups: Container[str]) -> object:
-    """A reply whose `groups`, arrays of items with ids, are objects by id. An id that is given twice is not there."""
+    """A reply with its `groups`, arrays of items with ids, as objects by id. Ids that occur twice are left out."""
     if not isinstance(document, dict):
         return None
     found = dict(document)
@@ -105,10 +105,10 @@ def _whole(text: str) -> object:
 
 
 def _closed_values(text: str, groups: Container[str]) -> object:
-    """What a cut-off reply holds for sure: the members that were closed, and those of a group that was not.
+    """The complete values of a cut-off reply: the members that were closed, and those of a group that was not.
 
-    Prose before the object may be the start of a quotation, and an object that is whole although the reply was cut off
-    was closed by somebody else on the way (a gateway that repairs JSON): neither says anything for sure.
+    Prose before the object may be the start of a quotation, and an object that is complete although the reply was cut
+    off was closed by something else (a gateway that repairs JSON): neither can be relied on.
     """
     text = text.strip().removeprefix("```json").lstrip()
     if not text.startswith("{") or len(text) > _MAX_REPLY:
@@ -126,7 +126,7 @@ def _closed_values(text: str, groups: Container[str]) -> object:
 
 
 def _items(text: str, at: int) -> list[object]:
-    """The closed ones of the objects in the array that opens at `at`."""
+    """The closed objects in the array that opens at `at`."""
     items: list[object] = []
     while (at := _SPACE.match(text, at + 1).end()) < len(text) and text[at] == "{":  # type: ignore[union-attr]
         try:
@@ -141,10 +141,9 @@ def _items(text: str, at: int) -> list[object]:
 
 
 def _members(text: str, at: int) -> tuple[list[tuple[str, object, int]], int | None]:
-    """Name, value and place of each member of the object that opens at `at`, and where the object ends.
+    """Name, value and position of each member of the object that opens at `at`, and where the object ends.
 
-    The value of a member that is not closed is _NOTHING, and it is the last; the end of an object that is not closed
-    is None.
+    A member that is not closed is the last one and has the value _NOTHING. An object that is not closed ends at None.
     """
     members: list[tuple[str, object, int]] = []
     while match := _MEMBER.match(text, at + 1):
@@ -175,7 +174,7 @@ def _at(document: object, path: Path) -> object:
 
 
 def _no_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """An id that is given twice is given not at all: neither of the two can be believed."""
+    """Drop ids that occur twice: neither value can be trusted."""
     found: dict[str, object] = {}
     for name, value in pairs:
         found[name] = _NOTHING if name in found else value

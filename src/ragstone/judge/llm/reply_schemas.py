@@ -1,4 +1,4 @@
-"""The forms that the judge has the model fill in: which fields, with which checks, and what they mean."""
+"""The forms that the model fills in: their fields, the checks of these, and their meaning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFERENCE: Path = ("reference_statements",)
 
 
 def answer_field(answer: str) -> Field:
-    """Kind and statements of an answer; "abstains" goes with no statements, "answers" with at least one."""
+    """Kind and statements of an answer; "abstains" requires no statements, "answers" at least one."""
 
     def check(value: object) -> object:
         kind = _enum(_object(value)["kind"], KINDS)
@@ -36,7 +36,7 @@ def answer_field(answer: str) -> Field:
 
 
 def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
-    """A verdict for each statement, with its evidence among `contexts` (id to text), and a quote from that or none.
+    """A verdict for each statement, with its evidence among `contexts` (id to text), and an optional quote from it.
 
     A verdict other than "unsupported" needs evidence.
     """
@@ -76,7 +76,7 @@ def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
 def attribution_fields(
     reference: str, statements: Sequence[Statement] | None, contexts: Sequence[str]
 ) -> tuple[Field, ...]:
-    """Where each statement of the reference is found: in a list if the statements are not known yet, else by id."""
+    """Where each statement of the reference is found: a list if the statements are not known yet, else by id."""
 
     def check(value: object) -> dict[str, object]:
         return {"found_in": _ids(_object(value)["found_in"], contexts)}
@@ -85,7 +85,7 @@ def attribution_fields(
 
 
 def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tuple[Field, ...]:
-    """The answer's verdict on each statement of the reference: a list, or by id, as `attribution_fields`."""
+    """The answer's verdict on each statement of the reference: a list or by id, as in `attribution_fields`."""
 
     def check(value: object) -> dict[str, object]:
         return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
@@ -139,7 +139,7 @@ def better_field() -> Field:
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
-    """`values` with a list of the reference's statements turned into one value an id (r1, r2, …), texts included."""
+    """`values` with a list of the reference's statements turned into one value per id (r1, r2, …), texts included."""
     found = {path: value for path, value in values.items() if path != REFERENCE}
     for at, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
         found[*REFERENCE, f"r{at}"] = item
@@ -147,14 +147,14 @@ def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
 
 
 def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
-    """The reference's statements in keyed values that still hold their texts."""
+    """The reference's statements in keyed values that still include their texts."""
     return tuple(
         Statement(path[1], str(_object(value)["text"])) for path, value in values.items() if path[:1] == REFERENCE
     )
 
 
 def without_texts(values: Mapping[Path, object]) -> dict[Path, object]:
-    """Keyed values as a reply to given statements would have them: ids in place of texts."""
+    """Keyed values in the form of a reply to given statements: ids in place of texts."""
     return {
         path: {name: part for name, part in _object(value).items() if name != "text"}
         if path[:1] == REFERENCE
@@ -187,7 +187,7 @@ def _reference_fields(
 
 
 def _flat(text: str) -> str:
-    """`text` for comparing quotes: white space and case aside."""
+    """`text` for comparing quotes: ignores white space and case."""
     return " ".join(text.split()).casefold()
 
 
@@ -235,7 +235,7 @@ def _texts(value: object, *, room_for: str) -> list[str]:
 
 
 def _unique(items: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
-    """The first of each, in order: a claim that is listed twice would count twice."""
+    """The first of each, in order: a claim listed twice would count twice."""
     first: dict[str, _T] = {}
     for item in items:
         first.setdefault(key(item), item)
@@ -243,7 +243,7 @@ def _unique(items: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
 
 
 def _bounded(count: int, source: str) -> None:
-    """No text of n words makes more than n claims; more is a model running wild."""
+    """A text of n words makes at most n claims; more means a runaway model."""
     if count > min(_MAX_STATEMENTS, max(8, len(source) // 2)):
         raise ValueError("more statements than the text can hold")
 

@@ -1,4 +1,4 @@
-"""One scheduler for all calls to a judge: how many at once, how fast, how often again, and when to stop."""
+"""One scheduler for all calls to a judge: concurrency, rate, retries, and when to stop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BREAKER_SPAN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time, sleep and chance, passed in so that tests can play them."""
+    """Time, sleep and randomness, passed in so that tests can control them."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -35,7 +35,7 @@ class Clock:
 
 @dataclass(slots=True)
 class SchedulerStats:
-    """What happened on the wire: `attempts` were sent, `busy` of them pushed back, `broken` failed."""
+    """Counts of requests: `attempts` were sent, `busy` of them pushed back, `broken` failed."""
 
     attempts: int = 0
     busy: int = 0
@@ -73,15 +73,16 @@ class Rate:
 class Scheduler:
     """Runs attempts until one succeeds, within all limits.
 
-    Concurrency starts at half of `concurrency` and grows with success, up to `concurrency`; when the provider pushes
-    back (429, 503, 529) it halves, and then grows by one for ten successes. It halves at most once a second, or again
-    at once when three calls in a row are refused: a single refusal tells less than a storm. A refused call waits as
-    long as the provider asked; if it asked three times without a success between, or says that nothing is left of its
-    limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row halve too, for
-    a server that only gets slower when it has too much to do.
+    Concurrency starts at half of `concurrency` and grows with success, up to `concurrency`. When the provider pushes
+    back (429, 503, 529) it halves, and then grows by one per ten successes. It halves at most once a second, but again
+    at once when three calls in a row are refused. A refused call waits as long as the provider asked; if the provider
+    asked three times without a success in between, or reports that nothing is left of its limits, all calls wait.
+    Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row also halve concurrency, for a server
+    that only gets slower under load.
 
-    After `breaker_failures` failures without a success between all calls wait until five seconds have passed since the
-    first of them; the next failure then opens the circuit, for good. A short outage is waited out, a dead judge not.
+    After `breaker_failures` failures without a success in between, all calls wait until five seconds have passed since
+    the first of them; the next failure then opens the circuit for good. Short outages are survived, dead judges are
+    not.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Scheduler:
         return int(self._limit)
 
     async def run(self, attempt: Callable[[], Awaitable[_T]], *, tokens: int = 0) -> _T:
-        """The first success of `attempt`, of which `tokens` are expected to be used.
+        """The first success of `attempt`, which is expected to use `tokens`.
 
         Raises JudgementFailed when this call can't succeed, JudgeError when no call can.
         """
@@ -152,7 +153,7 @@ class Scheduler:
         raise JudgementFailed(f"no reply after {self._max_attempts} attempts: {reason}")
 
     def heard(self, room: RateLimits | None) -> None:
-        """Take note of what the provider says is left of its limits."""
+        """Record what the provider reports as left of its limits."""
         if room is None:
             return
         for left, reset_s in ((room.requests, room.requests_reset_s), (room.tokens, room.tokens_reset_s)):
@@ -160,7 +161,7 @@ class Scheduler:
                 self._pause(min(reset_s, 60.0))
 
     def correct(self, expected_tokens: int, used_tokens: int) -> None:
-        """Book the difference between the tokens that a call was expected to use and those that it did use."""
+        """Book the difference between the expected and the used tokens of a call."""
         self._tokens.take(used_tokens - expected_tokens)
 
     async def _timed(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
@@ -284,5 +285,5 @@ class Scheduler:
 
     def _refuse_if_dead(self) -> None:
         if self._dead is not None:
-            # A new error each time: one that is raised in many tasks would gather all their tracebacks.
+            # A new error each time: one raised in many tasks would collect all their tracebacks.
             raise JudgeError(self._dead.message, where=self._dead.where, hint=self._dead.hint)

@@ -1,7 +1,7 @@
-"""One JSON schema a task, the same for every sample: providers put it before the prompt, and cache both as one prefix.
+"""One JSON schema per task, the same for every sample: providers put it before the prompt and cache both as one prefix.
 
-A schema says what an item looks like, not which items there must be: a group is an array of items with ids, and the ids
-are checked when the reply is read.
+A schema describes an item, not which items there must be: a group is an array of items with ids, and the ids are
+checked when the reply is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT: Schema = {"type": "string"}
 
 
 def _closed(properties: Mapping[str, object]) -> dict[str, object]:
-    """An object with exactly `properties`, all required: what strict modes ask for."""
+    """An object with exactly `properties`, all required, as strict modes demand."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -69,5 +69,5 @@ def schema_of(task: str) -> dict[str, object]:
 
 
 def all_schemas() -> str:
-    """All schemas as text: what to hash for the judge's identity."""
+    """All schemas as text, to hash for the judge's identity."""
     return json.dumps(_CLOSED)

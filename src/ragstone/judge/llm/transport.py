@@ -1,4 +1,4 @@
-"""What both providers share on the wire: addresses, time-outs, headers, errors, and keeping the key to ourselves."""
+"""The HTTP details that both providers share: addresses, time-outs, headers, errors, and keeping the key secret."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 MAX_CA_BYTES = 4 * 1024 * 1024
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 MAX_REPLY_BYTES = 4 * 1024**2
-"""A chat reply: a model's longest output, with each character escaped, and room for what a server adds."""
+"""A chat reply: a model's longest output, with each character escaped, plus room for a server's additions."""
 _LARGER_REPLIES = {"/embeddings": 64 * 1024**2, "/results": 1024**3, "/content": 1024**3}
-"""By the end of the address: up to 256 vectors, and the results of a whole batch."""
+"""By end of the address: up to 256 vectors, and the results of a whole batch."""
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# Not "billing": the message of an ordinary rate limit links to the page of that name.
+# Not "billing": the message of an ordinary rate limit links to a page of that name.
 _QUOTA = (
     "insufficient_quota",
     "billing_hard_limit",
@@ -55,7 +55,7 @@ _QUOTA = (
 )
 _BAD_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key", "incorrect api key")
 _PASSING = ("json_validate_failed", "failed to generate json")
-"""What a model wrote was no JSON, says the provider: it may be the next time."""
+"""The provider reports that the model's output was not JSON: a retry may succeed."""
 _TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
@@ -69,14 +69,14 @@ _FILTER = ("content_filter", "content management policy", "responsibleai", "inpu
 
 
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
-    """The system's certificates and those of `ca_bundle`; True leaves the choice to the client."""
+    """The system's certificates plus those of `ca_bundle`; True leaves the choice to the client."""
     if ca_bundle is None:
         return True
     context = ssl.create_default_context()
     try:
         text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")
         context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(text)))
-    except (OSError, ValueError) as error:  # of ssl's own errors, too
+    except (OSError, ValueError) as error:  # ssl's own errors included
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ConfigError(
             f"the CA bundle can't be used: {reason}.",
@@ -87,7 +87,7 @@ def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
 
 
 async def bound(reply: httpx2.Response) -> None:
-    """The hook that lets no reply of a provider grow beyond what such replies can be."""
+    """A hook that limits the size of a provider's reply."""
     from ragstone.system.bounded_http import bound_reply
 
     path = reply.request.url.path
@@ -106,28 +106,28 @@ def parsed(content: bytes) -> dict[str, Any]:
 
 
 def encoded(body: Mapping[str, object]) -> bytes:
-    """`body` as JSON; what is no Unicode text (a lone surrogate) becomes a question mark."""
+    """`body` as JSON; invalid Unicode (a lone surrogate) becomes a question mark."""
     try:
-        # Several times as fast as json.dumps on long texts, and this is done for every call.
+        # Several times as fast as json.dumps on long texts, and called for every request.
         return to_json(body)
     except ValueError:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def count(value: object) -> int:
-    """A token count of a usage field; anything that is none counts as 0."""
+    """A token count from a usage field; anything invalid counts as 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
 
 def name(value: object) -> str | None:
-    """A name that a provider gives itself; None for anything that is none."""
+    """A name reported by the provider; None for anything invalid."""
     return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
 
 
 def status_error(
     account: Account, status: int, headers: Mapping[str, str], body: object, room: RateLimits | None
 ) -> Fault | JudgeError:
-    """What a reply with an error status means, as the exception to raise."""
+    """The exception to raise for a reply with an error status."""
     message, code = _words(body)
     reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
     if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _PASSING):
@@ -158,9 +158,9 @@ def status_error(
 
 
 def body_error(account: Account, document: Mapping[str, Any], room: RateLimits | None) -> Fault | JudgeError | None:
-    """What the error in a reply of status 200 means, as the exception to raise; None if there is none.
+    """The exception to raise for an error in a reply of status 200; None if there is none.
 
-    Gateways answer 200 before they know how the model behind them will answer.
+    Gateways send the 200 before they know how the model behind them will answer.
     """
     error = document.get("error")
     if not error:
@@ -171,8 +171,8 @@ def body_error(account: Account, document: Mapping[str, Any], room: RateLimits |
 
 
 def connection_error(account: Account, error: BaseException) -> Broken | Rejected | JudgeError:
-    """What a request without a reply means: a time-out only if something did time out, whatever the SDK calls it."""
-    # Here and not above: a run that finds all in the cache calls nobody, and starts sooner without the client.
+    """The exception for a request without a reply. A time-out only if something did time out, whatever the SDK says."""
+    # Imported here: a run that finds everything in the cache calls nobody, and starts sooner without the client.
     import aiohttp
     import httpx2
 
@@ -182,7 +182,7 @@ def connection_error(account: Account, error: BaseException) -> Broken | Rejecte
     while causes[-1].__cause__ is not None and len(causes) < 10:
         causes.append(causes[-1].__cause__)
     for cause in causes:
-        # Raised while a token was being had, and wrapped by the SDK.
+        # Raised while getting a token, and wrapped by the SDK.
         if isinstance(cause, JudgeError):
             return JudgeError(cause.message, where=cause.where, hint=cause.hint)
         if isinstance(cause, Broken):
@@ -219,7 +219,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def room_of(headers: Mapping[str, str]) -> RateLimits | None:
-    """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if they say nothing."""
+    """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if not reported."""
     for prefix, suffix in (("x-ratelimit-", "{}-{}"), ("anthropic-ratelimit-", "{1}-{0}")):
         names = {
             (what, unit): prefix + suffix.format(what, unit)
@@ -237,7 +237,7 @@ def room_of(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def complaint(body: object) -> str:
-    """What a 400 complains about, lower case, for finding the parameter that it names."""
+    """The message of a 400 in lower case, for finding the parameter that it names."""
     message, code = _words(body)
     return f"{code} {message}".lower()
 
@@ -260,7 +260,7 @@ def _words(body: object) -> tuple[str, str]:
 
 
 def _word(value: object) -> str:
-    """An error's code, if it is a word: a number says nothing that the status does not."""
+    """An error's code, if it is a word: a number adds nothing to the status."""
     return value if isinstance(value, str) and not value.isdigit() else ""
 
 

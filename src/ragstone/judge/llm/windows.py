@@ -1,9 +1,9 @@
-"""The rule for texts that are longer than the model's window: judged in parts that are merged, never cut off.
+"""The rule for texts longer than the model's window: they are judged in parts that are merged, never cut off.
 
-Contexts are packed in rank order, whole ones together while they fit; one that alone does not fit is cut into pieces at
+Contexts are packed in rank order, whole ones together while they fit. One that does not fit alone is cut into pieces at
 a paragraph, else a sentence, else a space, and every piece is judged under the id of its context. A statement is
-supported if one part supports it, contradicted if one part contradicts it and none supports it; a context is useful if
-one of its pieces is.
+supported if one part supports it, and contradicted if one part contradicts it and none supports it. A context is useful
+if one of its pieces is.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ _LEAST_ROOM = 200
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?。！？])\s+"), re.compile(r"\s+"))
 
 Piece = tuple[str, str]
-"""The id of a context, and the text of it or of a piece of it."""
+"""A context's id, and its text or a piece of it."""
 
 
 def tokens_at_most(text: str) -> int:
-    """A number of tokens that `text` hardly exceeds: a third of its UTF-8 bytes (English has a quarter)."""
+    """A practical upper limit of the tokens in `text`: a third of its UTF-8 bytes (English has a quarter)."""
     return len(text) // 3 + 1 if text.isascii() else len(text.encode("utf-8", "replace")) // 3 + 1
 
 
 def tokens_at_least(text: str) -> int:
-    """A number of tokens below which `text` hardly has: three for four words, whatever the tokenizer."""
+    """A practical lower limit of the tokens in `text`: three per four words, whatever the tokenizer."""
     return len(_WORD.findall(text)) * 3 // 4
 
 
 def retold_tokens(text: str) -> int:
-    """Tokens that the statements of `text` hardly exceed: they name again what the text names once."""
+    """A practical upper limit of the tokens in the statements of `text`: they repeat what the text names once."""
     return 64 + _RETOLD * tokens_at_most(text)
 
 
 def thinking_tokens(window: int) -> int:
-    """Output tokens that are left to a model for thinking before it writes: providers count both as one."""
+    """Output tokens reserved for thinking before the reply: providers count both together."""
     return min(8_192, max(1_536, window // 8))
 
 
 def room_for_retelling(room: int, output_tokens: int) -> int:
-    """The longest text, in tokens, that fits `room` together with its statements, and they the longest reply.
+    """The longest text, in tokens, that fits `room` together with its statements, and whose statements fit the reply.
 
-    `output_tokens` is what the reply takes besides.
+    `output_tokens` is the rest of the reply.
     """
     return max(1, min(room // (1 + _RETOLD), (MOST_OUTPUT_TOKENS - output_tokens) // _RETOLD))
 
 
 def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[str]) -> int:
-    """Tokens that are left for contexts in a window of `window` tokens.
+    """Tokens left for contexts in a window of `window` tokens.
 
-    Raises JudgementFailed if what has to go into every part leaves no room.
+    Raises JudgementFailed if the texts that every part needs leave no room.
     """
     used = tokens_at_most(static) + sum(tokens_at_most(text) for text in fixed)
     room = int(window * _MARGIN) - output_tokens - used
@@ -66,7 +66,7 @@ def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[
 
 
 def parts_of(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
-    """`pieces` in order, in as few parts as greedy packing gives, each of at most `room` tokens."""
+    """`pieces` in order, packed greedily into few parts of at most `room` tokens each."""
     parts: list[list[Piece]] = [[]]
     left = room
     for name, text in pieces:
@@ -105,11 +105,11 @@ def lines_of(name: str, lines: Sequence[str], room: int) -> list[Piece]:
 
 
 def cut(text: str, room: int) -> list[str]:
-    """`text` in pieces of at most `room` tokens, cut at the best break there is; together they are the whole text."""
+    """`text` in pieces of at most `room` tokens, cut at the best break available; together they are the whole text."""
     pieces: list[str] = []
     rest = text
     while tokens_at_most(rest) > room:
-        # A third of the bytes: so many characters surely fit, and three times as many if all are ASCII.
+        # A third of the bytes: that many characters surely fit, and three times as many if all are ASCII.
         most = room * 3 if rest[: room * 3].isascii() else max(1, room * 3 // 4)
         at = _best_break(rest, max(1, most - 3))
         pieces.append(rest[:at])
