@@ -1,4 +1,4 @@
-"""How numbers are written for people: the same in reasons, reports, messages and the terminal."""
+"""Formats numbers for people, the same way in reasons, reports, messages and the terminal."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 NONE = "–"
-"""For a number that there is not."""
+"""Shown for a missing number."""
 
 _SAME = 1e-9
 
 
 def score(value: float | None, digits: int = 2) -> str:
-    """A score, such as ``0.85``; a dash for None, and no sign for what rounds to 0."""
+    """A score, such as ``0.85``; a dash for None, and no sign if it rounds to 0."""
     if value is None:
         return NONE
     text = f"{value:.{digits}f}"
@@ -29,7 +29,7 @@ def change(value: float | None, digits: int = 2) -> str:
 
 
 def digits_for(value: float | None, others: Iterable[float | None]) -> int:
-    """Two decimals, or as many (up to four) as it takes to tell `value` from each of `others` that differs from it."""
+    """The number of decimals, two to four, needed to distinguish `value` from each different value in `others`."""
     if value is None:
         return 2
     given = [other for other in others if other is not None and not math.isclose(value, other, abs_tol=_SAME)]
@@ -40,7 +40,7 @@ def digits_for(value: float | None, others: Iterable[float | None]) -> int:
 
 
 def figure(value: float, *against: float) -> str:
-    """`value` with as many decimals as it takes to differ from the figures it is compared with."""
+    """`value` with enough decimals to distinguish it from the figures it is compared with."""
     return score(value, digits_for(value, against))
 
 
@@ -72,7 +72,7 @@ def seconds(value: float | None) -> str:
 
 
 def dollars(value: float | None, digits: int = 2) -> str:
-    """``$0.03``; ``under $0.01`` for less; words if a price is unknown."""
+    """``$0.03``; ``under $0.01`` for less; a phrase if a price is unknown."""
     if value is None:
         return "cost unknown (no price configured)"
     if value == 0:
@@ -93,7 +93,7 @@ def round_up(count: int) -> int:
 
 
 def some(names: list[str], limit: int = 5) -> str:
-    """The first names, and the number of remaining ones."""
+    """The first names, and the number of remaining names."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 

@@ -1,4 +1,4 @@
-"""The table of column names: what other tools call the fields that Ragstone reads.
+"""Column aliases: the names that other tools use for the fields that Ragstone reads.
 
 Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` and ``ground_truth`` are the same name.
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """Names of one field. A strong name always means it; a weak one only if there is no strong one."""
+    """Names of one field. A strong name always means the field; a weak one only if there is no strong one."""
 
     strong: tuple[str, ...]
     weak: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ FIELDS: Final = MappingProxyType(
         ),
     }
 )
-"""Field to names. ``unanswerable`` is read into `Sample.answerable`, inverted."""
+"""Names of each field. ``unanswerable`` is read into `Sample.answerable`, inverted."""
 
 RECORDED: Final = MappingProxyType(
     {
@@ -103,7 +103,7 @@ CONTAINERS: Final = frozenset(
 ROW_LISTS: Final = _words(
     "examples samples questions data results rows items records entries dataset goldens golden tests test_cases cases"
 )
-"""Where a JSON or YAML document keeps its rows, best first."""
+"""Keys under which a JSON or YAML document keeps its rows, best first."""
 
 LABELS: Final = MappingProxyType(
     {
@@ -113,7 +113,7 @@ LABELS: Final = MappingProxyType(
         "context_relevance_label": "reference_contexts",
     }
 )
-"""Columns in files made for judges: they rate the column of another field, row by row."""
+"""Columns in files for judges that rate the column of another field, row by row."""
 
 TEXT_KEYS: Final = _words("text content page_content answer output value body passage chunk node")
 """Keys under which an object holds its text."""

@@ -14,10 +14,10 @@ from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.rows import MAX_DEPTH
 
 MAX_TEXT = 2_000_000
-"""Longest text of one field, in characters."""
+"""Maximum length of one text field, in characters."""
 
 MAX_ID = 512
-"""Longest id, in characters."""
+"""Maximum length of an id, in characters."""
 
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
@@ -31,8 +31,8 @@ class CellError(ValueError):
 
 
 def text(value: object) -> str | None:
-    """`value` as stripped text, None for nothing: a string, a number, a truth value, an object that holds a text,
-    or a list of alternatives, of which the first counts.
+    """`value` as stripped text, None if empty: a string, a number, a boolean, an object that holds a text, or a list of
+    alternatives, of which the first is used.
     """
     found = _text(value, 0)
     if found is None:
@@ -42,7 +42,7 @@ def text(value: object) -> str | None:
 
 
 def question(value: object) -> str | None:
-    """As `text`, but of text only; of a chat (a list of messages) the last message of the user."""
+    """Like `text`, but for text only. For a chat (a list of messages), the last user message."""
     if isinstance(value, bool | int | float):
         raise CellError(f"contains {shown(value)}, expected the text of a question")
     if isinstance(value, list) and value:
@@ -56,7 +56,7 @@ def question(value: object) -> str | None:
 
 
 def alternatives(value: object) -> int:
-    """How many texts a list offers where a field takes one."""
+    """Number of texts in a list given for a field that takes one."""
     if isinstance(value, Mapping):
         value = _only_text(value)
     return len({str(item) for item in value}) if isinstance(value, list) else 1
@@ -73,7 +73,7 @@ def contexts(value: object) -> tuple[str, ...]:
 
 
 def tags(value: object) -> tuple[str, ...]:
-    """`value` as distinct words, in order; a text is split at bars, semicolons and commas."""
+    """`value` as distinct tags, in order; a text is split at bars, semicolons and commas."""
     items: list[object] = []
     for item in _items(value, split_bars=False):
         if isinstance(item, str) and not isinstance(value, list):
@@ -109,7 +109,7 @@ def grades(value: object) -> dict[str, float]:
 
 
 def truth(value: object) -> bool | None:
-    """`value` as true or false, None for nothing."""
+    """`value` as a boolean, None if empty."""
     if value is None or isinstance(value, bool):
         return value
     word = value.strip().lower() if isinstance(value, str) else str(value)
@@ -141,7 +141,7 @@ def identifier(value: object) -> str:
 
 
 def sound(value: str) -> str:
-    """`value` itself. Raises CellError where it is too long or holds characters that no text has."""
+    """`value` itself. Raises CellError if it is too long or contains characters that are not allowed in text."""
     if len(value) > MAX_TEXT:
         raise CellError(f"contains a text of {len(value):,} characters; at most {MAX_TEXT:,} are allowed")
     if "\0" in value:
@@ -156,7 +156,7 @@ def sound(value: str) -> str:
 
 
 def shown(value: object) -> str:
-    """`value` for a message, at most 60 characters."""
+    """`value` for a message, in at most 60 characters."""
     rendered = repr(value)
     return rendered if len(rendered) <= 60 else rendered[:57] + "..."
 
@@ -197,7 +197,7 @@ def _only_text(value: Mapping[str, object]) -> object:
 
 
 def _items(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
-    """The members of a list, in any notation."""
+    """The items of a list in any notation."""
     if value is None:
         return
     if not isinstance(value, str):
@@ -221,7 +221,7 @@ def _items(value: object, *, split_bars: bool, split_commas: bool = False) -> It
 
 
 def _written_list(value: str) -> list[object] | None:
-    """A JSON list or a Python one (also as numpy prints it, without commas); None for text that only looks so."""
+    """A JSON or Python list (also as numpy prints it, without commas); None for text that only looks like one."""
     try:
         found = decode(value)
     except NotJsonError:
@@ -235,7 +235,7 @@ def _python_list(value: str) -> list[object] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if _PYTHON_LIST.fullmatch(value):  # numpy leaves the commas out, which Python reads as one long string
+            if _PYTHON_LIST.fullmatch(value):  # numpy omits the commas, so Python would read one long string
                 return [ast.literal_eval(m.group().replace("\n", "\\n")) for m in _PYTHON_STRING.finditer(value)]
             found = ast.literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""Decides which column each field is read from."""
+"""Chooses the column for each field."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _SPOKEN = Holds.TEXT | Holds.UNIT | Holds.NUMBER
 _LISTED = Holds.LIST | Holds.OBJECTS
 _GRADED_NAMES = frozenset({"expected", "target"})
 _GOLD_OBJECTS = frozenset({"output", "outputs"})
-"""Plain text under these names is what a system said; objects are how annotators' answers are kept."""
+"""Plain text under these names is a system's output; objects are annotators' answers."""
 _CHATS = frozenset({"messages", "input", "inputs", "user_input", "prompt", "question", "query"})
 
 _KNOWN = CONTAINERS | {
     name for table in (FIELDS, RECORDED) for aliases in table.values() for name in (*aliases.strong, *aliases.weak)
 }
 _MISSPELLABLE = frozenset({"reference", "reference_contexts", "relevant_ids", "answerable", "unanswerable", "tags"})
-"""Fields whose loss would go unnoticed. Without a question nothing loads, and a lost id or group changes no score."""
+"""Fields whose loss would go unnoticed. Without a question nothing loads; a missing id or group changes no score."""
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """Where each field is read from. More than one path: they must agree on every row.
+    """The paths that each field is read from. Several paths must agree on every row.
 
-    `labels` pairs a column of labels with the field whose values it judges.
+    `labels` pairs a column of labels with the field whose values it rates.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -115,7 +115,7 @@ class _Chooser:
         if name == "reference":
             return self._could_be_reference(path, alias, kinds)
         if name in {"relevant_ids", "tags"}:
-            # Under our own name, what can't be ids is an error and not another column.
+            # Under Ragstone's own name, values that can't be ids are an error, not a different column.
             return path[-1] == name or bool(kinds & (_SPOKEN | _LISTED | Holds.OBJECT))
         return bool(kinds & _ANY)
 
@@ -127,7 +127,7 @@ class _Chooser:
         return bool(kinds) and not self.is_label(path)
 
     def is_label(self, path: Path) -> bool:
-        """Whether the column holds nothing but numbers in [0, 1] under a name that other tools use for scores."""
+        """Whether the column contains only numbers in [0, 1], under a name that other tools use for scores."""
         return normal(path[-1]) in _GRADED_NAMES and self.profile.columns[path] == Holds.UNIT
 
     def first(self, names: tuple[str, ...], kinds: Holds = _ANY) -> str | None:
@@ -187,7 +187,7 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
 
 
 def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> None:
-    """Raise GoldenSetError for a column that is almost a field: ignoring it would silently lose scores."""
+    """Raise GoldenSetError for a column that is almost named like a field: ignoring it would silently lose scores."""
     for path in profile.columns:
         name = normal(path[0])
         if len(path) > 1 or name in _KNOWN or path[0] in wanted.values():
@@ -204,7 +204,7 @@ def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, 
 def _almost(name: str, field_name: str) -> bool:
     if name[:1] != field_name[:1] or abs(len(name) - len(field_name)) > 1:
         return False
-    if name.rstrip("s0123456789_") == field_name.rstrip("s"):  # groups, reference2: a column of its own
+    if name.rstrip("s0123456789_") == field_name.rstrip("s"):  # groups, reference2: a separate column
         return False
     return difflib.SequenceMatcher(None, name, field_name, autojunk=False).ratio() >= 0.85
 
@@ -214,7 +214,7 @@ def _last(path: str) -> str:
 
 
 def _ignored(profile: Profile, used: set[str]) -> tuple[str, ...]:
-    """Columns that nothing is read from; of an object that is read in part, the parts left over."""
+    """Unused columns, and the unused parts of partly used objects."""
     opened = {path.partition(".")[0] for path in used if "." in path}
     read = {path for name in used for path in _ancestors(name)}
     found: list[str] = []
@@ -227,7 +227,7 @@ def _ignored(profile: Profile, used: set[str]) -> tuple[str, ...]:
 
 
 def _ancestors(path: str) -> tuple[str, ...]:
-    """A dotted path and all that it leads through."""
+    """A dotted path and all its prefixes."""
     parts = path.split(".")
     return tuple(".".join(parts[: end + 1]) for end in range(len(parts)))
 
@@ -257,7 +257,7 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
 
 
 def _guess(profile: Profile, name: str) -> str | None:
-    """A column that could hold `name`: one with a known name inside any object, else for the question any text."""
+    """A column that could hold `name`: one with a known name inside any object, or any text for the question."""
     aliases = FIELDS[name].strong + FIELDS[name].weak
     for alias in aliases:
         for path, kinds in profile.columns.items():

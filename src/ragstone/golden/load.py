@@ -1,4 +1,4 @@
-"""Loading a golden set: from names and globs to samples with unique ids."""
+"""Loads a golden set: from paths and globs to samples with unique ids."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FORMATS: Mapping[str, str] = {
     ".tab": "tsv",
     ".parquet": "parquet",
 }
-"""Ending to format."""
+"""The format of each file ending."""
 
 _GLOB_SIGNS = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A file opened for reading: `rows()` reads it from the start, as often as asked."""
+    """An open file. `rows()` reads it from the start on every call."""
 
     format: str
     rows: Callable[[], Iterable[Row]]
@@ -53,10 +53,10 @@ def load_golden_set(
 ) -> GoldenSet:
     """Read the samples of all `paths` (files and globs, relative to `root`), in file order.
 
-    `columns` maps fields of Sample to columns, dotted paths allowed, "" to leave a field out; what it doesn't name is
-    found by the table of aliases. `limit` keeps the first so many samples. Files must lie below `within`. The origin
-    of a sample has its path relative to `root`, with forward slashes. Raises GoldenSetError (file, line, what to do),
-    and ConfigError for a field in `columns` that doesn't exist.
+    `columns` maps fields of Sample to columns (dotted paths), or to "" to leave a field out; other fields are found by
+    their aliases. `limit` is the maximum number of samples. Files must be below `within`. The origin of a sample has
+    its path relative to `root`, with forward slashes. Raises GoldenSetError with file, line and a hint, and ConfigError
+    for a field in `columns` that doesn't exist.
     """
     wanted = dict(columns or {})
     for name in wanted:
@@ -87,7 +87,7 @@ def load_golden_set(
 def find_files(
     paths: Sequence[str | Path] | str | Path, root: Path, within: Path | None = None
 ) -> tuple[SourceFile, ...]:
-    """The files that `paths` name, each once, globs in sorted order. Raises GoldenSetError where one names nothing."""
+    """The files that match `paths`, each once, globs in sorted order. Raises GoldenSetError if a path has no match."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise GoldenSetError("no golden set.", hint='Set one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]')
@@ -106,7 +106,7 @@ def find_files(
 def _expand(pattern: str, root: Path) -> list[Path]:
     if "\0" in pattern:
         raise GoldenSetError("a file name can't contain a null character.", where="golden paths")
-    pattern.encode()  # a name is written into records and reports
+    pattern.encode()  # file names are written into records and reports
     path = root / pattern
     if path.is_file():
         return [path]
@@ -135,14 +135,14 @@ def _unwritable(pattern: object) -> GoldenSetError:
 def _relative(path: Path, root: Path) -> str:
     try:
         return Path(os.path.relpath(path, root)).as_posix()
-    except ValueError:  # another drive
+    except ValueError:  # on another drive
         return path.as_posix()
 
 
 def _load_file(
     source: SourceFile, wanted: Mapping[str, str], missing: dict[str, str], limit: int | None
 ) -> tuple[ColumnMapping, Iterator[Sample]]:
-    """The mapping of one file, and its samples as they are read. Takes out of `missing` what the file has."""
+    """The mapping of one file, and its samples as they are read. Removes from `missing` what the file has."""
     table = _open(source, wanted)
     asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
@@ -204,12 +204,12 @@ def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str,
 
 
 def _is_lines(source: SourceFile) -> bool:
-    """Whether a .json file is in truth JSON Lines: its first two lines with text are complete objects."""
+    """Whether a .json file is actually JSON Lines: its first two non-empty lines are complete objects."""
     return _complete_lines(source) == 2
 
 
 def _is_document(source: SourceFile) -> bool:
-    """Whether a .jsonl file is in truth one document: its first line with text opens a list or object that goes on."""
+    """Whether a .jsonl file is actually one document: its first non-empty line opens a list or object that goes on."""
     try:
         with source.open() as stream:
             start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -255,7 +255,7 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
 
 
 def _telling_apart(source: SourceFile, wanted: Mapping[str, str], first: Sample, second: Sample) -> str | None:
-    """A column with a short text of its own in every row, if both samples come from `source` and it has one."""
+    """A column with a distinct short text in every row, if both samples come from `source` and it has one."""
     if first.origin is None or second.origin is None or first.origin.file != second.origin.file:
         return None
     table = _open(source, wanted)

@@ -10,13 +10,13 @@ from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
 
 class Holds(IntFlag):
-    """The kinds of values in a column; 0 if it is empty."""
+    """The kinds of values in a column; 0 for an empty one."""
 
     NOTHING = 0
     TEXT = 1
     NUMBER = 2
     UNIT = 4
-    """A number in [0, 1], also one written as text: what scores and labels look like."""
+    """A number in [0, 1], also as text, like scores and labels."""
     BOOL = 8
     LIST = 16
     OBJECTS = 32
@@ -37,8 +37,11 @@ _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 @dataclass(slots=True)
 class Profile:
-    """`columns`: path to kinds, the top level and one level into objects (so many keys each: `inside`). `found`: which
-    of the paths that the user named exist."""
+    """The columns of a file.
+
+    `columns` maps a path to its kinds, at the top level and one level into objects. `inside` counts the keys of each
+    object. `found` are the user's paths that exist.
+    """
 
     columns: dict[tuple[str, ...], Holds] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
@@ -47,7 +50,7 @@ class Profile:
 
 
 def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]) -> Profile:
-    """Read all `rows`. Raises GoldenSetError where there are too many columns."""
+    """Read all `rows`. Raises GoldenSetError if there are too many columns."""
     profile = Profile()
     kinds: dict[str, int] = {}
     open_paths = {path for path in wanted if path}
@@ -75,7 +78,7 @@ def _profile_object(profile: Profile, key: str, value: Mapping[str, object]) -> 
     for inner, nested in value.items():
         path = (key, str(inner))
         if path not in profile.columns:
-            # An object whose keys are data (document ids and grades) has no columns to speak of.
+            # An object whose keys are data (document ids and grades) has no columns.
             if profile.inside.get(key, 0) >= MAX_INNER_COLUMNS:
                 continue
             profile.inside[key] = profile.inside.get(key, 0) + 1
@@ -83,7 +86,7 @@ def _profile_object(profile: Profile, key: str, value: Mapping[str, object]) -> 
 
 
 def holds(value: object) -> int:
-    """The kind of one value, as the number of a `Holds`: flags are slow to join, and there are many values."""
+    """The kind of one value, as the int of a `Holds`, because combining flags is slow and there are many values."""
     if isinstance(value, str):
         return _UNIT if value in _UNITS else 0 if not value or value.isspace() else _TEXT
     if value is None:
@@ -102,7 +105,7 @@ def holds(value: object) -> int:
 def follow(value: object, path: str) -> object:
     """The value at the dotted `path` in `value`, MISSING if there is none.
 
-    A key that contains dots is found verbatim. Through a list, the path leads to every member (a list of their values)
+    A key that contains dots is matched verbatim. In a list, the path applies to every item (giving a list of values)
     or, with a number, to one.
     """
     if not path:

@@ -1,4 +1,4 @@
-"""Builds samples from rows, according to a plan."""
+"""Builds samples from rows, following a column plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 
 
 class SampleReader:
-    """Reads the rows of one file. `several_references` counts the rows whose reference was one of several."""
+    """Reads the rows of one file. `several_references` counts rows that offered several references."""
 
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
         self.source = source
@@ -29,7 +29,7 @@ class SampleReader:
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
-        """The sample in `row`; its id comes from the row, else from the content (`derived_id`).
+        """The sample in `row`; its id comes from the row, or else from the content (`derived_id`).
 
         Raises GoldenSetError with line and column.
         """
@@ -121,12 +121,12 @@ class SampleReader:
         )
 
     def _share(self, value: Value) -> Value:
-        """One object for equal values: tags and groups repeat from sample to sample."""
+        """One shared object for equal values: tags and groups repeat from sample to sample."""
         return self._shared.setdefault(value, value)  # type: ignore[return-value]
 
 
 def derived_id(question: str, reference: str | None, passages: tuple[str, ...]) -> str:
-    """An id from the content: ``q-`` and 12 hex digits, the same wherever the sample stands in its file."""
+    """An id from the content: ``q-`` and 12 hex digits, independent of the sample's position in its file."""
     body = json.dumps([question, reference, passages], ensure_ascii=False, separators=(",", ":"))
     return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
 

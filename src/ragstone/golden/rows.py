@@ -1,4 +1,4 @@
-"""Rows, as returned by every format, and the limits that all formats share."""
+"""Rows, as returned by every format, and the limits shared by all formats."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ragstone.errors import GoldenSetError
 from ragstone.files import open_regular
 
 MAX_FILE_BYTES = 4 * 1024 * 1024 * 1024
-"""Largest file of any format."""
+"""Maximum size of a file in any format."""
 
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
-"""Largest JSON, YAML or Parquet file: these are held in memory as a whole."""
+"""Maximum size of a JSON, YAML or Parquet file, which is read into memory as a whole."""
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
-"""Longest line of a JSON Lines file, and longest cell of a CSV file."""
+"""Maximum length of a line in a JSON Lines file, and of a cell in a CSV file."""
 
 MAX_DEPTH = 64
-"""Deepest nesting of objects and lists."""
+"""Maximum nesting depth of objects and lists."""
 
 MAX_COLUMNS = 2_000
-"""Most different columns in one file."""
+"""Maximum number of different columns in one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its columns, and the line it starts on (from 1; None where the format has no lines)."""
+    """One row: its columns, and the line it starts on (from 1; None if the format has no lines)."""
 
     values: Mapping[str, object]
     line: int | None = None
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, its name in messages and origins, and the folder that it must lie in (None: anywhere)."""
+    """A file to read, its name in messages and origins, and the folder that must contain it (None: anywhere)."""
 
     path: Path
     name: str
@@ -52,11 +52,11 @@ class SourceFile:
         return GoldenSetError(message, where=self.at(line), hint=hint)
 
     def open(self) -> BinaryIO:
-        """The file, to be read from its start. Raises OSError."""
+        """Open the file for reading from the start. Raises OSError."""
         return open_regular(self.path, within=self.within, limit=MAX_FILE_BYTES)
 
     def open_document(self) -> BinaryIO:
-        """The same for a file that is held in memory as a whole. Raises GoldenSetError, also if it is too large."""
+        """Open a file that is read into memory as a whole. Raises GoldenSetError, also if it is too large."""
         try:
             stream = self.open()
         except OSError as error:
@@ -83,7 +83,7 @@ class SourceFile:
         return self.error(f"can't be read: {error.strerror or error}")
 
     def decode(self, raw: bytes, first_line: int = 1) -> str:
-        """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line that it starts on."""
+        """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line where it starts."""
         if first_line == 1:
             if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise self.error("is UTF-16 text, expected UTF-8.", hint="Save the file as UTF-8.")

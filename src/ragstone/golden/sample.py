@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a sample comes from: a path as the user gave it, and a line from 1 (None if a format has no lines)."""
+    """Origin of a sample: the path as the user gave it, and the line from 1 (None if the format has no lines)."""
 
     file: str
     line: int | None = None
@@ -23,9 +23,9 @@ class Origin:
 class Sample:
     """One golden question.
 
-    `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not relevant). `answerable`
-    False means that the right answer is to abstain. `group` names samples that belong together (several
-    questions on one document), for clustered errors.
+    `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not relevant). If `answerable` is
+    False, the right answer is to abstain. `group` names related samples (several questions on one document), for
+    clustered errors.
     """
 
     id: str
@@ -60,8 +60,8 @@ class ColumnMapping:
     """The column mapping of a file, for `ragstone convert` and for messages.
 
     `columns` maps a field of Sample to the column (dotted path) it was read from; `ignored` are columns that were not
-    used; `recorded` maps response fields (answer, contexts) that are also in the file; `notes` are sentences on how the
-    file was read.
+    used; `recorded` maps response fields (answer, contexts) that are also in the file; `notes` are sentences about how
+    the file was read.
     """
 
     file: str
@@ -74,7 +74,7 @@ class ColumnMapping:
 
 @dataclass(frozen=True, slots=True)
 class GoldenSet:
-    """The samples of one evaluation, ids unique, in file order."""
+    """The samples of one evaluation, with unique ids, in file order."""
 
     samples: tuple[Sample, ...]
     mappings: tuple[ColumnMapping, ...] = ()
@@ -86,7 +86,7 @@ class GoldenSet:
         return iter(self.samples)
 
     def content_hash(self) -> str:
-        """SHA-256 (hex) over ids and contents, independent of order and of file layout."""
+        """SHA-256 (hex) over ids and contents, independent of order and file layout."""
         digest = hashlib.sha256()
         for sample in sorted(self.samples, key=lambda s: s.id):
             digest.update(f"{sample.id}\0{sample.content_hash()}\n".encode("utf-8", "surrogatepass"))

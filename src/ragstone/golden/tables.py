@@ -1,4 +1,4 @@
-"""Finds the rows in a JSON or YAML document, whatever their nesting."""
+"""Finds the rows in a JSON or YAML document, at any nesting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     """The rows of `document`: a list of objects, an object of lists, or an object that holds either.
 
     `wanted` is the user's map of field to column; a path that begins with the name of a list chooses that list.
-    Raises GoldenSetError where there is no list of rows, or more than one could be meant.
+    Raises GoldenSetError if there is no list of rows, or if the choice is ambiguous.
     """
     if isinstance(document, list):
         return Table("", tuple(_from_list(source, document)))
@@ -79,7 +79,7 @@ def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:
 
 
 def _columns(document: dict[str, Any], named: str) -> dict[str, Any] | None:
-    """The columns of an object of lists (or of objects by row number, as pandas writes it), if this is one."""
+    """The columns if `document` is an object of lists (or of objects by row number, as pandas writes it)."""
     for kind in (list, dict):
         columns = {key: value for key, value in document.items() if isinstance(value, kind)}
         questions: list[Any] = [value for key, value in columns.items() if _is_question(key, named)]
@@ -109,12 +109,12 @@ def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[st
 
 
 def _is_question(key: str, named: str) -> bool:
-    """Whether a column holds the question: the one that the user named, else one with a known name."""
+    """Whether a column holds the question: the one named by the user, or else one with a known name."""
     return key == named or normal(key) in _QUESTIONS
 
 
 def _from_keys(document: dict[str, Any], named: str) -> tuple[Row, ...]:
-    """Rows of an object of objects; the key is the id of a row that has none of its own."""
+    """Rows of an object of objects; the key is the id of a row without one."""
     if not document or not all(isinstance(value, dict) for value in document.values()):
         return ()
     rows = tuple(Row({"id": key, **value}, line_of(document, key)) for key, value in document.items())
@@ -158,7 +158,7 @@ def _no_table(source: SourceFile, document: dict[str, Any], tables: list[Table])
 
 
 def _guess(table: Table) -> str:
-    """The dotted path of a question-like column, the first column where there is none."""
+    """The dotted path of a question-like column, or else of the first column."""
     first = table.rows[0].values if table.rows else {}
     for key, value in first.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Answer correctness: compares answer and reference, statement by statement."""
+"""Answer correctness: compares the answer with the reference, statement by statement."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ragstone.system.response import Response
 
 
 class AnswerCorrectness:
-    """Harmonic mean of the share of the answer's statements that the reference backs and the share of the
-    reference's statements that the answer gives.
+    """Harmonic mean of two shares: of the answer's statements that the reference supports, and of the reference's
+    statements that the answer gives.
 
-    Where the judge knows finer shares of what is said than counted verdicts, as the offline judge does, these are
-    taken; the counts are the note.
-    On an unanswerable sample, 1 for abstaining and 0 for answering; abstaining on an answerable one is 0.
+    If the judge provides finer shares than counted verdicts, as the offline judge does, they are used, and the counts
+    are the note. On an unanswerable sample, abstaining scores 1 and answering 0; on an answerable one, abstaining
+    scores 0.
     """
 
     info = MetricInfo(
@@ -66,5 +66,5 @@ class AnswerCorrectness:
 
 
 def f1(precision: float, recall: float) -> float:
-    """Harmonic mean of two shares in [0, 1]; 0 when both are 0."""
+    """Harmonic mean of two shares in [0, 1]; 0 if both are 0."""
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

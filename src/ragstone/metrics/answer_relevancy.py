@@ -1,4 +1,4 @@
-"""Answer relevancy: does the answer address the question that was asked?"""
+"""Answer relevancy: does the answer address the question?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragstone.system.response import Response
 
 
 class AnswerRelevancy:
-    """Mean cosine of the question and the reverse questions, clamped to [0, 1] (RAGAS, section 3).
+    """Mean cosine similarity of the question and the reverse questions, clamped to [0, 1] (RAGAS, section 3).
 
     Abstaining scores 0 on an answerable sample and 1 on an unanswerable one; answering an unanswerable one
     scores 0.

@@ -23,10 +23,10 @@ _AFTER_STOP = re.compile(r"([.!?])((?:\s*[\[【][^\[\]【】\n]{1,80}[\]】])+)"
 
 
 def cited(text: str, contexts: Sequence[Context]) -> list[int | None]:
-    """The ranks (from 0) of the contexts that `text` cites, in order; None for a citation of what is not there.
+    """The ranks (from 0) of the contexts that `text` cites, in order; None for a citation of a missing context.
 
-    Read are ``[1]``, ``[1, 3]``, ``[2-4]``, ``[doc 2]`` by rank from 1, and ``[the-context-id]``. A bracket that is
-    neither a number nor a known id is no citation.
+    Recognises ``[1]``, ``[1, 3]``, ``[2-4]``, ``[doc 2]`` with ranks from 1, and ``[the-context-id]``. A bracket with
+    neither a number nor a known id is not a citation.
     """
     by_id = {context.id: rank for rank, context in enumerate(contexts) if context.id is not None}
     found: list[int | None] = []
@@ -53,7 +53,7 @@ def _ranks(part: str) -> list[int]:
 
 
 class CitationValidity:
-    """Citations of contexts that exist ÷ all citations in the answer. Not applicable without citations."""
+    """Citations of existing contexts ÷ all citations in the answer. Not applicable without citations."""
 
     info = MetricInfo(
         name="citation_validity",
@@ -77,9 +77,10 @@ class CitationValidity:
 
 
 class CitationSupport:
-    """Cited sentences that a context they cite holds ÷ all cited sentences.
+    """Sentences supported by a context they cite ÷ all sentences with citations.
 
-    Judged by the offline judge's means whatever judge is configured: no call is made. Its version follows theirs.
+    Always uses the offline judge's method, whatever judge is configured, so no call is made. Its version includes that
+    method's.
     """
 
     info = MetricInfo(
@@ -112,5 +113,5 @@ class CitationSupport:
 
 
 def _inside_sentence(text: str) -> str:
-    """Citations that stand after a full stop, moved before it, so that they stay with their sentence."""
+    """`text` with citations after a full stop moved before it, so that they stay with their sentence."""
     return _AFTER_STOP.sub(lambda found: found.group(2) + found.group(1), text)

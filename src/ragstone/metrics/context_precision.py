@@ -12,7 +12,7 @@ from ragstone.system.response import Response
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if nothing is useful."""
+    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if no context is useful."""
     hits = 0
     total = 0.0
     for rank, is_useful in enumerate(useful, start=1):
@@ -23,7 +23,7 @@ def average_precision(useful: Sequence[bool]) -> float:
 
 
 class ContextPrecision:
-    """Average precision over ranks, usefulness judged against the reference."""
+    """Average precision over ranks, with usefulness judged against the reference."""
 
     info = MetricInfo(
         name="context_precision",
@@ -67,9 +67,9 @@ class ContextPrecision:
 
 
 class ContextPrecisionNoReference(ContextPrecision):
-    """Average precision over ranks, usefulness judged against the answer, for samples without a reference.
+    """Average precision over ranks, with usefulness judged against the answer, for samples without a reference.
 
-    A metric of its own, so that the two are never mixed in one mean.
+    A separate metric, so that the two are never mixed in one mean.
     """
 
     info = MetricInfo(

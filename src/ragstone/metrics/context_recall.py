@@ -10,10 +10,9 @@ from ragstone.system.response import Response
 
 
 class ContextRecall:
-    """Statements of the reference held by some context ÷ all statements of the reference.
+    """Statements of the reference supported by some context ÷ all statements of the reference.
 
-    A judge that grades, as the offline judge does, gives one grade to the whole reference instead; the share is the
-    note.
+    A grading judge, such as the offline judge, gives one grade to the whole reference instead; the share is the note.
     """
 
     info = MetricInfo(

@@ -12,8 +12,8 @@ from ragstone.system.response import Response
 class ContextRelevance:
     """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS, section 3).
 
-    A judge that grades, as the offline judge does, gives its probability that the contexts answer the question instead;
-    the share is the note.
+    A grading judge, such as the offline judge, gives its probability that the contexts answer the question instead; the
+    share is the note.
     """
 
     info = MetricInfo(

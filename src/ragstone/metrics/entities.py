@@ -22,10 +22,10 @@ _CAPITALISED = re.compile(rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*")
 
 
 def entities(text: str, language: Language) -> frozenset[tuple[str, ...]]:
-    """Names, places, dates and numbers of `text`, each as its keys: runs of capitalised words, and every number.
+    """Names, places, dates and numbers in `text`, each as its keys: runs of capitalised words, and every number.
 
-    The first word of a sentence counts only when the text has it with a capital elsewhere, or when more capitals
-    follow it. In languages that write all nouns with a capital, nouns count as names.
+    The first word of a sentence counts only if it is capitalised elsewhere in the text, or if more capitalised words
+    follow it. In languages that capitalise all nouns, nouns count as names.
     """
     found: set[tuple[str, ...]] = set()
     sentences = split_sentences(normalise(text), language.code)
@@ -45,11 +45,11 @@ def entities(text: str, language: Language) -> frozenset[tuple[str, ...]]:
 
 
 class ContextEntityRecall:
-    """Entities of the reference that stand in some context ÷ all entities of the reference.
+    """Entities of the reference that occur in some context ÷ all entities of the reference.
 
-    Entities are found by their writing (capitals and digits), not by a model: no judge is asked. They are compared by
-    the offline judge's word lists, whose digest is part of the version. Not applicable when the reference has none, as
-    in scripts without capitals.
+    Entities are detected by capitals and digits, without a model or a judge. They are compared using the offline
+    judge's word lists, whose digest is part of the version. Not applicable if the reference has none, as in scripts
+    without capitals.
     """
 
     info = MetricInfo(

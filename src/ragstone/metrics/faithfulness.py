@@ -12,8 +12,8 @@ from ragstone.system.response import Response
 class Faithfulness:
     """Supported statements ÷ all statements of the answer (RAGAS, Es et al. 2023, section 3).
 
-    A judge that grades, as the offline judge does, gives one grade to the whole answer instead; the share is the note.
-    An answer that abstains claims nothing: not applicable. Statements without any context: 0, and it says so.
+    A grading judge, such as the offline judge, gives one grade to the whole answer instead; the share is the note. Not
+    applicable if the answer abstains. Statements without any context score 0, with a note.
     """
 
     info = MetricInfo(

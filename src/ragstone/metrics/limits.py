@@ -1,4 +1,4 @@
-"""Latency and length as scores: the share of answers that keep within a limit, gated like any other metric."""
+"""Latency and length as scores: the share of answers within a limit, gated like any other metric."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USUAL_LIMITS = ("latency_within@5", "words_within@200", "contexts_within@2000")
 
 
 class LimitMetric:
-    """1 when the answer keeps within the limit, else 0: its mean is the share of answers that do."""
+    """1 if the answer is within the limit, else 0, so that the mean is the share of answers within it."""
 
     def __init__(self, name: str, title: str, limit: float, measure: Callable[[Response], float | None]) -> None:
         self.info = MetricInfo(
@@ -48,7 +48,7 @@ class LimitMetric:
 
 
 def limit_metric(name: str) -> LimitMetric | None:
-    """``latency_within@SECONDS``, ``words_within@WORDS`` or ``contexts_within@WORDS``; None for another name."""
+    """``latency_within@SECONDS``, ``words_within@WORDS`` or ``contexts_within@WORDS``; None for any other name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -57,7 +57,7 @@ def limit_metric(name: str) -> LimitMetric | None:
 
 
 def usual_limit_metrics() -> Iterator[LimitMetric]:
-    """The limits that are listed; any other number can be asked for by name."""
+    """The listed limits; other numbers are available by name."""
     for name in USUAL_LIMITS:
         metric = limit_metric(name)
         if metric is not None:
@@ -65,7 +65,7 @@ def usual_limit_metrics() -> Iterator[LimitMetric]:
 
 
 def word_count(text: str) -> int:
-    """Words, as white space separates them; in scripts without spaces, two characters count as a word."""
+    """Number of words separated by white space; in scripts without spaces, two characters count as a word."""
     unspaced = len(_UNSPACED.findall(text))
     return len(_UNSPACED.sub(" ", text).split()) + (unspaced + 1) // 2
 

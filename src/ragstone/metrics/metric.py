@@ -1,4 +1,4 @@
-"""What every metric declares."""
+"""The interface of a metric."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class MetricInfo:
     """A metric's description.
 
     `version` changes with the formula; runs with different versions of a metric are not compared on it.
-    `blames` says which half of the system a drop points at. `family` is the name a user asks for when one
-    name stands for several metrics (``context_precision``). `source` names paper, section and equation.
+    `blames` is the half of the system that a drop points to. `family` is a name that selects several metrics
+    (``context_precision``). `source` names paper, section and equation.
     """
 
     name: str
@@ -35,27 +35,27 @@ class Metric(Protocol):
     def info(self) -> MetricInfo: ...
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        """The judgements this metric reads for `sample`; empty when it needs none or does not apply."""
+        """The judgements this metric reads for `sample`; empty if it needs none or does not apply."""
         ...
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
-        """Why the metric does not apply to `sample` whatever is answered; None where it does."""
+        """Why the metric does not apply to `sample`, whatever the answer; None if it does."""
         ...
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        """The score of one response that is not a failure. Pure; never raises."""
+        """The score of one successful response. Pure; never raises."""
         ...
 
 
 def missing(judgement: JudgementFailure | None, what: str) -> Failed | NotApplicable:
-    """The score where a judgement that the metric needs is not there."""
+    """The score if a judgement that the metric needs is missing."""
     if judgement is not None and judgement.not_applicable:
         return NotApplicable(judgement.reason)
     return Failed("judge", judgement.reason if judgement is not None else f"no {what} were given")
 
 
 def answering(sample: Sample, judgements: Judgements) -> StatementList | Score:
-    """The statements of an answer that had to be given, and was; else the score for abstaining, or for not doing so."""
+    """The statements of an answer to an answerable sample; otherwise the score for abstaining or failing to."""
     found = judgements.statements
     if found is None or isinstance(found, JudgementFailure):
         return missing(found, "statements")
@@ -69,9 +69,9 @@ def answering(sample: Sample, judgements: Judgements) -> StatementList | Score:
 
 
 def graded(probability: float | None, held: int, total: int, what: str) -> Scored | Failed:
-    """The judge's grade of the whole where it gives one, with the share as the note; else the share, `held` ÷ `total`.
+    """The judge's grade of the whole if it gives one, with the share as the note; else the share, `held` ÷ `total`.
 
-    Failed for a grade outside [0, 1], NaN included.
+    Failed for a grade outside [0, 1], including NaN.
     """
     if probability is None:
         return Scored(held / total)

@@ -18,7 +18,7 @@ def recall_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> flo
 
 
 def precision_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """Relevant documents among the first `k` ÷ `k`, also where fewer were retrieved (trec_eval's P_k)."""
+    """Relevant documents among the first `k` ÷ `k`, even if fewer were retrieved (trec_eval's P_k)."""
     return len(_relevant(grades).intersection(ranked[:k])) / k
 
 
@@ -46,7 +46,7 @@ def average_precision(ranked: Sequence[str], grades: Mapping[str, float]) -> flo
 
 
 def ndcg(ranked: Sequence[str], grades: Mapping[str, float], k: int | None = None) -> float:
-    """Discounted gain Σ grade ÷ log2(rank + 1) over the first `k` ÷ that of the best ranking (Järvelin & Kekäläinen
+    """Discounted gain Σ grade ÷ log2(rank + 1) over the first `k` ÷ that of the ideal ranking (Järvelin & Kekäläinen
     2002, with trec_eval's linear gains)."""
     ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
     best = _discounted(ideal[:k])

@@ -36,21 +36,21 @@ _LISTED: tuple[Metric, ...] = (
 )
 
 METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
-"""The metrics that are listed. Those with a number in their name exist for other numbers too: see `find_metric`."""
+"""The listed metrics. Those with a number in their name exist for other numbers too: see `find_metric`."""
 
 HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
-"""The metrics of a run that names none."""
+"""The default metrics of a run."""
 
 
 def find_metric(name: str) -> Metric | None:
-    """The metric called `name`, be it listed or one with a number of its own (``ndcg@15``); None if there is none."""
+    """The metric called `name`, listed or with another number (``ndcg@15``); None if there is none."""
     return METRICS.get(name) or retrieval_metric(name) or limit_metric(name)
 
 
 def select_metrics(names: Iterable[str] | None = None) -> tuple[Metric, ...]:
-    """The metrics called `names` (a family's name brings all of the family), listed ones in registry order first.
+    """The metrics called `names` (a family's name selects the whole family), listed ones first, in registry order.
 
-    Raises ConfigError for a name that is not known, with a suggestion.
+    Raises ConfigError for an unknown name, with a suggestion.
     """
     wanted = tuple(dict.fromkeys(HEADLINE if names is None else names))
     families = {metric.info.family for metric in METRICS.values() if metric.info.family}

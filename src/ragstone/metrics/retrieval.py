@@ -1,4 +1,4 @@
-"""Retrieval metrics from the golden set's relevant ids: no judge, only the ids of the contexts in their order."""
+"""Retrieval metrics: compare the order of the contexts' ids with the golden set's relevant ids, without a judge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragstone.system.response import Response
 Measure = Callable[[Sequence[str], Mapping[str, float]], float]
 
 USUAL_CUTS = (1, 3, 5, 10, 20)
-"""The cut-offs that are listed; any other from 1 to 1000 can be asked for by name (``ndcg@15``)."""
+"""The listed cut-offs; any other from 1 to 1000 is available by name (``ndcg@15``)."""
 
 _CUT_NAME = re.compile(r"(recall|precision|hit_rate|mrr|ndcg)@([1-9]\d{0,2}|1000)")
 _SOURCE = "trec_eval (NIST): recall_k, P_k, success_k, recip_rank, map, ndcg, ndcg_cut_k"
@@ -25,7 +25,7 @@ class RetrievalMetric:
     """One measure of the contexts' order against `Sample.relevant_ids`.
 
     Not applicable without relevant ids. Several chunks of one document count once, at their best rank. A context
-    without an id is not relevant; a response without any id fails, because it can't be scored.
+    without an id is not relevant; a response without any ids can't be scored and fails.
     """
 
     def __init__(self, name: str, title: str, measure: Measure) -> None:
@@ -55,7 +55,7 @@ class RetrievalMetric:
 
 
 def retrieval_metric(name: str) -> RetrievalMetric | None:
-    """The retrieval metric called `name`, for any cut-off from 1 to 1000; None if there is none of that name."""
+    """The retrieval metric called `name`, with any cut-off from 1 to 1000; None if there is none."""
     if name in _UNCUT:
         title, measure = _UNCUT[name]
         return RetrievalMetric(name, title, measure)

@@ -1,4 +1,4 @@
-"""The three things a score can be. Never NaN, never None standing for all three."""
+"""The three kinds of score. A score is never NaN or None."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A value in [0, 1]. Raises ValueError for anything else, NaN included."""
+    """A value in [0, 1]. Raises ValueError for anything else, including NaN."""
 
     value: float
     note: str | None = None
@@ -21,14 +21,14 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable:
-    """The metric has nothing to say about this sample; it counts neither for nor against."""
+    """The metric does not apply to this sample, which is left out of its mean and its coverage."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The score could not be had; it counts against coverage, and never into a mean."""
+    """The score could not be computed. It lowers coverage and is left out of the mean."""
 
     by: Literal["system", "judge"]
     reason: str

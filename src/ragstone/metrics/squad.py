@@ -18,17 +18,17 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def squad_normalise(text: str) -> str:
-    """Lower case, without ASCII punctuation, English articles and extra white space."""
+    """`text` in lower case, without ASCII punctuation, English articles and extra white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(answer: str, reference: str) -> float:
-    """1 if the two are the same after SQuAD's normalisation, else 0."""
+    """1 if both are equal after SQuAD's normalisation, else 0."""
     return float(squad_normalise(answer) == squad_normalise(reference))
 
 
 def token_f1(answer: str, reference: str) -> float:
-    """F1 of the two bags of tokens; where one is empty, 1 if both are (SQuAD 2.0)."""
+    """F1 of the two bags of tokens. If one is empty: 1 if both are, else 0 (SQuAD 2.0)."""
     mine, theirs = squad_normalise(answer).split(), squad_normalise(reference).split()
     if not mine or not theirs:
         return float(mine == theirs)
