@@ -91,6 +91,6 @@ def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Calla
 
 @as_root
 def test_a_step_that_uses_up_the_time_of_the_whole_ends_as_that(run: Callable[..., str]) -> None:
-    with pytest.raises(TimeLimitReached, match="used up by setup") as caught:
+    with pytest.raises(TimeLimitReached, match="the time limit was reached by setup") as caught:
         run("sleep 600", Limits(600.0, deadline=monotonic() + 0.5))
     assert caught.value.exit_code == 124

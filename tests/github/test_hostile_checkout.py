@@ -13,7 +13,7 @@ from tests.github.builders import FACTS, Checkout
 from tests.github.fake import BASE_SHA, FakeGitHub
 from tests.github.test_run_job import publish
 
-DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
+DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.01\nmax_drop = 0.05\n'
 CONFIG = """
 [golden]
 paths = "golden.jsonl"
@@ -58,7 +58,7 @@ def forge(source: Path, target: Path) -> None:
     for line in lines:
         record = json.loads(line)
         for score in record["scores"].values():
-            score["value"] = 0.2
+            score["value"] = 0.01
         forged.append(json.dumps(record))
     (target / SAMPLES).write_text("\n".join(forged) + "\n", encoding="utf-8")
 

@@ -21,7 +21,7 @@ TABLE = tomllib.loads(files("ragstone.judge").joinpath("models.toml").read_text(
         ("openai", "gpt-5.4-mini", "gpt-5.4-mini-2026-03-17"),
         ("anthropic", "claude-haiku-4-5", "claude-haiku-4-5-20251001"),
         ("openai", "gpt-4o", "a name with a date"),
-        ("openai", "gpt-5.3-chat-latest", "whatever is newest"),
+        ("openai", "gpt-5.3-chat-latest", "means the newest model"),
     ],
 )
 def test_a_name_that_may_be_moved_is_told_with_one_that_may_not(provider: str, model: str, fixed: str) -> None:

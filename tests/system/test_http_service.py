@@ -126,13 +126,9 @@ def test_request_and_reply_fields_are_configurable(room: Any, server: Server) ->
             "usage": {"prompt_tokens": 1, "completion_tokens": 2},
         }
     )
-    http = {
-        "question_field": "input.query",
-        "answer_field": "choices.0.message.content",
-        "contexts_field": "hits.*.source",
-        "body": {"top_k": 5, "input": {"lang": "en"}},
-    }
-    (response,) = room.ask(server.url, "q", http=http)
+    fields = {"answer_field": "choices.0.message.content", "contexts_field": "hits.*.source"}
+    http = {"question_field": "input.query", "body": {"top_k": 5, "input": {"lang": "en"}}}
+    (response,) = room.ask(server.url, "q", http=http, **fields)
     assert response.answer == "q"
     assert response.contexts == (Context("a"), Context("b"))
     assert response.usage is not None
@@ -140,14 +136,14 @@ def test_request_and_reply_fields_are_configurable(room: Any, server: Server) ->
 
 
 def test_a_field_that_is_not_in_the_reply_is_named(room: Any, server: Server) -> None:
-    (response,) = room.ask(server.url, "q", http={"answer_field": "data.answer"})
+    (response,) = room.ask(server.url, "q", answer_field="data.answer")
     assert "answer_field 'data.answer'" in failure(response).message
     assert "'fine'" in failure(response).message
 
 
 def test_contexts_that_are_null_are_none_at_all(room: Any, server: Server) -> None:
     server.reply = lambda path, body: said({"answer": "a", "found": {"passages": None}})
-    (response,) = room.ask(server.url, "q", http={"contexts_field": "found.passages"})
+    (response,) = room.ask(server.url, "q", contexts_field="found.passages")
     assert (response.failure, response.contexts) == (None, ())
 
 
