@@ -1,1 +1,1 @@
-"""Sentence embeddings by a model in a folder of the user's: the extra `ragstone[local]`, nothing is downloaded."""
+"""Judging with ONNX models from a local folder: the extra `ragstone[local]`; nothing is downloaded."""

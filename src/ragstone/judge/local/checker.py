@@ -1,4 +1,4 @@
-"""Does a text hold a statement? An ONNX cross-encoder or token classifier, asked window by window."""
+"""Does a text support a statement? An ONNX cross-encoder or token classifier, applied window by window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ragstone.judge.untrusted_text import cleaned
 
 WHERE = "judge.name"
 MOST_WINDOWS = 32
-"""Windows that one statement is compared with. Of more, those that share most of its rare tokens."""
+"""The most windows that a statement is compared with: those that share most of its rare tokens."""
 
 _MOST_TOKENS = 512
 _LEAST_PIECE = 8
@@ -66,12 +66,11 @@ class CheckerStopped(Exception):  # noqa: N818 - the judge is being closed
 
 
 class Checker:
-    """A model of entailment or consistency, or of tokens that nothing supports, in a folder of the user's.
+    """A user's model of entailment or consistency, or of unsupported tokens.
 
-    A text that is longer than the model's window is split at its sentences, with one sentence in common; the best
-    window counts. Pairs go through the model in batches of one statement's windows, or one at a time in a model whose
-    quantisation looks at the whole batch: so a rating depends on its texts alone. Raises ConfigError for a folder that
-    is no such model.
+    A text longer than the model's window is split at sentences, with an overlap of one sentence; the best window
+    counts. Pairs are run in batches of one statement's windows, or one at a time if the model's quantisation depends on
+    the whole batch, so that a rating depends on its texts alone. Raises ConfigError for a folder without such a model.
     """
 
     def __init__(
@@ -102,11 +101,11 @@ class Checker:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Let a `rate` that runs in another thread end before its next batch."""
+        """Make a `rate` that runs in another thread end before its next batch."""
         self._stopping.set()
 
     def rate(self, text: str, statement: str) -> PairRating:
-        """How well `text` supports `statement`. Raises JudgementFailed where the model gives no usable answer."""
+        """How well `text` supports `statement`. Raises JudgementFailed if the model gives no usable answer."""
         statement = cleaned(statement).strip()
         mark = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         kept = self._ratings.get((statement, mark))
@@ -118,7 +117,7 @@ class Checker:
         return kept
 
     def fits_one_window(self, text: str, statement: str) -> bool:
-        """Whether `text` and `statement` go through the model together, without a split."""
+        """Whether `text` and `statement` fit into the model together, without a split."""
         size = sum(len(one.tokens) for one in self._sentences(None, text))
         return size <= self._room(len(self._tokens(cleaned(statement).strip())))
 
@@ -137,7 +136,7 @@ class Checker:
         return PairRating(*(float(self._mass(chances, one).max()) for one in (Meaning.SUPPORTED, Meaning.CONTRADICTED)))
 
     def _room(self, tokens: int) -> int:
-        """Tokens of text that go beside a statement of `tokens`."""
+        """Tokens of text that fit together with a statement of `tokens`."""
         room = self.max_tokens - self._overhead - tokens - _MARGIN
         if room < self._piece:
             raise JudgementFailed(
@@ -158,7 +157,7 @@ class Checker:
         return found
 
     def _parts(self, sentence: str) -> list[_Sentence]:
-        """`sentence`, in pieces where it alone would fill more than a quarter of what the model takes."""
+        """`sentence`, split if it alone would fill more than a quarter of the model's window."""
         most = self._piece
         encoded = self._encoded(sentence)
         ids = encoded.ids
@@ -187,7 +186,7 @@ class Checker:
             if self._template is None:
                 found = encode(self._pairs, text, statement)
             else:
-                # The statement first: a context may hold the word {statement}.
+                # The statement first: a context may contain the text {statement}.
                 before, _, after = self._template.partition("{context}")
                 whole = f"{before.replace('{statement}', statement)}{text}{after.replace('{statement}', statement)}"
                 found = encode(self._tokenizer, whole)
@@ -221,7 +220,7 @@ class Checker:
             feed[name] = rows
         try:
             found = np.asarray(self._session.run([self._output], feed)[0], dtype=np.float64)
-        except Exception as error:  # the runtime's own classes share no base
+        except Exception as error:  # the runtime's own exceptions share no base
             raise JudgementFailed(f"the model failed: {short(error)}") from None
         wanted = (len(encodings), *((width,) if self.by_token else ()), len(self.labels))
         if found.shape != wanted:
@@ -238,7 +237,7 @@ class Checker:
         return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
 
     def _mass(self, chances: Floats, meaning: Meaning) -> Floats:
-        """The probability of all labels of one meaning together."""
+        """The total probability of all labels with one meaning."""
         return np.asarray(chances[..., [at for at, label in enumerate(self.labels) if label is meaning]].sum(axis=-1))
 
     def _by_token(self, encodings: Sequence[Any], found: Sequence[Floats]) -> PairRating:
@@ -280,7 +279,7 @@ class Checker:
             self.max_tokens = min(self.max_tokens, self._fixed_tokens)
 
     def _tokens_around(self) -> int:
-        """Tokens that stand around text and statement in what the model reads."""
+        """Tokens of the model's input besides text and statement."""
         if self._template is None:
             return int(self._tokenizer.num_special_tokens_to_add(True))
         bare = self._template.replace("{context}", "").replace("{statement}", "")
@@ -288,7 +287,7 @@ class Checker:
 
 
 def _windows(sentences: Sequence[_Sentence], room: int) -> list[tuple[_Sentence, ...]]:
-    """Sentences in order, as many as fit into `room` tokens; each window starts with the last of the one before."""
+    """Sentences in order, as many as fit into `room` tokens; each window starts with the last one of the previous."""
     windows: list[tuple[_Sentence, ...]] = []
     start = 0
     while start < len(sentences):
@@ -304,7 +303,7 @@ def _windows(sentences: Sequence[_Sentence], room: int) -> list[tuple[_Sentence,
 
 
 def _nearest(windows: list[tuple[_Sentence, ...]], asked: frozenset[int]) -> list[tuple[_Sentence, ...]]:
-    """At most MOST_WINDOWS of `windows`: those that share most with the tokens `asked`, rare ones counting more."""
+    """At most MOST_WINDOWS of `windows`: those that share most with the tokens `asked`, weighted by rarity."""
     if len(windows) <= MOST_WINDOWS:
         return windows
     shared = [asked.intersection(token for one in window for token in one.tokens) for window in windows]
@@ -318,16 +317,16 @@ def _nearest(windows: list[tuple[_Sentence, ...]], asked: frozenset[int]) -> lis
 
 
 def _known_limit(folder: ModelFolder) -> int:
-    """Tokens that the model takes, as its config says, at most 512."""
+    """The model's window in tokens, from its config, at most 512."""
     found = [folder.config("config.json").get("max_position_embeddings")]
     found.append(folder.config("tokenizer_config.json").get("model_max_length"))
     sizes = [size for size in found if isinstance(size, int) and 16 <= size <= 1_000_000]
-    # RoBERTa counts two positions that hold no token.
+    # RoBERTa counts two positions that are not for tokens.
     return min([_MOST_TOKENS, *(size - 2 if size == 514 else size for size in sizes)])
 
 
 def _output(outputs: Sequence[Any], labels: int, files: ModelFiles) -> tuple[str, bool]:
-    """The name of the output with the logits, and whether it has them for each token."""
+    """The name of the output with the logits, and whether they are per token."""
     named = sorted(outputs, key=lambda found: found.name != "logits")
     for found in named:
         shape = tuple(found.shape or ())

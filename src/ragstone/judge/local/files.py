@@ -1,4 +1,4 @@
-"""The files of a model folder: each is read once, within bounds, and what was read is what the digest covers."""
+"""The files of a model folder: each is read once, within limits, and the digest covers exactly what was read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragstone.files import read_regular
 from ragstone.judge.local.onnx_file import read_facts
 
 MOST_WEIGHT_BYTES = 3 * 1024**3
-"""Of a model and the files beside it that hold its weights, together."""
+"""Limit for a model and its external weights together."""
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 _MOST_TOKENIZER_BYTES = 64 * 1024**2
@@ -23,7 +23,7 @@ _LAYOUT = "It must hold tokenizer.json and model.onnx (or onnx/model.onnx, or mo
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model in memory. `weights` are the contents of the files that the model names for them."""
+    """A model in memory. `weights` are the contents of its external weight files."""
 
     file: Path
     model: bytes
@@ -33,14 +33,14 @@ class ModelFiles:
 
 
 class ModelFolder:
-    """A folder of the user's that holds a model. `where` is the setting that names it, for errors.
+    """A user's folder with a model. `where` is the setting that names it, for errors.
 
-    Files are read into memory, so that whoever may write to the folder meanwhile changes nothing. With `within`, each
-    must lie below that folder, links followed. Methods raise ConfigError.
+    Files are read into memory, so that later changes in the folder have no effect. With `within`, each must lie below
+    that folder after following links. Methods raise ConfigError.
     """
 
     def __init__(self, path: Path, *, where: str, within: Path | None = None) -> None:
-        # Before anything is looked for in it: what is there is nobody's business.
+        # Checked first, so that errors reveal nothing about folders outside.
         if within is not None and not path.resolve().is_relative_to(within.resolve()):
             raise ConfigError(f"the model folder '{path}' is outside the workspace.", where=where)
         if not path.is_dir():
@@ -57,7 +57,7 @@ class ModelFolder:
 
     @property
     def digest(self) -> str:
-        """SHA-256, in hex, over the names and contents of all files that were read so far."""
+        """SHA-256, in hex, over the names and contents of all files read so far."""
         lines = "".join(f"{name} {found}\n" for name, found in sorted(self._hashes.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -84,7 +84,7 @@ class ModelFolder:
         return ModelFiles(file, model, self._read("tokenizer.json", _MOST_TOKENIZER_BYTES), weights, facts.quantised)
 
     def config(self, name: str) -> dict[str, object]:
-        """The JSON object in the file `name`, empty where there is no such file."""
+        """The JSON object in the file `name`, empty if there is no such file."""
         found = self.document(name)
         if found is None:
             return {}
@@ -93,7 +93,7 @@ class ModelFolder:
         return found
 
     def document(self, name: str) -> object:
-        """The JSON document in the file `name`, None where there is no such file."""
+        """The JSON document in the file `name`, None if there is no such file."""
         if not (self.path / name).is_file():
             return None
         try:
@@ -103,7 +103,7 @@ class ModelFolder:
         return document
 
     def require_digest(self, known: Collection[str]) -> None:
-        """Raise ConfigError where `known` names digests, and not that of the files that were read so far."""
+        """Raise ConfigError if `known` has digests, but not that of the files read so far."""
         if known and self.digest not in {one.removeprefix("sha256:") for one in known}:
             raise ConfigError(
                 f"the model in '{self.path}' has the digest sha256:{self.digest}, which judge.model_digests does not "
@@ -113,7 +113,7 @@ class ModelFolder:
             )
 
     def _beside(self, file: Path, location: str) -> str:
-        """The path in this folder of the file that the model calls `location`."""
+        """The path in this folder of the file that the model refers to as `location`."""
         plain = PurePosixPath(location)
         if not location or plain.is_absolute() or ".." in plain.parts or "\\" in location or ":" in location:
             raise ConfigError(

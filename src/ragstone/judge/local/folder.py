@@ -1,4 +1,4 @@
-"""A folder in the layout of sentence-transformers: how the vectors of its model are made."""
+"""The layout of a sentence-transformers folder: how its model makes vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """What becomes of a text before the model, and of the vectors of its tokens after."""
+    """How a text is prepared for the model, and how the vectors of its tokens are pooled."""
 
     pooling: Pooling
     max_tokens: int
@@ -26,8 +26,8 @@ class EmbeddingConfig:
 def read_embedding_config(folder: ModelFolder) -> EmbeddingConfig:
     """How the model in `folder` makes the vector of a text.
 
-    Without modules.json, vectors are the mean over the tokens. Normalize modules need no work: only the cosine is
-    used. Raises ConfigError for a model that wants steps that Ragstone does not take.
+    Without modules.json, vectors are the mean over the tokens. Normalize modules need no work: only the cosine is used.
+    Raises ConfigError for a model with steps that Ragstone does not support.
     """
     text = folder.config("sentence_bert_config.json")
     limit = text.get("max_seq_length")

@@ -1,4 +1,4 @@
-"""The judge `local:FOLDER`: a model of entailment on the user's CPU, beside the lexical evidence or alone."""
+"""The judge `local:FOLDER`: an entailment model on the user's CPU, combined with the lexical evidence or alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """How the model and the words are put together, for a statement, for a whole answer, and for a context's use."""
+    """The weights that combine model and words, for a statement, for a whole answer, and for a context's usefulness."""
 
     version: str
     statement: LocalWeights
@@ -50,14 +50,14 @@ class Combination:
 
 @cache
 def shipped_weights() -> Combination:
-    """What `bench/local_judge.py --fit` has left in weights.json."""
+    """The weights in weights.json, written by `bench/local_judge.py --fit`."""
     document = json.loads(files(__package__).joinpath("weights.json").read_text(encoding="utf-8"))
     parts = {name: LocalWeights.model_validate(document[name]) for name in ("statement", "whole", "use")}
     return Combination(str(document["version"]), **parts)
 
 
 def combined(weights: LocalWeights, words: float, model: float) -> float:
-    """The probability that both say together: a logistic function of the weighted sum of their log-odds."""
+    """The combined probability: a logistic function of the weighted sum of both log-odds."""
     z = weights.bias + weights.words * _log_odds(words) + weights.model * _log_odds(model)
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, z))))
 
@@ -69,7 +69,7 @@ def _log_odds(chance: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Rated:
-    """What the model says of one statement: by context, and at best (in one context, or in all of them joined)."""
+    """The model's ratings of one statement: by context, and the best (in one context, or in all of them joined)."""
 
     by_context: tuple[PairRating, ...]
     best: float
@@ -80,10 +80,10 @@ class _Rated:
 
 
 class LocalJudge:
-    """Faithfulness, context recall and context precision by a local model; the rest as the offline judge has it.
+    """Faithfulness, context recall and context precision by a local model; the rest by the offline judge.
 
-    The model says how well each context supports each statement. Unless it judges alone, that is combined with what the
-    words say. Statements, abstention, relevancy and the match with a reference stay with `offline`. One thread asks the
+    The model rates how well each context supports each statement. Unless it judges alone, its ratings are combined with
+    the lexical ones. Statements, abstention, relevancy and reference match are left to `offline`. One thread calls the
     model, which uses its own threads.
     """
 
@@ -204,7 +204,7 @@ class LocalJudge:
         return Support(words.statement_id, Verdict.CONTRADICTED if contradicted else Verdict.UNSUPPORTED, (), chance)
 
     def _sources(self, words: Support, model: _Rated) -> tuple[str, ...]:
-        """The contexts that the model, or the words, find the statement in; at least the likeliest."""
+        """The contexts in which the model or the words find the statement; at least the likeliest."""
         found = {context_id(rank) for rank, one in enumerate(model.by_context) if one.supported >= SUPPORTED_FROM}
         if not self._alone:
             found |= set(words.supported_by)
@@ -216,7 +216,7 @@ class LocalJudge:
         )
 
     def _whole(self, words: float | None, rated: Sequence[_Rated], supports: Sequence[Support]) -> float:
-        """How well all statements together are supported: no better than the one that is supported least."""
+        """How well all statements together are supported, given the least supported one."""
         least = min(one.best for one in rated)
         if self._alone:
             return least

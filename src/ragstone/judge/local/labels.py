@@ -1,4 +1,4 @@
-"""What each output of a model means: read from its config, or set by the user, and never guessed."""
+"""The meaning of each output of a model: read from its config or set by the user, never guessed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTING = "judge.local.labels"
 
 
 class Meaning(StrEnum):
-    """`UNSUPPORTED` is for models that don't tell a contradiction from what is merely not there."""
+    """`UNSUPPORTED` is for models that don't distinguish contradicted from merely missing."""
 
     SUPPORTED = "supported"
     NEUTRAL = "neutral"
@@ -34,9 +34,9 @@ _MOST_LABELS = 16
 
 
 def read_labels(folder: ModelFolder, given: Sequence[str]) -> tuple[Meaning, ...]:
-    """The meaning of each output, in order: `given` (the setting) where there is any, else `id2label` of config.json.
+    """The meaning of each output, in order: `given` (the setting) if set, else `id2label` of config.json.
 
-    Raises ConfigError where there is neither, where a label says nothing, and where no label means supported.
+    Raises ConfigError if there is neither, if a label is not understood, and if no label means supported.
     """
     if given:
         names, where = tuple(given), SETTING

@@ -1,6 +1,6 @@
-"""What an ONNX file says of itself, read without the `onnx` package and before a runtime sees it.
+"""Reads facts from an ONNX file without the `onnx` package, before a runtime sees it.
 
-Only lengths and a few names are looked at, so that this takes milliseconds for gigabytes of weights.
+Only lengths and a few names are read, so this takes milliseconds for gigabytes of weights.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-# onnx.proto3: which field of which message holds a message that leads to operators or tensors.
+# onnx.proto3: the fields of each message whose messages lead to operators or tensors.
 _INNER: Final = {
     ("model", 7): "graph",
     ("model", 20): "training",
@@ -37,14 +37,14 @@ _QUANTISED = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "MatMu
 
 @dataclass(frozen=True, slots=True)
 class OnnxFacts:
-    """`external` are the files that hold weights, as the model names them; `quantised`: at run time, by batch."""
+    """`external` are the weight files that the model names; `quantised`: quantised at run time, over the batch."""
 
     external: tuple[str, ...]
     quantised: bool
 
 
 def read_facts(body: bytes) -> OnnxFacts:
-    """The facts of the model `body`. Raises ValueError for what is no ONNX model."""
+    """The facts of the model `body`. Raises ValueError if it is not an ONNX model."""
     external: dict[str, None] = {}
     quantised = has_graph = False
     waiting: list[tuple[str, memoryview]] = [("model", memoryview(body))]
@@ -72,7 +72,7 @@ def _entry(part: memoryview) -> tuple[str, str]:
 
 
 def _fields(part: memoryview) -> list[tuple[int, memoryview]]:
-    """The length-delimited fields of one message, by number. Raises ValueError where it is none."""
+    """The length-delimited fields of one message, by number. Raises ValueError if it is not a message."""
     found = []
     at, end = 0, len(part)
     while at < end:

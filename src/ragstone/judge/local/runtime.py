@@ -38,9 +38,9 @@ def encode(tokenizer: Any, text: str, second: str | None = None, *, special: boo
 
 
 def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1) -> Any:
-    """An `onnxruntime.InferenceSession` on the CPU, made from what was read and from nothing else."""
+    """An `onnxruntime.InferenceSession` on the CPU, made only from the files in memory."""
     runtime = _extra("onnxruntime", folder.where)
-    # The runtime reports use to its maker on Windows, unless told not to.
+    # On Windows the runtime sends telemetry to its maker unless disabled.
     runtime.disable_telemetry_events()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -59,12 +59,12 @@ def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1) ->
         options.add_external_initializers_from_files_in_memory(list(files.weights), list(files.weights.values()), sizes)
     try:
         return runtime.InferenceSession(files.model, sess_options=options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own classes share no base
+    except Exception as error:  # the runtime's own exceptions share no base
         raise _unusable(str(files.file), short(error)) from None
 
 
 def input_types(session: Any, files: ModelFiles) -> dict[str, str]:
-    """The inputs that the model wants, and their type for numpy. Raises ConfigError for one that no tokenizer gives."""
+    """The model's inputs and their numpy types. Raises ConfigError for an input that no tokenizer provides."""
     found = {}
     for wanted in session.get_inputs():
         if wanted.name not in _INPUTS or wanted.type not in _TYPES:
@@ -78,14 +78,14 @@ def input_types(session: Any, files: ModelFiles) -> dict[str, str]:
 
 
 def usable_threads() -> int:
-    """The cores that this process may use, at most 4: more gain little for models of this size."""
+    """The cores that this process may use, at most 4: more help little with models of this size."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     return min(_MOST_THREADS, cores)
 
 
 def short(error: BaseException) -> str:
-    """What `error` says, in one line of at most 300 characters."""
+    """The message of `error` as one line of at most 300 characters."""
     return " ".join(cleaned(str(error)).split())[:300]
 
 
@@ -101,7 +101,7 @@ def _extra(name: str, where: str) -> Any:
 
 
 def _let_through(error: BaseException) -> None:
-    """Raise `error` again where it is an interruption, and not the library's own panic."""
+    """Re-raise `error` if it is an interruption and not the library's own panic."""
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error
 

@@ -1,4 +1,4 @@
-"""A few pairs that no model of entailment may get wrong, asked before it judges anything."""
+"""A few pairs that any entailment model must get right, checked before it judges anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragstone.judge.local.labels import Meaning
 from ragstone.judge.protocol import JudgementFailed
 
 LEAST_GAP = 0.2
-"""Between the mean support of what is supported, and of what is not."""
+"""The least gap between the mean support of supported statements and of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class Pair:
 
 @cache
 def pairs() -> dict[str, tuple[Pair, ...]]:
-    """The pairs of each language; those of one language say about the same as those of another."""
+    """The pairs by language; all languages have about the same pairs."""
     document = json.loads(files(__package__).joinpath("selftest.json").read_text(encoding="utf-8"))
     return {code: tuple(Pair(*row) for row in rows) for code, rows in document.items()}
 
 
 def require_sense(checker: Checker, language: str = "en") -> None:
-    """Raise ConfigError, with what the model said, where `checker` does not tell the pairs of `language` apart.
+    """Raise ConfigError, with the model's ratings, if `checker` can't tell the pairs of `language` apart.
 
-    It must rate each supported statement above each other one, with LEAST_GAP between the means; and, where it has a
-    label for contradiction, find most of it in what is contradicted.
+    It must rate each supported statement above all others, with at least LEAST_GAP between the means. If it has a label
+    for contradiction, the mean of that must be highest for contradicted statements.
     """
     each = pairs()[language]
     try:
@@ -50,7 +50,7 @@ def require_sense(checker: Checker, language: str = "en") -> None:
 
 
 def _wrong(each: tuple[Pair, ...], ratings: list[PairRating], *, tells_contradiction: bool) -> str | None:
-    """What is wrong with the ratings, None where nothing is."""
+    """What is wrong with the ratings; None if nothing is."""
     rated = list(zip(each, ratings, strict=True))
     good = min((one for one in rated if one[0].kind == "supported"), key=lambda one: one[1].supported)
     bad = max((one for one in rated if one[0].kind != "supported"), key=lambda one: one[1].supported)

@@ -23,12 +23,11 @@ _VECTORS_KEPT = 2048
 
 
 class LocalSimilarity:
-    """Cosine of a local model's embeddings; free of cost.
+    """Cosine of a local model's embeddings; free of charge.
 
-    Texts go through the model one at a time, on one thread each: with padding, or in a quantised model, a vector would
-    depend on the texts that happen to share its batch. The vectors of the last texts are kept, since contexts come
-    back. Raises ConfigError for a folder that is no such model, whose digest is not among `digests` (where there are
-    any), or where the extra is missing.
+    Texts are run one at a time, on one thread each: with padding, or in a quantised model, a vector would depend on the
+    other texts in its batch. The vectors of recent texts are cached, since contexts recur. Raises ConfigError for a
+    folder without such a model, a digest that is not among `digests` (if there are any), or a missing extra.
     """
 
     def __init__(self, path: Path, *, within: Path | None = None, digests: Collection[str] = ()) -> None:
@@ -73,7 +72,7 @@ class LocalSimilarity:
             raise JudgementFailed("the embedding model finds no token in the text")
         try:
             found = np.asarray(self._session.run([self._output], feed)[0][0], dtype=np.float64)
-        except Exception as error:  # the runtime's own classes share no base
+        except Exception as error:  # the runtime's own exceptions share no base
             raise JudgementFailed(f"the embedding model failed: {short(error)}") from None
         if found.ndim != (1 if self._pooled else 2) or not found.size or not np.isfinite(found).all():
             raise JudgementFailed("the embedding model gave no vector of numbers")
@@ -81,14 +80,14 @@ class LocalSimilarity:
 
 
 def _pool(tokens: np.ndarray, pooling: Pooling) -> np.ndarray:
-    """One vector from those of the tokens, (tokens, width); there is no padding to leave out."""
+    """One vector from those of the tokens, (tokens, width); there is no padding to exclude."""
     if pooling == "cls":
         return np.asarray(tokens[0])
     return np.asarray(tokens.max(axis=0) if pooling == "max" else tokens.mean(axis=0))
 
 
 def _output(outputs: Sequence[Any], files: ModelFiles) -> tuple[str, bool]:
-    """The name of the output to use, and whether it is pooled already. Vectors of tokens are (1, tokens, width)."""
+    """The name of the output to use, and whether it is already pooled. Token vectors are (1, tokens, width)."""
     by_rank = {len(found.shape or ()): found.name for found in reversed(outputs)}
     for rank, pooled in ((3, False), (2, True)):
         if rank in by_rank:

@@ -1,4 +1,4 @@
-"""The embedded offline judge: lexical means only, no key, no download, the same verdict every time."""
+"""The built-in offline judge: lexical methods only, no key, no download, always the same verdict."""
 
 from ragstone.judge.offline.judge import OfflineJudge
 

@@ -1,4 +1,4 @@
-"""Whether an answer abstains: says that it can't answer, and claims nothing else."""
+"""Detects abstention: an answer that says it can't answer, and claims nothing else."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _cues(code: str) -> _Cues | None:
 
 
 def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
-    """True when `sentences` refuse to answer and hold no claim besides.
+    """True when `sentences` refuse to answer and make no other claim.
 
-    "I don't know, but X is Y" and "The page does not say. X is Y." are answers: a clause after a turn, or a
-    sentence without any cue, is a claim when it has content of its own.
+    "I don't know, but X is Y" and "The page does not say. X is Y." are answers: a clause after a turn, or a sentence
+    without a cue, is a claim when it has content words of its own.
     """
     known = _known(language.code)
     refused = False
@@ -53,13 +53,13 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
 
 
 def refuses(sentence: Sentence, language: Language) -> bool:
-    """Whether one sentence says that something is not known or not given."""
+    """Whether a sentence says that something is not known or not given."""
     return _refusal(sentence.text[:_LOOK_AT], language.code)
 
 
 @cache
 def _known(code: str) -> tuple[_Cues, ...]:
-    """The cues of a language, and those of English: systems refuse in English whatever they were asked in."""
+    """The cues of a language plus those of English: systems often refuse in English."""
     return tuple(cues for name in dict.fromkeys((code, "en")) if (cues := _cues(name)))
 
 

@@ -1,4 +1,4 @@
-"""How much of one text another text says, statement by statement: answer against reference, and back."""
+"""How much of one text another text says, statement by statement: answer against reference, and vice versa."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER
 
 QUESTION_DISCOUNT = 0.3
-"""What a word of the question weighs in an answer or a reference: repeating the question says little."""
+"""The weight of a question's word in an answer or a reference: repeating the question says little."""
 
 MAJORITY = 0.5
-"""From which share on the other text says a statement: more than half of what it says beyond the question."""
+"""The share from which the other text says a statement: at least half of its content beyond the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """How much of a statement the other text says: `share` in [0, 1] of its `weight`; `numbers`: all of its numbers."""
+    """How much of a statement the other text says: `share` in [0, 1] of its `weight`; `numbers`: all its numbers."""
 
     weight: float
     share: float
@@ -45,6 +45,6 @@ def said(statement: Sentence, passage: Passage, rarity: Rarity, question: Collec
 
 
 def overall(found: Sequence[Said]) -> float | None:
-    """The weighted mean share over all statements, in [0, 1]; None when they carry no weight at all."""
+    """The weighted mean share over all statements, in [0, 1]; None when their weights sum to 0."""
     total = sum(one.weight for one in found)
     return min(1.0, sum(one.share * one.weight for one in found) / total) if total else None

@@ -1,7 +1,7 @@
-"""Does an answer answer: on the topic, with something new, specific, of the kind asked for, and without evasion?
+"""Answer relevancy: is an answer on topic, new, specific, of the kind asked for, and free of evasion?
 
-This stands in for reverse questions, which need a model that writes. A vague answer echoes the question's words, so
-that plain similarity prefers it; what it lacks is content beyond the question.
+This replaces reverse questions, which need a generating model. A vague answer echoes the question's words, so plain
+similarity prefers it; what it lacks is content beyond the question.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ragstone.judge.offline.relevance import Question, has_kind
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
 FEATURES = ("on_topic", "says_new", "specific", "kind_of_answer", "unhedged", "precise", "firm")
-"""Names of the features of an answer against its question, all in [0, 1], more is better."""
+"""Names of the features of an answer to its question, all in [0, 1]; higher is better."""
 
 _ENOUGH_TOPIC = 0.4
 _MUCH_NEW = 8.0
@@ -30,7 +30,7 @@ def features(
 ) -> tuple[float, ...]:
     """The features of an answer, given as its statements (at least one).
 
-    `nearness`, in [0, 1], is what embeddings say of the topic, None without any.
+    `nearness` is the topic similarity by embeddings, in [0, 1]; None without embeddings.
     """
     asked = question.sentence.key_set
     keys = frozenset[str]().union(*(sentence.key_set for sentence in sentences))
@@ -55,9 +55,9 @@ def features(
 
 
 def _on_topic(shared: float, nearness: float | None) -> float:
-    """Words and meaning, half each. Both are enough at 0.4, so that an echo of the question gains nothing more.
+    """The mean of words and meaning. Each counts in full from 0.4 on, so that echoing the question gains nothing more.
 
-    Half each did better on CLAPNQ than the larger of the two, or meaning alone (docs/judges.md).
+    The mean did better on CLAPNQ than the larger of the two, or meaning alone (docs/judges.md).
     """
     by_words = min(1.0, shared / _ENOUGH_TOPIC)
     if nearness is None:
@@ -66,7 +66,7 @@ def _on_topic(shared: float, nearness: float | None) -> float:
 
 
 def _specifics(sentences: Sequence[Sentence], new: frozenset[str], language: Language) -> int:
-    """Numbers, and names by their capital, that the question does not have."""
+    """Numbers and capitalised names that are not in the question."""
     numbers = sum(key.startswith(NUMBER) for key in new)
     capitals = {token.lower() for sentence in sentences for token in sentence.surface[1:] if token[0].isupper()}
     names = {key for key in key_sequence(sorted(capitals), language) if key in new and not key.startswith(NUMBER)}

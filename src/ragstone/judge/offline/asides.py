@@ -1,4 +1,4 @@
-"""What an answer says besides its claims: greetings, offers of help, sources named, hedges."""
+"""Finds what an answer contains besides its claims: greetings, offers of help, sources, hedges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from ragstone.judge.offline.lexicon import load_data
 
 _LONGEST_ASIDE = 200
-"""A longer sentence is no greeting; so no pattern looks at more than this."""
+"""A longer sentence is no greeting, so patterns are not applied to more than this."""
 
 _LOOK_AT = 160
 _OPENING_MARKS = "¡¿\"'(*- "
@@ -19,7 +19,7 @@ _MOST_TAKEN_OFF = 4
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
-    """`opening` is taken off the start of a sentence, `source` off its end; a sentence that is an `aside` goes."""
+    """`opening` is removed from the start of a sentence, `source` from its end; an `aside` is dropped as a whole."""
 
     opening: re.Pattern[str]
     source: re.Pattern[str] | None
@@ -27,9 +27,9 @@ class _Patterns:
 
 
 def claim(sentence: str, code: str) -> str:
-    """`sentence` without sources named, openings and hedges; empty when it claims nothing at all.
+    """`sentence` without sources, openings and hedges; empty when it claims nothing at all.
 
-    "According to the manual, sales rose." gives "Sales rose.", and "I hope this helps!" nothing.
+    "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
     """
     found = sentence
     for _ in range(_MOST_TAKEN_OFF):
@@ -43,7 +43,7 @@ def claim(sentence: str, code: str) -> str:
 
 
 def is_aside(sentence: str, code: str) -> bool:
-    """Whether the whole of `sentence` is a greeting, thanks, an offer of help, or a list of sources."""
+    """Whether `sentence` as a whole is a greeting, thanks, an offer of help, or a list of sources."""
     if len(sentence) > _LONGEST_ASIDE:
         return False
     bare = sentence.lstrip(_OPENING_MARKS)
@@ -76,7 +76,7 @@ def _capitalised(text: str) -> str:
 
 @cache
 def _known(code: str) -> tuple[_Patterns, ...]:
-    """The patterns of a language, and those of English: assistants are polite in English in all languages."""
+    """The patterns of a language plus those of English: assistants use English phrases in all languages."""
     return tuple(found for name in dict.fromkeys((code, "en")) if (found := _patterns(name)))
 
 

@@ -1,5 +1,5 @@
-"""Where a sentence says something else about the same things: another number, month, name or unit, a negation, an
-opposite, another quantity or direction, exchanged roles.
+"""Finds conflicts between sentences about the same things: a different number, month, name, unit, quantity or
+direction, a negation, an opposite, or exchanged roles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.offline.tokens import FUNCTION, NUMBER, keys_of, plain_number
 
 KINDS = ("negation", "opposite", "number", "month", "name", "unit", "quantity", "direction", "roles")
-"""What can conflict."""
+"""The kinds of conflict."""
 
 _MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+)?")
 _REACH = 3
@@ -27,10 +27,10 @@ _KNOWN: WeakKeyDictionary[Sentence, Details] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What of a sentence can conflict, besides its negated keys and opposites. It holds no reference to the sentence.
+    """The parts of a sentence that can conflict, besides negated keys and opposites. Has no reference to the sentence.
 
-    `measures` maps a number to the units it comes with; `marks` a key to what is said right before it: the axis and the
-    value on it; `roles` are runs of capitalised keys with their place in the sequence.
+    `measures` maps a number to its units; `directions` a key to what is said right before it, as an axis and the value
+    on it; `names` are runs of capitalised keys with their positions in the sequence.
     """
 
     sequence: tuple[str, ...]
@@ -44,12 +44,12 @@ class Details:
 
     @property
     def special(self) -> bool:
-        """Whether anything here can conflict beside negations, opposites and numbers."""
+        """Whether anything here can conflict, apart from negations, opposites and numbers."""
         return bool(self.months or self.measures or self.quantities or self.directions or self.names)
 
 
 def details(sentence: Sentence, language: Language) -> Details:
-    """The details of `sentence`, found once."""
+    """The details of `sentence`, computed once."""
     known = _KNOWN.get(sentence)
     if known is None:
         known = _KNOWN[sentence] = _details(sentence, language)
@@ -75,10 +75,10 @@ def _details(sentence: Sentence, language: Language) -> Details:
 def conflicting(
     mine: Sentence, close: Sequence[Sentence], same: int, held: Collection[str], language: Language
 ) -> tuple[bool, ...]:
-    """For each of KINDS whether the statement `mine` conflicts with what is near to it.
+    """For each of KINDS, whether the statement `mine` conflicts with sentences close to it.
 
-    `close` (at least one) are the sentences that hold half of the statement, the closest first; the first `same` of
-    them hold nearly all of it. `held` are the keys of the statement that any text holds.
+    `close` (at least one) are the sentences that contain half of the statement, the closest first; the first `same` of
+    them contain nearly all of it. `held` are the keys of the statement that any text contains.
     """
     plain = (
         not _negation_agrees(mine, close) if language.spaced else _negated_otherwise(mine, close[:same], language),
@@ -101,7 +101,7 @@ def conflicting(
 
 
 def _negation_agrees(statement: Sentence, close: Sequence[Sentence]) -> bool:
-    """False when the statement negates what no sentence close to it negates, or the other way round."""
+    """False when the statement negates what no sentence close to it negates, or vice versa."""
     if not statement.negated and not any(sentence.negated for sentence in close):
         return True
     for key in statement.key_set:
@@ -112,7 +112,7 @@ def _negation_agrees(statement: Sentence, close: Sequence[Sentence]) -> bool:
 
 
 def _negated_otherwise(statement: Sentence, same: Sequence[Sentence], language: Language) -> bool:
-    """The same for scripts without spaces, in sentences that say nearly the same: is one of them negated?"""
+    """For scripts without spaces: whether sentences that say nearly the same differ from the statement in negation."""
     mine = _has_negation(statement.text, language)
     return bool(same) and all(_has_negation(sentence.text, language) is not mine for sentence in same)
 
@@ -122,9 +122,9 @@ def _has_negation(text: str, language: Language) -> bool:
 
 
 def _opposed(statement: Sentence, sentence: Sentence, language: Language) -> bool:
-    """Whether the sentence says the opposite of a word of the statement, and does not say that word as well.
+    """Whether the sentence says the opposite of a word of the statement, without also saying that word.
 
-    Where it has both, as in "sales rose while costs fell", the word's neighbours in the statement decide.
+    If it says both, as in "sales rose while costs fell", the word's neighbours in the statement decide.
     """
     opposites = keys_of(language.code).opposites
     for key in statement.key_set & opposites.keys():
@@ -150,7 +150,7 @@ def _neighbours(sentence: Sentence, keys: frozenset[str]) -> set[str]:
 
 
 def _other_number(statement: Sentence, held: Collection[str], closest: Sentence) -> bool:
-    """Whether a number of the statement is nowhere, while the closest sentence has one that the statement lacks."""
+    """Whether a number of the statement is found nowhere, and the closest sentence has one that the statement lacks."""
     if all(key in held for key in statement.key_set if key.startswith(NUMBER)):
         return False
     return any(key.startswith(NUMBER) and key not in statement.key_set for key in closest.key_set)
@@ -162,7 +162,7 @@ def _other_month(statement: Details, others: Sequence[Details]) -> bool:
 
 
 def _other_name(statement: Details, closest: Details, held: Collection[str]) -> bool:
-    """Whether most of a name is nowhere, while the closest sentence has one that the statement lacks."""
+    """Whether most of a name is found nowhere, and the closest sentence has one that the statement lacks."""
     unheld = any(
         2 * sum(key in held for key in keys) < len(keys)
         for start, end, keys in statement.names
@@ -172,7 +172,7 @@ def _other_name(statement: Details, closest: Details, held: Collection[str]) -> 
 
 
 def _other_unit(statement: Details, others: Sequence[Details]) -> bool:
-    """Whether a number has a unit here, and everywhere near it another."""
+    """Whether a number has a different unit here than in all sentences close by."""
     for number, units in statement.measures.items():
         theirs = [other.measures[number] for other in others if number in other.measures]
         if theirs and all(units.isdisjoint(found) for found in theirs):
@@ -181,7 +181,7 @@ def _other_unit(statement: Details, others: Sequence[Details]) -> bool:
 
 
 def _other_quantity(statement: Details, others: Sequence[Details]) -> bool:
-    """Whether the statement says more of a thing than the text does: all, where the text says some."""
+    """Whether the statement claims a larger quantity than the text: "all" where the text says "some"."""
     for key, level in statement.quantities.items():
         theirs = [other.quantities[key] for other in others if key in other.quantities]
         if theirs and all(level > one or level < 0 < one for one in theirs):
@@ -200,7 +200,7 @@ def _other_direction(statement: Details, others: Sequence[Details]) -> bool:
 
 
 def _exchanged(statement: Details, others: Sequence[Details], language: Language) -> bool:
-    """Whether two names have changed places around the same word, in the same voice (or kept them, in the other)."""
+    """Whether two names switched places around the same word in the same voice, or kept them in the other."""
     runs = statement.names
     for at, (_, first_end, first) in enumerate(runs):
         for second_start, _, second in runs[at + 1 :]:
@@ -219,7 +219,7 @@ def _exchanged(statement: Details, others: Sequence[Details], language: Language
 def _order(
     other: Details, first: tuple[str, ...], second: tuple[str, ...], between: set[str], language: Language
 ) -> tuple[bool, bool] | None:
-    """Whether `other` names `first` before `second`, and in the passive voice; None where nothing links them."""
+    """Whether `other` names `first` before `second`, and whether it is passive; None if nothing links the two."""
     one = next((run for run in other.names if first[-1] in run[2]), None)
     two = next((run for run in other.names if second[-1] in run[2]), None)
     if one is None or two is None or one == two:
@@ -237,7 +237,7 @@ def _passive(found: Details, start: int, language: Language) -> bool:
 
 
 def _names(sentence: Sentence, months: Collection[str]) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
-    """Runs of capitalised tokens but for months, and for what opens the sentence before a comma: "In Paris, ..."."""
+    """Runs of capitalised tokens, except months and what opens the sentence before a comma: "In Paris, ..."."""
     runs: list[tuple[int, int, tuple[str, ...]]] = []
     start: int | None = None
     keys: list[str] = []
@@ -266,7 +266,7 @@ def _measures(sentence: Sentence, language: Language) -> dict[str, frozenset[str
 
 
 def _unit(text: str, language: Language) -> str | None:
-    """The unit that `text` is; in scripts without spaces, the longest that it begins with."""
+    """The unit that `text` is; in scripts without spaces, the longest unit that it starts with."""
     if language.spaced:
         return language.units.get(text)
     return next((language.units[text[:size]] for size in range(6, 0, -1) if text[:size] in language.units), None)

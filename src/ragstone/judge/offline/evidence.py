@@ -1,4 +1,4 @@
-"""Features of a statement against the contexts together: all in [0, 1], more is better supported."""
+"""Features of a statement compared with all contexts together: all in [0, 1]; higher is better supported."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _MOST_CLOSE = 6
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well the contexts hold a statement. `conflicts`: for each of KINDS, whether the nearest text says otherwise.
+    """How well the contexts support a statement. `conflicts`: for each of KINDS, whether the nearest text disagrees.
 
-    `shares` and `windows` are, context by context, the shares of the statement's weight that the context holds anywhere
-    and in neighbouring sentences; `held` has a bit for each of the statement's keys, in their order, that it holds.
+    For each context, `shares` and `windows` are the shares of the statement's weight found anywhere in it and in
+    neighbouring sentences, and `held` has a bit for each of the statement's keys, in order, that it contains.
     """
 
     features: tuple[float, ...]
@@ -119,7 +119,7 @@ def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Langu
 
 
 class Sums:
-    """Sums of the weights whose bits are set, each computed once, always in the same order."""
+    """Sums of the weights whose bits are set, each computed once and always in the same order."""
 
     def __init__(self, weights: tuple[float, ...]) -> None:
         self._weights = weights
@@ -142,7 +142,7 @@ def _keys_of(mask: int, keys: Sequence[str]) -> frozenset[str]:
 
 
 def _masks(keys: Sequence[str], passage: Passage) -> tuple[dict[int, int], int]:
-    """For each sentence with a key of the statement a bit for each such key, and the bits of all keys held."""
+    """For each sentence with keys of the statement a bit mask of these keys, and the mask of all keys found."""
     places = passage.places
     masks: dict[int, int] = {}
     held = 0
@@ -159,15 +159,15 @@ def _masks(keys: Sequence[str], passage: Passage) -> tuple[dict[int, int], int]:
 def _by_context(
     masks: Mapping[int, int], by_sentence: Mapping[int, float], sums: Sums, passage: Passage
 ) -> tuple[list[int], list[float], int]:
-    """What each context holds, the weight that its best `_WINDOW` neighbouring sentences hold, and what the best window
-    of all holds.
+    """The keys in each context, the weight in its best `_WINDOW` neighbouring sentences, and the keys in the best
+    window of all.
     """
     starts = passage.starts
     together = [0] * len(starts)
     windows = [0.0] * len(starts)
     best, best_mask = 0.0, 0
     ends = (*starts[1:], len(passage.sentences))
-    # A window that begins with a sentence without any key of the statement holds no more than one that begins later.
+    # A window that starts with a sentence without keys of the statement can't beat one that starts later.
     for position in sorted(masks):
         rank = bisect_right(starts, position) - 1
         end = min(position + _WINDOW, ends[rank])
@@ -207,18 +207,18 @@ def _pairs_held(statement: Sentence, keys: Sequence[str], masks: Mapping[int, in
 
 
 def _words(held: int, of: int) -> tuple[float, float]:
-    """The share of all words held, function words included, and how few are missing (0 from ten on)."""
+    """The share of all words found, function words included, and how few are missing (0 from ten on)."""
     return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / _MANY_WORDS))
 
 
 def _share(keys: Iterable[str], held: frozenset[str]) -> float:
-    """The share of `keys` that is held; 1 when there are none."""
+    """The share of `keys` that is found; 1 when there are none."""
     found = [key in held for key in keys]
     return sum(found) / len(found) if found else 1.0
 
 
 def find_key(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
-    """Where `key` is, or else one of its word family: the key cut by a letter or two, five letters at least."""
+    """Positions of `key`, or else of its word family: the key without its last letter or two, at least five long."""
     found = places.get(key)
     if found:
         return found
@@ -228,13 +228,13 @@ def find_key(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
 
 
 def _names(statement: Sentence, language: Language) -> frozenset[str]:
-    """Keys of words written with a capital, the first word aside (German nouns are no names, but rare words too)."""
+    """Keys of capitalised words except the first word (German nouns aren't names, but are rare words too)."""
     capitals = [token.lower() for token in statement.surface[1:] if token[0].isupper()]
     return frozenset(key for key in key_sequence(capitals, language) if key in statement.key_set)
 
 
 def _speaker_held(statement: Sentence, passage: Passage, language: Language) -> float:
-    """1 where nobody says I whom the contexts don't quote; less, the more of the statement is about its speaker."""
+    """1 unless the statement has first-person words that the contexts lack; lower, the more of them it has."""
     unheld = (statement.function & language.speaker) - passage.function
     if not unheld:
         return 1.0
@@ -243,7 +243,7 @@ def _speaker_held(statement: Sentence, passage: Passage, language: Language) -> 
 
 
 def _asserts(statement: Sentence) -> float:
-    """0 for a question: where an answer is nothing else, it says nothing that could be supported."""
+    """0 for a question: an answer that only asks makes no claim that could be supported."""
     return float(not statement.text.endswith(("?", "？", "؟")))
 
 

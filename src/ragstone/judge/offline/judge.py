@@ -1,4 +1,4 @@
-"""The offline judge itself: the six judgements by lexical means."""
+"""The offline judge: the six judgements by lexical methods."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from ragstone.judge.offline.topic import Topic
 
 TOO_LITTLE = "too little text for the offline judge"
-"""Why it abstains: a text without a single content word."""
+"""The reason for not judging a text without any content word."""
 
 MOST_CHARACTERS = 200_000
-"""Of an answer, a reference or a question; more is refused rather than judged in part."""
+"""Limit for an answer, a reference or a question; longer texts are refused rather than judged in part."""
 
 MOST_CONTEXT_CHARACTERS = 1_000_000
-"""Of all contexts of an answer together."""
+"""Limit for all contexts of an answer together."""
 
 _CHARACTERS_KEPT = 400_000
-"""Of contexts whose sentences and words are kept: that is some 500 passages of 120 words."""
+"""Limit for contexts whose sentences and words are cached: about 500 passages of 120 words."""
 
 _SAMPLES_KEPT = 8
 _LANGUAGE_SAMPLE = 600
@@ -58,10 +58,10 @@ _LANGUAGE_SAMPLE = 600
 class OfflineJudge:
     """Judges by words, numbers and names: no key, no network, no model to download, the same result every time.
 
-    `questions` and `references` are the golden set's; how rare a word is there says how much it tells. With `topic`,
-    embeddings have a say in answer relevancy, and `endpoint` is where they come from; all else stays with words.
-    Methods raise JudgementFailed for text that they can't judge, and never wait; embeddings may take their time, and
-    raise JudgeError when their server is of no more use.
+    `questions` and `references` are the golden set's; rare words there count more. With `topic`, embeddings contribute
+    to answer relevancy, and `endpoint` is their source; everything else uses words only. Methods raise JudgementFailed
+    for text that they can't judge, and never wait, except for embeddings, which also raise JudgeError when their server
+    can't be used any more.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class OfflineJudge:
         )
         self._rarity = Rarity(texts, weights.everyday)
         self._support = SupportModel(weights, self._rarity)
-        # The same texts come back in several judgements of one sample, and the same passages in many samples.
+        # The same texts occur in several judgements of one sample, and the same passages in many samples.
         self._read = Kept(_read, _CHARACTERS_KEPT)
         self._joined = lru_cache(maxsize=_SAMPLES_KEPT)(self._join)
         self._split = Kept(_split, _CHARACTERS_KEPT // 10)
@@ -280,14 +280,14 @@ class OfflineJudge:
 
 
 def _bounded(**texts: str) -> None:
-    """Raise JudgementFailed where one of `texts` is longer than is judged; the reason goes into the record."""
+    """Raise JudgementFailed if one of `texts` is too long to be judged; the reason goes into the record."""
     for what, text in texts.items():
         if len(text) > MOST_CHARACTERS:
             raise JudgementFailed(_too_long(f"the {what} has", len(text), MOST_CHARACTERS))
 
 
 def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
-    """The texts of `contexts`. Raises JudgementFailed where they are longer than is judged."""
+    """The texts of `contexts`. Raises JudgementFailed if they are too long to be judged."""
     characters = sum(len(context.text) for context in contexts)
     if characters > MOST_CONTEXT_CHARACTERS:
         raise JudgementFailed(_too_long("the contexts have", characters, MOST_CONTEXT_CHARACTERS))

@@ -1,4 +1,4 @@
-"""What has been made of a text, kept for when the same text comes back."""
+"""A cache of results derived from texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Made = TypeVar("Made")
 
 
 class Kept(Generic[Made]):
-    """`make(text, code)`, remembered for the texts that were asked for last, up to `characters` of them together."""
+    """`make(text, code)`, cached for the most recent texts, up to `characters` of them together."""
 
     def __init__(self, make: Callable[[str, str], Made], characters: int) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""Word lists by language, and the language of a text."""
+"""Word lists by language, and language detection."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 class Language:
     """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
 
-    `hedging` are adverbs that claim nothing; `agents` introduce who did it; `speaker` is who
-    says I; `units` maps a unit's forms to one of them,
-    `quantities` a word to its rank from few (-1) to all (3), and `directions` a word to an axis and its end of it.
+    `hedging` are adverbs that claim nothing; `agents` introduce who did it; `speaker` are first-person words; `units`
+    maps a unit's forms to one of them, `quantities` a word to its rank from few (-1) to all (3), and `directions` a
+    word to an axis and its end of it.
     """
 
     code: str
@@ -56,12 +56,12 @@ class Language:
 
     @property
     def spaced(self) -> bool:
-        """Whether words are separated, so that its lists hold words and no runs of letters."""
+        """Whether words are separated by spaces, so that the lists contain words and not runs of letters."""
         return self.code not in ("zh", "ja")
 
     @property
     def nouns_capitalised(self) -> bool:
-        """Whether a capital inside a sentence says no more than that the word is a noun."""
+        """Whether a capital inside a sentence only means that the word is a noun."""
         return self.code == "de"
 
 
@@ -116,7 +116,7 @@ def _language(code: str, lists: Mapping[str, Any]) -> Language:
 
 @cache
 def language(code: str) -> Language:
-    """The language called `code`; one without word lists has at most a stemmer."""
+    """The language with this code; without word lists it has at most a stemmer."""
     return languages().get(code) or Language(code, stemmer=_STEMMERS_BY_SCRIPT.get(code))
 
 
@@ -130,9 +130,9 @@ def _function_words() -> Mapping[str, tuple[str, ...]]:
 
 
 def guess_language(text: str) -> Language:
-    """The language of normalised `text`: by script where that says enough, else by its function words.
+    """The language of normalised `text`: by script if that is enough, otherwise by its function words.
 
-    English when nothing tells otherwise.
+    English when neither decides.
     """
     head = text[:600]
     if not head.isascii():

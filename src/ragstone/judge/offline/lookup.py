@@ -1,4 +1,4 @@
-"""One question to the offline judge's support model, outside a judging round."""
+"""Queries the offline judge's support model outside a judging round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragstone.judge.offline.support import SupportModel
 
 
 def holds(texts: Sequence[str], statement: str) -> bool:
-    """Whether `texts` (at least one) together hold `statement`, by the support model's own threshold."""
+    """Whether `texts` (at least one) together support `statement`, by the support model's own threshold."""
     weights = load_weights()
     model = SupportModel(weights, Rarity((), weights.everyday))
     language = guess_language(normalise(texts[0]))
@@ -25,7 +25,7 @@ def holds(texts: Sequence[str], statement: str) -> bool:
 def digest(read: Callable[[str], str] = read_data) -> str:
     """Eight hex digits that change with the weights, the judge's version and the word lists.
 
-    What uses the judge's internals outside a judging round carries them in its own version.
+    Code that uses the judge's internals outside a judging round includes them in its own version.
     """
     found = hashlib.sha256()
     for name in ("weights.json", "lexicon.json", "wordforms.json"):

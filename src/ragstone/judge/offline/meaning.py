@@ -1,4 +1,4 @@
-"""Context relevance and the use of contexts, by words and by the meaning of sentences."""
+"""Context relevance and context usefulness, by words and by the meaning of sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragstone.judge.sentences import split_sentences
 from ragstone.system.response import Context
 
 MOST_SENTENCES = 40
-"""Of a context, or of a reference, that are compared one by one; a context is compared as a whole, too."""
+"""Limit of sentences compared one by one in a context or a reference; a context is also compared as a whole."""
 
 _SAMPLE = 600
 
@@ -36,9 +36,9 @@ class _Weights:
 class MeaningJudge(OfflineJudge):
     """The offline judge with embeddings of a local model.
 
-    A context bears on a question by the mean of two cosines, counted from the model's own zero as `Topic` has it: that
-    of the question and the context, and that of the question and the nearest sentence. It is of use for a reference by
-    the nearest pair of their sentences. What words say of either is added with the weights in meaning.json.
+    The relevance of a context to a question is the mean of two cosines, scaled as in `Topic`: between question and
+    context, and between question and nearest sentence. Its usefulness for a reference is the cosine of the nearest pair
+    of their sentences. The lexical results are added with the weights in meaning.json.
     """
 
     def __init__(self, questions: Sequence[str] = (), references: Sequence[str] = (), *, topic: Topic) -> None:

@@ -1,4 +1,4 @@
-"""Logistic models with non-negative weights, as `bench/train_offline_judge.py` leaves them in weights.json."""
+"""Logistic models with non-negative weights, as written to weights.json by `bench/train_offline_judge.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragstone.judge.offline.lexicon import load_data
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))), w ≥ 0: more of a feature never lowers the probability."""
+    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))), w ≥ 0: a higher feature never lowers the probability."""
 
     bias: float
     weights: tuple[float, ...]
@@ -26,7 +26,7 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Everything that was learnt. `everyday` maps common words to their weight below 1."""
+    """All learned weights. `everyday` maps common words to their weight below 1."""
 
     version: str
     models: Mapping[str, Mapping[str, object]]
@@ -46,7 +46,7 @@ class Weights:
         )
 
     def factors(self, name: str, kinds: Sequence[str]) -> tuple[float, ...]:
-        """What is left of a probability of the model called `name` for each of `kinds`, in [0, 1].
+        """The factor in [0, 1] by which each of `kinds` multiplies a probability of the model called `name`.
 
         Raises ValueError when the file and the code disagree.
         """

@@ -1,4 +1,4 @@
-"""Text in one form, so that what looks the same compares the same."""
+"""Text normalisation, so that texts that look the same compare equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INVISIBLE = dict.fromkeys(
         *range(0x202A, 0x202F),
         *range(0x2060, 0x2070),
         *range(0xFE00, 0xFE10),
-        # Vowel points of Arabic and Hebrew are optional in writing; a text without them says the same.
+        # Vowel points of Arabic and Hebrew are optional in writing; text without them means the same.
         *range(0x0591, 0x05BE),
         *range(0x0610, 0x061B),
         *range(0x064B, 0x0660),

@@ -1,4 +1,4 @@
-"""A text taken apart once: sentences, keys, and where each key is."""
+"""Texts parsed once: sentences, keys, and the positions of each key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEGATED_KEYS = 2
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence. `sequence` are the keys of its tokens, FUNCTION for function words; `keys` those with content, in
+    """One sentence. `sequence` are the keys of its tokens, FUNCTION for function words; `keys` the content keys, in
     order, with repeats; `function` its function words in lower case; `negated` the keys right after a negation.
     """
 
@@ -36,12 +36,12 @@ class Sentence:
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """Neighbouring keys, and neighbours but one."""
+        """Pairs of neighbouring keys, and of keys with one in between."""
         return frozenset(key_pairs(self.keys))
 
 
 class Passage:
-    """One text or several, in sentences. `starts` are the positions at which the texts begin."""
+    """One text or several, as sentences. `starts` are the positions at which the texts begin."""
 
     def __init__(self, sentences: tuple[Sentence, ...], starts: tuple[int, ...] = (0,)) -> None:
         self.sentences = sentences
@@ -49,7 +49,7 @@ class Passage:
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
-        """For each content key the positions of the sentences that it is in, from 0."""
+        """For each content key, the positions (from 0) of the sentences that contain it."""
         found: dict[str, list[int]] = {}
         for position, sentence in enumerate(self.sentences):
             for key in sentence.key_set:
@@ -92,7 +92,7 @@ def read_sentence(text: str, language: Language) -> Sentence:
 
 
 def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
-    """The first content keys after each negation. Empty for scripts without spaces, where tokens are no words."""
+    """The first content keys after each negation. Empty for scripts without spaces, whose tokens aren't words."""
     if len(lowered) != len(sequence):
         return frozenset()
     found: set[str] = set()
@@ -106,7 +106,7 @@ def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language
 
 
 def read_passage(text: str, language: Language) -> Passage:
-    """`text` (as it came) normalised and taken apart."""
+    """The raw `text`, normalised and parsed."""
     return Passage(
         tuple(read_sentence(sentence, language) for sentence in split_sentences(normalise(text), language.code))
     )
@@ -125,5 +125,5 @@ def join(passages: Sequence[Passage]) -> Passage:
 
 
 def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:
-    """Neighbouring keys, and neighbours but one."""
+    """Pairs of neighbouring keys, and of keys with one in between."""
     return {*pairwise(keys), *zip(keys, keys[2:], strict=False)}

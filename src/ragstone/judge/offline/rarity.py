@@ -1,4 +1,4 @@
-"""How much a word tells: rare words weigh more than common ones."""
+"""Word weights: rare words weigh more than common ones."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEAST = 0.15
 class Rarity:
     """Inverse document frequency over the golden set's texts, above a shipped table of everyday words.
 
-    A weight is in [0.15, 1]. A word that stands in every text of the golden set, like the product's own name, tells
-    one sample from another as little as an everyday word does.
+    A weight is in [0.15, 1]. A word that occurs in every text of the golden set, like the product's name, distinguishes
+    samples as little as an everyday word does.
     """
 
     def __init__(self, texts: Iterable[Iterable[str]] = (), everyday: Mapping[str, float] | None = None) -> None:
@@ -30,7 +30,7 @@ class Rarity:
         self._local = {key: max(_LEAST, 1.0 - math.log(count) / scale) for key, count in counts.items() if count > 1}
 
     def weight(self, key: str) -> float:
-        """The weight of `key`, a number's being 1."""
+        """The weight of `key`; 1 for a number."""
         if key.startswith(NUMBER):
             return 1.0
         return min(self._everyday.get(key, 1.0), self._local.get(key, 1.0))

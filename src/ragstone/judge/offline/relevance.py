@@ -1,4 +1,4 @@
-"""Does a text bear on a question: shared rare words, and a phrase of the kind that the question asks for."""
+"""Is a text relevant to a question: does it share rare words, and have a phrase of the kind asked for?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER
 
 FEATURES = ("question_held", "question_pairs_held", "focus_held", "kind_of_answer")
-"""Names of the features of a text against a question, all in [0, 1]."""
+"""Names of the features of a text compared with a question, all in [0, 1]."""
 
 _MONTH = re.compile(r"\b(?:1[0-9]{3}|20[0-9]{2})\b|\b\d{1,2}(?:st|nd|rd|th)? century\b", re.IGNORECASE)
 _REASON = re.compile(
@@ -30,7 +30,7 @@ def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question taken apart once."""
+    """A question, parsed once."""
 
     sentence: Sentence
     weights: dict[str, float]
@@ -45,7 +45,7 @@ def read_question(sentence: Sentence, rarity: Rarity) -> Question:
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:
-    """The features of a text, given as its sentences, against `question`."""
+    """The features of a text, given as its sentences, compared with `question`."""
     keys: set[str] = set()
     pairs: set[tuple[str, str]] = set()
     for sentence in sentences:
@@ -65,7 +65,7 @@ def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, 
 
 
 def has_kind(question: Question, sentence: Sentence) -> bool:
-    """Whether `sentence` holds a phrase of the kind asked for, beyond the question's own words. True for no kind."""
+    """Whether `sentence` has a phrase of the kind asked for, not from the question. True if no kind is asked for."""
     if question.kind is None:
         return bool(sentence.key_set - question.sentence.key_set)
     new = sentence.key_set - question.sentence.key_set

@@ -1,7 +1,7 @@
-"""How far each metric can be trusted when the offline judge judges: grades from the meta-evaluation.
+"""How far each metric can be trusted with the offline judge: grades from the meta-evaluation.
 
-The figures are in reliability.json, written by ``bench/judge_reliability.py`` from sets that the judge was not trained
-on.
+The figures are in reliability.json, written by ``bench/judge_reliability.py`` from data sets that the judge was not
+trained on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORDS: dict[Letter, str] = {"A": "good", "B": "fair", "C": "weak", "D": "poor"}
 _LEAST: dict[str, tuple[float, float, float]] = {
     "auroc": (0.90, 0.80, 0.70),
     "pairwise_accuracy": (0.90, 0.80, 0.70),
-    # People agree with each other at about 0.7 on the answers that this is measured on.
+    # On the answers used for this measure, people agree with each other at about 0.7.
     "pearson": (0.65, 0.55, 0.45),
 }
 
@@ -38,7 +38,7 @@ class Evidence:
 
     @property
     def letter(self) -> Letter:
-        """By the lower end of the interval, so that a small data set gives no good grade by luck."""
+        """The grade by the lower end of the interval, so that a small data set gets no good grade by luck."""
         a, b, c = _LEAST[self.measure]
         if self.low >= a:
             return "A"
@@ -64,12 +64,12 @@ class Grade:
 
 
 def grade(metric_name: str) -> Grade | None:
-    """The offline judge's grade for `metric_name`; None for a metric that no judge is asked for."""
+    """The offline judge's grade for `metric_name`; None for a metric that needs no judge."""
     return _grades().get(metric_name)
 
 
 LEAST_ACCURACY = 0.75
-"""Below this share of changes judged right, the judge's scores in a language are not to be relied on."""
+"""Below this share of correctly judged changes, the judge's scores in a language are not reliable."""
 
 
 def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:

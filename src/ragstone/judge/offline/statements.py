@@ -1,4 +1,4 @@
-"""Statements: sentences of an answer, cut at coordinate clauses where both halves can stand alone."""
+"""Statements: sentences of an answer, split at coordinate clauses if both halves can stand alone."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _FINITE_VERB = re.compile(
 def split_statements(text: str, language: Language) -> list[Sentence]:
     """The statements of normalised `text`, in order.
 
-    Greetings, offers of help and questions put back to the asker claim nothing and are left out, unless nothing else is
-    there; sources named and hedges are taken off. A sentence that opens with a pronoun and has a single content word of
-    its own is joined to the one before it.
+    Greetings, offers of help and questions to the user claim nothing and are left out, unless there is nothing else;
+    sources and hedges are removed. A sentence that opens with a pronoun and has a single content word is joined to the
+    previous one.
     """
     found: list[list[Sentence]] = []
     length = 0
@@ -62,7 +62,7 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
 
 
 def _without_headings(text: str) -> str:
-    """`text` without its headings; as it is when nothing else is there."""
+    """`text` without its headings; unchanged if there is nothing else."""
     if "#" not in text and "*" not in text and "_" not in text:
         return text
     rest = _HEADING.sub("", text)
@@ -76,7 +76,7 @@ def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:
 
 
 def _leans(clause: Sentence, language: Language) -> bool:
-    """Whether a statement says too little without the one before it: "It is tall."."""
+    """Whether a statement says too little without the previous one: "It is tall."."""
     opening = clause.surface[0].lower() if clause.surface else ""
     return 0 < len(clause.keys) < _ALONE and opening in language.pronouns
 

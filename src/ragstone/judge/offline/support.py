@@ -1,4 +1,4 @@
-"""Whether the contexts hold a statement: the trained model, and what a conflict takes from its probability."""
+"""Whether the contexts support a statement: the trained model, and the penalty for conflicts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ragstone.judge.offline.rarity import Rarity
 
 _HALF = 0.5
 _AS_GOOD = 0.95
-"""A context that holds this part of what the best one holds supports the statement as well."""
+"""A context with this share of the best one's support also counts as supporting the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """The probability that the contexts together hold a statement, and whether the nearest text contradicts it."""
+    """The probability that the contexts together support a statement, and whether the nearest text contradicts it."""
 
     chance: float
     contradicts: bool
@@ -37,11 +37,11 @@ class SupportModel:
         self._rarity = rarity
 
     def holds(self, rating: Rating) -> bool:
-        """Whether a statement counts as supported: from the threshold on, or from one half where it conflicts."""
+        """Whether a statement counts as supported: from the threshold on, and from one half if it conflicts."""
         return rating.chance >= (max(self._model.threshold, _HALF) if rating.contradicts else self._model.threshold)
 
     def rate(self, statement: Sentence, passage: Passage, language: Language) -> Rating:
-        """`statement` against `passage`, the contexts joined."""
+        """The rating of `statement` by `passage`, the joined contexts."""
         found = match(statement, passage, self._rarity, language)
         chance = self._model.probability(found.features)
         for doubt, conflict in zip(self._doubts, found.conflicts, strict=True):
@@ -50,7 +50,7 @@ class SupportModel:
         return Rating(chance, any(found.conflicts), found)
 
     def verdict(self, statement_id: str, rating: Rating, sources: Sequence[str]) -> Support:
-        """Supported where the contexts hold it; else contradicted where something contradicts it; else unsupported."""
+        """Supported if the contexts support it; else contradicted if something contradicts it; else unsupported."""
         if self.holds(rating):
             return Support(statement_id, Verdict.SUPPORTED, _supporting(rating.match, sources), rating.chance)
         verdict = Verdict.CONTRADICTED if rating.contradicts else Verdict.UNSUPPORTED
@@ -60,14 +60,14 @@ class SupportModel:
 def whole(chances: Sequence[float]) -> float:
     """How well a text of several statements is supported: the geometric mean of their probabilities, in (0, 1).
 
-    Of mean, least, product and geometric mean it told best on the training sets which answers are supported throughout
+    Compared with mean, minimum and product, it best predicted fully supported answers on the training sets
     (bench/train_offline_judge.py). `chances` has at least one.
     """
     return math.exp(sum(math.log(chance) for chance in chances) / len(chances))
 
 
 def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:
-    """Each context that alone holds about as much as the best one does, and those that add to what they hold."""
+    """Each context that alone supports about as much as the best one, and those that add keys."""
     most = max(found.shares)
     chosen: set[int] = set()
     seen = 0

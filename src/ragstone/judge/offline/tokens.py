@@ -1,4 +1,4 @@
-"""Words as keys: stems for words, plain values for numbers, character n-grams for scripts without spaces."""
+"""Tokens as keys: stems for words, plain values for numbers, character n-grams for scripts without spaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FUNCTION = ""
 """The key of a function word: it carries no content."""
 
 _ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGNORECASE)
-# Indic vowel signs and combining accents are no word characters to `re`, though they belong to their word.
+# `re` does not count Indic vowel signs and combining accents as word characters, though they belong to their word.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0980-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u17b6-\u17d3"
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*[^\W\d_]*|[^\W\d_][^\W\d_{_MARKS}]*(?:[{_MARKS}]+[^\W\d_]*)*(?:'[^\W\d_]+)?\d*")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -41,7 +41,7 @@ def words(text: str) -> list[str]:
 
 
 class Keys(dict[str, str]):
-    """Surface word in lower case to key, for one language; learns as it is asked, and never grows beyond a bound."""
+    """Maps lower-case surface words to keys for one language; filled on demand, up to a limit."""
 
     def __init__(self, of: Language) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Keys(dict[str, str]):
         stem = self._stem.stemWord if self._stem else str
         self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
         self.opposites = opposite_keys(word_forms(of.code), self.__getitem__)
-        """For each key that has an opposite: the keys of its own side, and of the other."""
+        """For each key that has an opposite: the keys of its own side, and of the other side."""
 
     def __missing__(self, word: str) -> str:
         key = self._key(word)
@@ -95,7 +95,7 @@ class Keys(dict[str, str]):
 
 
 def plain_number(digits: str) -> str:
-    """``1,200.50`` and ``1.200,50`` as ``1200.5``; what is no number stays as it is (``3.11.7``)."""
+    """``1,200.50`` and ``1.200,50`` as ``1200.5``; anything that is not a number is unchanged (``3.11.7``)."""
     if _THOUSANDS.match(digits):
         digits = digits.replace(",", "")
     elif _POINT_THOUSANDS.match(digits) and ("," in digits or digits.count(".") > 1):
@@ -130,7 +130,7 @@ def key_sequence(lowered: Sequence[str], of: Language) -> list[str]:
 
 
 def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
-    """As `key_sequence`, for tokens some of which are runs of a script without spaces."""
+    """Like `key_sequence`, for tokens some of which are runs of a script without spaces."""
     keys: list[str] = []
     for token in surface:
         if not _UNSPACED.search(token):
@@ -145,7 +145,7 @@ def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether some of `text` is in a script that puts no spaces between words (Korean counts: its words inflect)."""
+    """Whether some of `text` is in a script without spaces between words (Korean counts: its words inflect)."""
     return not text.isascii() and _UNSPACED.search(text) is not None
 
 

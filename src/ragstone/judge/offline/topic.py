@@ -1,4 +1,4 @@
-"""Is an answer on its question's topic, by the meaning of sentences: embeddings, where the user gives a model."""
+"""Is an answer on its question's topic, by the meaning of sentences: embeddings, if the user configures a model."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ UNRELATED = (
     "Which planet has the most moons?",
     "How much tax is due on a used car?",
 )
-"""Questions that have nothing in common but that they are questions."""
+"""Questions that have nothing in common except that they are questions."""
 
 _MOST_ZERO = 0.99
 
 
 class Topic:
-    """How near an answer is to its question, on a scale that is the same for all embedding models.
+    """How near an answer is to its question, on the same scale for all embedding models.
 
-    The cosine of unrelated texts is near 0 in some models and above 0.7 in others. So it is counted from the model's
-    own zero, the mean cosine of UNRELATED questions: (cosine - zero) ÷ (1 - zero), in [0, 1]. The zero is found once.
+    The cosine of unrelated texts is near 0 in some models and above 0.7 in others. The scale therefore starts at the
+    model's own zero, the mean cosine of UNRELATED questions: (cosine - zero) ÷ (1 - zero), in [0, 1]. The zero is
+    computed once.
     """
 
     def __init__(self, similarity: Similarity, closers: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
@@ -46,12 +47,12 @@ class Topic:
         return self._similarity.label
 
     async def nearness(self, question: str, answer: str, *, call: Call) -> float:
-        """In [0, 1]: 0 as near as unrelated questions are to each other, 1 the same. Raises JudgementFailed."""
+        """In [0, 1]: 0 for as near as unrelated questions, 1 for the same. Raises JudgementFailed."""
         (found,) = await self.nearnesses(question, (answer,), call=call)
         return found
 
     async def nearnesses(self, text: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """How near each of `others` is to `text`, in [0, 1] as `nearness` has it. Raises JudgementFailed."""
+        """How near each of `others` is to `text`, in [0, 1] as in `nearness`. Raises JudgementFailed."""
         zero = await self._model_zero(call)
         cosines = await self._similarity.similarities(text, others, call=call)
         return tuple(min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines)

@@ -1,4 +1,4 @@
-"""Is a context useful: does it hold a good part of some statement of the reference?"""
+"""Is a context useful: does it contain a good part of some statement of the reference?"""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.offline.rarity import Rarity
 
 FEATURES = ("share", "window")
-"""The greatest share of a statement that the context holds, anywhere and in neighbouring sentences, in [0, 1]."""
+"""The largest share of a statement found anywhere in the context, and in neighbouring sentences, in [0, 1]."""
 
 
 def features(
     statements: Sequence[Sentence], matches: Sequence[Match], rarity: Rarity, question: Collection[str]
 ) -> list[tuple[float, float]]:
-    """The features of each context for `statements` (at least one), matched with the contexts one by one.
+    """The features of each context for `statements` (at least one), each matched with every context.
 
-    `question` are the question's keys, which count for less.
+    `question` are the question's keys, which count less.
     """
     contexts = len(matches[0].shares)
     shares = [0.0] * contexts

@@ -1,4 +1,4 @@
-"""Irregular forms, words of the same meaning, and opposites, by language."""
+"""Irregular forms, synonyms and opposites, by language."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ragstone.judge.offline.lexicon import load_data
 
 @dataclass(frozen=True, slots=True)
 class WordForms:
-    """`base` maps a form in lower case to the word that stands for all of its forms and synonyms.
+    """`base` maps a lower-case form to the word that represents all of its forms and synonyms.
 
-    `opposites` are pairs of groups of such words: a text with one of the first says the contrary of a text with one of
-    the second.
+    `opposites` are pairs of groups of such words: the words of the first group mean the opposite of those of the
+    second.
     """
 
     base: Mapping[str, str]
@@ -23,7 +23,7 @@ class WordForms:
 
 @cache
 def word_forms(code: str) -> WordForms:
-    """The forms of the language called `code`; empty where there are none."""
+    """The forms of the language with this code; empty if there are none."""
     lists = load_data("wordforms.json").get(code, {})
     base: dict[str, str] = {}
     for group in (*_rows(lists.get("same", "")), *_rows(lists.get("irregular", ""))):
