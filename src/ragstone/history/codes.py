@@ -38,7 +38,7 @@ class Compact:
 
 
 def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
-    """The scores of `metrics` in `run`, of all samples or of as many as MAX_SCORES allows."""
+    """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES allows."""
     named = sorted(
         (_digest(f"{name}\0{facts.content_hash}", _SAMPLE_CHARS), name) for name, facts in run.samples.items()
     )
@@ -56,12 +56,12 @@ def sample_codes(line: SamplesLine) -> list[str]:
 
 
 def group_codes(line: SamplesLine) -> list[str] | None:
-    """The group of each sample, or None where there are none."""
+    """The group of each sample, or None if there are no groups."""
     return None if line.groups is None else _cut(line.groups, _GROUP_CHARS)
 
 
 def encode(value: float | None) -> str:
-    """Two characters for a score in [0, 1], or for there being none."""
+    """Two characters for a score in [0, 1], or for a missing one."""
     if value is None:
         return _NOTHING
     high, low = divmod(round(value * STEPS), len(_ALPHABET))
@@ -69,7 +69,7 @@ def encode(value: float | None) -> str:
 
 
 def decode(codes: str) -> Floats:
-    """The scores (n,) in `codes`, NaN where there is none. Raises ValueError for what no score is written as."""
+    """The scores (n,) in `codes`, NaN for missing ones. Raises ValueError for an invalid code."""
     digits = _DIGITS[np.frombuffer(codes.encode("ascii", "replace"), dtype=np.uint8)]
     steps = digits[0::2] * len(_ALPHABET) + digits[1::2] if len(digits) % 2 == 0 else np.array([-1])
     nothing = steps == _NO_STEP

@@ -28,7 +28,7 @@ _COMMON = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The drift of a run: checks, and sentences for the top and the bottom of the report."""
+    """The drift of a run: checks, and sentences for the top and bottom of the report."""
 
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """A run's line with the samples that its scores are of."""
+    """A run's line, and the samples of its scores."""
 
     line: RunLine
     samples: SamplesLine
@@ -87,7 +87,7 @@ def measure_drift(
 
 
 def _asked(policy: Policy, run: RunScores) -> list[_Asked]:
-    """What is asked of each metric that the policy has a rule for, over all samples."""
+    """The requirements on each metric that the policy has a rule for, over all samples."""
     return [
         _Asked(rule.metric, _max_drift(policy, rule), _action(policy, rule))
         for rule in resolve_rules(policy, run).rules
@@ -129,7 +129,7 @@ def _measured(earlier: Sequence[_Observed], newest: _Observed, asked: Sequence[_
 
 
 def _span(earlier: Sequence[_Observed], now: datetime, policy: Policy) -> tuple[list[_Observed], list[str]]:
-    """The runs among which the anchor is looked for, the oldest first."""
+    """The runs from which the anchor is chosen, the oldest first."""
     if policy.drift.anchor == "release":
         released = [index for index, one in enumerate(earlier) if one.line.release is not None]
         if released:
@@ -145,7 +145,7 @@ def _span(earlier: Sequence[_Observed], now: datetime, policy: Policy) -> tuple[
 
 
 def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
-    """Why the scores of `metric` in the two can't be compared; None: they can."""
+    """Why the scores of `metric` in the two runs can't be compared; None if they can."""
     line, now = run.line, newest.line
     if metric not in line.scores:
         return f"the runs before have no {metric}"
@@ -165,7 +165,7 @@ def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
 def _why_anew(
     span: Sequence[_Observed], anchor: _Observed | None, newest: _Observed, asked: Sequence[_Asked]
 ) -> str | None:
-    """Why drift is not measured from the first sound run of `span`; None: it is."""
+    """Why drift is not measured from the first sound run of `span`; None if it is."""
     before = []
     for run in span:
         if run is anchor:
@@ -246,7 +246,7 @@ def _passing_as_one(checks: Sequence[Check]) -> list[Check]:
 
 
 def _accepted(runs: Sequence[_Observed], newest: _Observed, metric: str) -> float:
-    """The drops of `metric` that were accepted after the anchor, each counted once."""
+    """The total of the drops of `metric` accepted after the anchor, each counted once."""
     anchor = {one.id for one in runs[0].line.accepted}
     taken = {
         one.id: one.drop
@@ -258,7 +258,7 @@ def _accepted(runs: Sequence[_Observed], newest: _Observed, metric: str) -> floa
 
 
 def _series(runs: Sequence[_Observed], samples: SamplesLine, metrics: Sequence[str]) -> Floats:
-    """(runs, samples, metrics): the scores of the samples of the newest run, NaN where there is none."""
+    """(runs, samples, metrics): the scores for the samples of the newest run, NaN if missing."""
     wanted = sample_codes(samples)
     series = np.full((len(runs), len(wanted), len(metrics)), np.nan)
     places: dict[str, tuple[list[int], list[int]]] = {}

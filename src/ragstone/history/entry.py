@@ -66,8 +66,8 @@ def run_line(
 
 
 def judge_key(judge: JudgeManifest) -> str:
-    """16 hexadecimal digits that tell `judge` from every other that scores may not be compared with."""
-    # What is at its default is left out, so that a later version's new field doesn't make another judge of it.
+    """16 hexadecimal digits that identify `judge`; scores of judges with different keys may not be compared."""
+    # Defaults are left out, so that a new field in a later version doesn't change the key.
     body = json.dumps(judge.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
@@ -94,7 +94,7 @@ def _slices(run: RunScores, policy: Policy) -> Iterator[tuple[str, dict[str, Mea
 
 
 def _coverage(run: RunScores) -> float:
-    """The smallest share of samples, of those that a metric applies to, that have a score."""
+    """The lowest coverage of any metric: the share of the samples it applies to that have a score."""
     shares = [
         len(scores.values) / (len(scores.values) + len(scores.failed))
         for scores in run.metrics.values()

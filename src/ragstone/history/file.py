@@ -1,4 +1,4 @@
-"""history.jsonl: reads it with every line validated, adds to it, and keeps it small."""
+"""Reads history.jsonl with every line validated, adds to it, and limits its size."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MARGIN = timedelta(days=30)
 """Per-sample scores are kept for this much longer than the maximum age of an anchor."""
 
 KEPT_AFTER_RELEASE = 8
-"""Runs from a release on whose per-sample scores are kept, however old they are."""
+"""Number of runs from a release on whose per-sample scores are kept, at any age."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Runs by time, the oldest first. `damaged` says, a sentence each, what of the file could not be used."""
+    """Runs by time, the oldest first. `damaged` has a sentence for each part of the file that could not be used."""
 
     runs: tuple[RunLine, ...] = ()
     samples: Mapping[str, SamplesLine] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
 
     def with_run(self, line: RunLine, scores: Compact | None) -> History:
-        """With `line` added, in place of one of the same run (a second attempt of one job is the same run)."""
+        """With `line` added, replacing a line of the same run (a second attempt of a job is the same run)."""
         samples = dict(self.samples)
         if scores is not None:
             samples[scores.samples.key] = scores.samples
@@ -45,7 +45,7 @@ class History:
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
     def with_releases(self, releases: Mapping[str, str]) -> History:
-        """With the name of a release at each run of one of the commits in `releases` (commit to name)."""
+        """With the release name set on each run whose commit is in `releases` (commit to name)."""
         marked = []
         for one in self.runs:
             name = releases.get(one.commit) if one.commit is not None else None
@@ -64,7 +64,7 @@ class History:
         return replace(self, runs=kept)._with_samples_in_use()
 
     def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
-        """At most `limit` bytes when written."""
+        """Cut to at most `limit` bytes when written."""
         history = self
         while history.runs and (over := len(history.text().encode()) - limit) > 0:
             history = history._less(over)
@@ -99,9 +99,9 @@ class History:
 
 
 def read_history(path: Path) -> History:
-    """The history in `path`; an empty one where there is no such file.
+    """The history in `path`; an empty one if the file does not exist.
 
-    Raises RunDirectoryError when it can't be read at all.
+    Raises RunDirectoryError if it can't be read at all.
     """
     try:
         with open_regular(path) as stream:
@@ -114,9 +114,9 @@ def read_history(path: Path) -> History:
 
 
 def parse_history(body: bytes, where: str) -> History:
-    """The history in `body`. Lines that are damaged, or of a later version, are left out and named in `damaged`.
+    """The history in `body`. Lines that are damaged or of a later version are left out and listed in `damaged`.
 
-    Raises RunDirectoryError when there is more of it than MAX_READ_BYTES.
+    Raises RunDirectoryError if it is larger than MAX_READ_BYTES.
     """
     if len(body) > MAX_READ_BYTES:
         raise RunDirectoryError(
@@ -141,7 +141,7 @@ def parse_history(body: bytes, where: str) -> History:
 
 
 def write_history(path: Path, history: History) -> None:
-    """Replace the file in one step. Raises RunDirectoryError naming a place that can't be written to."""
+    """Replace the file atomically. Raises RunDirectoryError with the path if it can't be written."""
     with writing_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     replace_text(path, history.text())
@@ -164,7 +164,7 @@ def _parsed(raw: bytes, place: str, damaged: list[str]) -> RunLine | SamplesLine
 
 
 def _checked(line: RunLine, samples: Mapping[str, SamplesLine], place: str, damaged: list[str]) -> RunLine:
-    """`line`, without its per-sample scores where they don't fit the samples that they are said to be of."""
+    """`line`, without its per-sample scores if they don't match the samples it refers to."""
     if line.samples is None and not line.scores:
         return line
     named = samples.get(line.samples or "")
@@ -180,7 +180,7 @@ def _without_scores(line: RunLine) -> RunLine:
 
 
 def same_run(one: RunLine, other: RunLine) -> bool:
-    """Whether both are of one run; on GitHub the workflow run says, of which a later attempt is the same run."""
+    """Whether both lines are of the same run. On GitHub, later attempts of a workflow run are the same run."""
     if one.github_run is not None and other.github_run is not None:
         return one.github_run == other.github_run
     return one.run == other.run

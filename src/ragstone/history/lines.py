@@ -30,7 +30,7 @@ class MeanPart(_Line):
 
 
 class AcceptedPart(_Line):
-    """An accepted drop that was in force in the run: its id, the metric, the slice, and how large it is."""
+    """An accepted drop that was in force in the run: its id, metric, slice and size."""
 
     id: Text
     metric: Text
@@ -74,7 +74,7 @@ class RunLine(_Line):
 
 
 class SamplesLine(_Line):
-    """The samples that lines refer to: eight characters for each, and six for its group where there are any."""
+    """The samples that lines refer to: eight characters for each, and six for its group if there are any."""
 
     kind: Literal["samples"] = "samples"
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -88,7 +88,7 @@ LINE: TypeAdapter[RunLine | SamplesLine] = TypeAdapter(Line)
 
 
 def line_text(line: RunLine | SamplesLine) -> str:
-    """`line` as JSON without a line end, in ASCII, with what is at its default left out."""
+    """`line` as JSON without a line end, in ASCII, without defaults."""
     body = {"kind": line.kind, "schema_version": line.schema_version}
     body.update(line.model_dump(mode="json", exclude_defaults=True))
     return json.dumps(body, separators=(",", ":"), allow_nan=False)

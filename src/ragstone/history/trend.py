@@ -14,7 +14,7 @@ MAX_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run. `value` is None where the run has none; `changed` says what is new since the run before."""
+    """One run. `value` is None if the run has none; `changed` describes changes since the previous run."""
 
     time: datetime
     value: float | None

@@ -1,4 +1,4 @@
-"""Writes files of a run directory, which may contain links and pipes, because it can come from anywhere."""
+"""Writes files to a run directory, which may contain links and pipes, because it can come from anywhere."""
 
 from __future__ import annotations
 

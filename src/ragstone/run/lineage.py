@@ -1,4 +1,4 @@
-"""Which run a run was compared with, and how that run is carried inside it.
+"""The run that a run was compared with, and how that run is carried inside it.
 
 A run that can't be a baseline keeps the baseline it used in its folder `baseline/`. So the newest run of a branch
 always leads to the latest good one, however many runs are in between, and whatever has expired. Only manifest and
@@ -112,7 +112,7 @@ def _remove(path: Path) -> None:
     elif path.exists():
         for name in (MANIFEST, SAMPLES):
             (path / name).unlink(missing_ok=True)
-        path.rmdir()  # refused where something else lies there, which is not ours to remove
+        path.rmdir()  # fails if it contains anything else, which must not be removed
 
 
 def _same(one: Path, other: Path) -> bool:

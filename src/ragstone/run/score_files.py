@@ -49,7 +49,7 @@ def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What every row has, and how to say so."""
+    """The required fields of a row, and their description for the user."""
 
     required: tuple[str, ...]
     expected: str

@@ -45,7 +45,7 @@ class SystemFacts:
 
 
 def fingerprint(text: str) -> str:
-    """The same for texts that differ in case and white space only; empty for a text without a letter or digit."""
+    """A fingerprint of `text`, ignoring case and the kind of white space; empty without a letter or digit."""
     if not any(character.isalnum() for character in text):
         return ""
     return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "surrogatepass")).hexdigest()[:16]

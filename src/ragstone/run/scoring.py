@@ -22,7 +22,7 @@ def score_response(
     """Scores by metric, and each round's own values where there were several rounds.
 
     A failed response fails every metric that applies to the sample. With several rounds, the score is the mean of the
-    rounds that scored if they are more than half; else the first state that is no score. Pure: the same judgements
+    rounds that scored if they are more than half; else the first state that is not a score. Pure: the same judgements
     give the same scores.
     """
     if response.failure is not None:

@@ -19,7 +19,7 @@ from ragstone.run.scores import fingerprint
 from ragstone.system.response import Response, SystemFailureKind
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line of samples.jsonl is refused."""
+"""Longer lines of samples.jsonl are rejected."""
 
 
 class _ScoredLine(BaseModel):
@@ -76,7 +76,7 @@ class _ResponseFactsLine(BaseModel):
 
 
 class _FactsLine(BaseModel):
-    """The parts of a record that the gate needs; the rest of the line is passed over."""
+    """The parts of a record that the gate needs; the rest of the line is ignored."""
 
     sample: _SampleFactsLine
     content_hash: str
@@ -133,7 +133,7 @@ def record_from_line(line: str | bytes, where: str) -> SampleRecord:
 
 
 def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
-    """The gate's view of the record in `line`; quicker and smaller than the whole."""
+    """The gate's view of the record in `line`; faster and smaller than the whole record."""
     parsed = _validated(_FACTS, line, where)
     failure = parsed.response.failure
     return RecordFacts(

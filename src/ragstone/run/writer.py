@@ -109,7 +109,7 @@ class RunWriter:
 
     def stop(self, reason: str, *, wall_s: float) -> None:
         """End a run that could not be finished; it can be resumed."""
-        with contextlib.suppress(OSError):  # the end of a line that found no room, and is cut off on resume
+        with contextlib.suppress(OSError):  # the end of a line that didn't fit on the disk; it is removed on resume
             self._stream.close()
         self._write(state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s)
 

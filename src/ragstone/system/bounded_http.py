@@ -1,4 +1,4 @@
-"""Bounded HTTP replies: a body is counted as it arrives, and while it is decompressed in pieces."""
+"""Bounded HTTP replies: the body is measured as it arrives and is decompressed in pieces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 import httpx2
 
 ACCEPTED: Mapping[str, str] = {"Accept-Encoding": "gzip, deflate"}
-"""The headers of a request whose reply `bound_reply` can read."""
+"""Headers for a request whose reply `bound_reply` can read."""
 
 _PIECE = 1 << 16
 _GZIP, _ZLIB = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS
 _WINDOW_BITS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
 
 
-class ReplyTooLarge(httpx2.TransportError):  # of httpx2's family, so that the SDKs treat it as one of its own
+class ReplyTooLarge(httpx2.TransportError):  # derived from httpx2's errors, so that the SDKs handle it like them
     """The body of a reply is too large, on the wire or decompressed. `reason` says so in a few words."""
 
     def __init__(self, limit: int) -> None:
@@ -24,15 +24,15 @@ class ReplyTooLarge(httpx2.TransportError):  # of httpx2's family, so that the S
 
 
 def bound_reply(reply: httpx2.Response, limit: int) -> None:
-    """Make reading the body of `reply`, not yet begun, raise ReplyTooLarge beyond `limit` bytes.
+    """Make reading the unread body of `reply` raise ReplyTooLarge beyond `limit` bytes.
 
-    Holds for the bytes on the wire and for those that they unpack to, and never holds more than one piece beyond the
-    limit. A body that is packed twice, or in a way that was not asked for, or damaged, raises httpx2.DecodingError.
+    The limit applies to the bytes on the wire and to the decompressed bytes; at most one piece beyond it is held in
+    memory. A body that is compressed twice, in a way that was not requested, or damaged raises httpx2.DecodingError.
     """
     packed_as = [name.strip().lower() for name in reply.headers.get("content-encoding", "").split(",")]
     packed_as = [name for name in packed_as if name not in ("", "identity")]
     if packed_as:
-        del reply.headers["content-encoding"]  # or httpx2 would unpack what is unpacked
+        del reply.headers["content-encoding"]  # or httpx2 would decompress it again
     if isinstance(reply.stream, httpx2.AsyncByteStream):
         reply.stream = _Bounded(reply.stream, packed_as, limit)
 
@@ -75,7 +75,7 @@ async def _unpacked(pieces: AsyncIterable[bytes], packed_as: list[str]) -> Async
         except zlib.error as error:
             if begun or packed_as[0] != "deflate":
                 raise httpx2.DecodingError(str(error)) from None
-            unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers leave zlib's frame out
+            unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers omit zlib's header
             for unpacked in _inflated(unpacker, piece):
                 yield unpacked
         begun = True

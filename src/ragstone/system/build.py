@@ -1,4 +1,4 @@
-"""From `[system]` settings to a `System`: the entrypoint string is parsed only here."""
+"""Builds a `System` from the `[system]` settings. Only this module parses the entrypoint string."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def build_system(
     run_as: RunAs | None = None,
     within: Path | None = None,
 ) -> System:
-    """The system under test in `settings.entrypoint`; nothing is started yet.
+    """The system under test in `settings.entrypoint`, not yet started.
 
-    Relative paths start from `root`. `environ` is the whole environment, of which children get the allow-list and the
-    names in `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded
-    answers must be inside `within`. Raises ConfigError.
+    Relative paths start from `root`. `environ` is the whole environment; children get the allow-list and the names in
+    `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded answers must
+    be inside `within`. Raises ConfigError.
     """
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
@@ -78,7 +78,7 @@ def build_system(
 def split_scheme(entrypoint: str) -> tuple[str, str]:
     """Scheme and rest of an entrypoint string; without a scheme it is ``python``. Raises ConfigError.
 
-    A scheme must be lower case without spaces, so that everything that reads an entrypoint agrees.
+    A scheme must be lower case without spaces, so that all readers of an entrypoint agree.
     """
     scheme, colon, rest = entrypoint.partition(":")
     if scheme in ("http", "https") and rest.startswith("//"):
@@ -133,7 +133,7 @@ def _python(
 def _command(command: str, settings: SystemSettings, context: ChildContext) -> System:
     try:
         argv = shlex.split(command, posix=os.name == "posix")
-        if os.name != "posix":  # without posix rules, quotes stay on
+        if os.name != "posix":  # without posix rules, quotes are kept
             argv = [word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word for word in argv]
     except ValueError as error:
         raise ConfigError(
@@ -209,7 +209,7 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
 
 
 def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:
-    """The one that is asked for, else that of the active environment, else Ragstone's own."""
+    """The configured interpreter, else that of the active environment, else Ragstone's own."""
     if python is not None:
         place = str((root / python).absolute()) if _has_folder(python) else python
         found = shutil.which(place, path=environ.get("PATH"))
@@ -235,7 +235,7 @@ def _in_conda() -> tuple[str, ...]:
 
 
 def _program(name: str, context: ChildContext) -> str:
-    """A program with a folder in its name starts from the working directory; others are looked for on PATH."""
+    """The path of a program: relative to the working directory if its name has a folder, else looked up on PATH."""
     if _has_folder(name):
         return str(context.directory / name)
     return shutil.which(name, path=context.environ.get("PATH")) or name

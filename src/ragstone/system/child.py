@@ -1,4 +1,4 @@
-"""A child process in its own session: its pipes, its log, and its guaranteed end."""
+"""A child process in its own session, with its pipes and log, and guaranteed termination."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Child:
             pipe.write(data)
 
     def close_stdin(self) -> None:
-        """Close the child's input, in case it waits for that."""
+        """Close the child's stdin, in case it waits for its end."""
         pipe = self._transport.get_pipe_transport(0)
         if pipe is not None:
             pipe.close()
@@ -149,7 +149,7 @@ class Child:
         finally:
             self._context.guardian.release(self.pid)
             self._transport.close()
-        # Closing pipes takes the loop two turns; without them it may stop with the transports half closed.
+        # Closing pipes takes two iterations of the event loop; otherwise it may stop with half-closed transports.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -200,7 +200,7 @@ class _Protocol(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         if not self.exited.done():
             self.exited.set_result(None)
-        # A forked grandchild may hold the pipe open for ever: what is in it is read, then it counts as ended.
+        # A forked grandchild may keep the pipe open forever, so read what is in it and treat it as ended.
         self._loop.call_later(_DRAIN_S, self._cut)
 
     def _cut(self) -> None:

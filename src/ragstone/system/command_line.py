@@ -1,6 +1,6 @@
 """command: entrypoints: any program that reads one JSON object per line and writes one JSON object per line.
 
-A command with ``{question}`` among its words is run once per question instead, and what it prints is the answer.
+A command with ``{question}`` among its words is run once per question instead, and its output is the answer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CommandPeer:
         self._answers = 0
 
     async def start(self) -> None:
-        """Start the program. Raises SystemUnderTestError if it can't be, or if the first one ends at once in error."""
+        """Start the program. Raises SystemUnderTestError if it can't be started, or if the first one fails at once."""
         child = self._child = await Child.spawn(self._argv, self._context, limit=MAX_LINE_BYTES)
         if self._first and await child.wait(_AT_ONCE_S) and child.status != 0:
             detail = child.tail.text()
@@ -80,7 +80,7 @@ class CommandPeer:
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
-                return Attempt(None, reusable=False)  # it exits after some questions; the next process gets this one
+                return Attempt(None, reusable=False)  # exits after some questions; the next process gets this one
             return self._lost(sample, SystemFailureKind.CRASHED, f"The command {how} while answering this question.")
         except ValueError as error:
             return self._lost(sample, SystemFailureKind.BAD_RETURN, str(error))
@@ -95,7 +95,7 @@ class CommandPeer:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
     async def _reply(self, child: Child) -> tuple[object, float]:
-        """The next line as JSON, and the seconds it took. Raises EOFError, or ValueError that shows the line."""
+        """The next line as JSON, and the seconds it took. Raises EOFError, or ValueError with the line."""
         started = perf_counter()
         while True:
             try:
@@ -124,7 +124,7 @@ class CommandPeer:
 
 
 class OneShotPeer:
-    """Runs the command once per question, with the question among its words. What it prints is the answer.
+    """Runs the command once per question, with the question among its words. Its output is the answer.
 
     The output is read as JSON if it is a JSON object, else as text. No process is kept between questions.
     """
@@ -136,7 +136,7 @@ class OneShotPeer:
         self._fields = fields
 
     async def start(self) -> None:
-        """Raises SystemUnderTestError if there is no such program."""
+        """Raises SystemUnderTestError if the program doesn't exist."""
         program = self._argv[0]
         if shutil.which(program, path=self._context.environ.get("PATH")) is None:
             raise SystemUnderTestError(
@@ -151,7 +151,7 @@ class OneShotPeer:
         started = perf_counter()
         try:
             child = await Child.spawn(argv, self._context, limit=MAX_LINE_BYTES)
-        except SystemUnderTestError as error:  # a question that is no argument: too long, or with a zero byte in it
+        except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
             return Attempt(failed(sample.id, SystemFailureKind.RAISED, error.message), reusable=True)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -170,24 +170,24 @@ class OneShotPeer:
             kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
             return self._attempt(sample, kind, f"The command {how}.", child)
         value = _json_object(output)
-        fields = self._fields if value is not None else None  # text has none
+        fields = self._fields if value is not None else None  # text has no fields
         found = _response(sample, output.strip() if value is None else value, latency_s, child, fields)
         return Attempt(found, reusable=True)
 
     async def end(self, *, kill: bool) -> None:
-        """Nothing lives between questions."""
+        """Nothing to end between questions."""
 
     def _attempt(self, sample: Sample, kind: SystemFailureKind, message: str, child: Child) -> Attempt:
         return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable=True)
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
-    """`word` with its placeholders replaced, in one pass: a question may itself hold one."""
+    """`word` with its placeholders replaced in one pass, because a question may itself contain one."""
     return _PLACEHOLDER.sub(lambda match: values[match.group()], word)
 
 
 async def _whole_output(child: Child) -> str:
-    """All that the child prints. Raises ValueError if that is too much."""
+    """The child's whole output. Raises ValueError if it is too large."""
     output = bytearray()
     while piece := await child.stdout.read(_PIECE):
         output += piece
@@ -205,7 +205,7 @@ def _json_object(text: str) -> dict[str, object] | None:
 
 
 def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: worker.Fields | None) -> Response:
-    """What a reply says: an answer, or the error that it names."""
+    """The response in a reply: an answer, or the error it reports."""
     if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
         return failed(sample.id, SystemFailureKind.RAISED, value["error"], child.tail.text(), latency_s)
     return read(sample.id, value, latency_s, fields=fields)

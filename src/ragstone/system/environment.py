@@ -1,4 +1,4 @@
-"""What a child process can access: an environment built from an allow-list, and the user it runs as."""
+"""Access of a child process: an environment built from an allow-list, and the user it runs as."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORBIDDEN = (
     "INPUT_*",
     "ACTIONS_*",
 )
-# Not matched by patterns, only by name: they usually contain GitHub tokens.
+# Only passed by exact name, never by pattern, because they usually contain GitHub tokens.
 _BY_NAME_ONLY = ("GH_TOKEN", "GITHUB_*", "*RAGSTONE*")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
@@ -50,12 +50,12 @@ class RunAs:
     home: Path
 
     def popen_arguments(self) -> dict[str, object]:
-        """Arguments for subprocess.Popen and its asyncio kin."""
+        """Arguments for subprocess.Popen and its asyncio counterparts."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raises ConfigError if `system.env` names a variable that no system under test may have."""
+    """Raise ConfigError if `system.env` names a variable that no system under test may have."""
     for name in names:
         if _matches(name, FORBIDDEN):
             raise ConfigError(

@@ -1,8 +1,8 @@
-"""The guardian: kills what Ragstone started when Ragstone itself is killed. Standard library only, run as a script.
+"""The guardian: kills Ragstone's children when Ragstone itself is killed. Standard library only, run as a script.
 
-Ragstone writes ``+PID`` for each child it starts and ``-PID`` when that child is gone. When stdin ends, whatever the
-reason, every child still listed is killed with its whole process group. It runs in a session of its own, so that a
-signal to Ragstone's group doesn't take it along.
+Ragstone writes ``+PID`` for each child it starts and ``-PID`` when that child is gone. When stdin ends, for whatever
+reason, every child still listed is killed with its whole process group. The guardian runs in its own session, so that a
+signal to Ragstone's group doesn't reach it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 
 
 def kill_group(pid: int) -> None:
-    """Kill the process `pid` and all of its group (POSIX) or tree (Windows). Never raises for a dead one."""
+    """Kill the process `pid` and its whole group (POSIX) or tree (Windows). Never raises for a dead process."""
     if sys.platform == "win32":
         system_root = os.environ.get("SYSTEMROOT", r"C:\Windows")
         taskkill = os.path.join(system_root, "System32", "taskkill.exe")  # noqa: PTH118
@@ -26,7 +26,7 @@ def kill_group(pid: int) -> None:
 
 
 def main() -> None:
-    """Keep the list until stdin ends, then kill what is on it."""
+    """Keep the list of children until stdin ends, then kill them."""
     children: set[int] = set()
     for line in sys.stdin.buffer:
         pid = int(line[1:])

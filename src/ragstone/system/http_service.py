@@ -27,14 +27,14 @@ _SHOWN_BODY = 1_000
 _EVENTS = "text/event-stream"
 _ACCEPT = f"application/json, {_EVENTS};q=0.9"
 _DONE = "[DONE]"
-"""How OpenAI's servers, and many others, end a stream."""
+"""The end of a stream from OpenAI's servers and many others."""
 
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """Where and how to ask. `headers` are final: references to the environment have been replaced."""
+    """The URL and the shape of requests. `headers` are final: references to the environment have been replaced."""
 
     url: str = field(repr=False)
     question_field: str = "question"
@@ -49,7 +49,7 @@ class HttpTarget:
 
 
 class _Refused(Exception):  # noqa: N818
-    """An attempt that gave no answer: the failure, and in how many seconds it may be tried again (None: never)."""
+    """An attempt without an answer: the failure, and the seconds until it may be retried (None: never)."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class _Refused(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """The JSON value of a reply, or the pieces of an event stream put together; when all of it was there, and, of a
-    stream, the first text.
+    """The JSON value of a reply, or the joined pieces of an event stream; when it was complete and, for a stream, when
+    the first text arrived.
     """
 
     value: object
@@ -136,7 +136,7 @@ class HttpService:
             try:
                 async with asyncio.timeout(self._target.connect_for_s):
                     _, writer = await asyncio.open_connection(host, port)
-            except OSError as error:  # TimeoutError and the resolver's errors among them
+            except OSError as error:  # including TimeoutError and the resolver's errors
                 if monotonic() >= until:
                     reason = error.strerror or str(error) or "timed out"
                     raise SystemUnderTestError(
@@ -152,7 +152,7 @@ class HttpService:
             return
 
     async def _post(self, sample: Sample) -> _Reply:
-        """What a successful reply says. Raises _Refused."""
+        """A successful reply. Raises _Refused."""
         import httpx2
 
         target = self._target
@@ -174,7 +174,7 @@ class HttpService:
         raise _Refused(SystemFailureKind.HTTP, f"More than {MAX_REDIRECTS} redirects.")
 
     async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> _Reply | str:
-        """The reply, or where to go instead."""
+        """The reply, or the target of a redirect."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
 
         if self._client is None:
@@ -206,7 +206,7 @@ class HttpService:
 async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
     """The answer in a stream of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
-    An event's data are a piece of the answer: JSON, or plain text. What holds neither text nor contexts is passed over.
+    An event's data is a piece of the answer: JSON, or plain text. Events with neither text nor contexts are skipped.
     Raises _Refused.
     """
     heard: list[float] = []
@@ -229,7 +229,7 @@ async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
 
 
 async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
-    """Name and data of each event, also of a last one without its empty line, which servers forget."""
+    """Name and data of each event, including a last one without its empty line, which some servers omit."""
     name, data = "", list[str]()
     async for line in lines:
         field, _, value = line.partition(":")
@@ -248,7 +248,7 @@ async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
 
 
 def _piece(data: str, target: HttpTarget) -> object | None:
-    """What an event adds to the answer, None for nothing."""
+    """The piece of the answer in an event, None if there is none."""
     try:
         value: object = json.loads(data)
     except (ValueError, RecursionError):
@@ -259,7 +259,7 @@ def _piece(data: str, target: HttpTarget) -> object | None:
 
 
 def _redirected(url: str, status: int, location: str) -> str:
-    """The target of a redirect that may be followed: same host, same method, no step down from https."""
+    """The target of a redirect that may be followed: same host, same method, no downgrade from https."""
     try:
         target = urljoin(url, location)
         before, after = urlsplit(url), urlsplit(target)

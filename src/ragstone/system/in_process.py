@@ -1,7 +1,7 @@
 """A plain callable as a system, for notebooks and tests: ``ragstone.evaluate(..., system=my_function)``.
 
-It is not isolated: it shares Ragstone's process, and a call that hangs keeps its thread. Use an entrypoint string if
-that matters.
+It is not isolated: it shares Ragstone's process, and a hanging call keeps its thread. Use an entrypoint string if that
+matters.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ragstone.system.response import Response, SystemFailureKind
 
 
 class CallableSystem:
-    """A function, class, factory, or object with answer/query/invoke/__call__, asked in this process.
+    """A function, class, factory, or object with answer/query/invoke/__call__, called in this process.
 
-    Async ones are awaited in the running loop; all others run in threads, `concurrency` at a time. A call that takes
+    Async calls are awaited in the running loop; others run in threads, `concurrency` at a time. A call that takes
     longer than `timeout_s` is abandoned (its thread ends when the call ends).
     """
 
@@ -46,7 +46,7 @@ class CallableSystem:
         return self._concurrency
 
     async def start(self) -> None:
-        """Make the class or factory, if it is one. Raises SystemUnderTestError."""
+        """Call the class or factory, if it is one. Raises SystemUnderTestError."""
         pending: list[Any] = []
 
         def build(made: Any) -> Any:
@@ -91,7 +91,7 @@ class CallableSystem:
         """Nothing to close."""
 
     async def _value(self, asker: worker.Asker, question: str, heard: Callable[[], None]) -> tuple[object, float]:
-        """What was returned, and the seconds it took."""
+        """The returned value, and the seconds it took."""
         if not asker.is_async:
             value, latency_s = await _in_thread(lambda: worker.finish(asker.begin(question), heard))
         else:
@@ -109,7 +109,7 @@ class CallableSystem:
 
 
 async def _in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What `call` returned and the seconds it took, run in a daemon thread: one that hangs can't hold up the exit."""
+    """The value of `call` and the seconds it took. Runs in a daemon thread, so that a hanging call can't block exit."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[tuple[Any, float]] = loop.create_future()
 
@@ -126,11 +126,11 @@ async def _in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
         started = perf_counter()
         try:
             result = (call(), perf_counter() - started)
-        except (StopIteration, SystemExit) as error:  # a future can't hold the first, and the second must not end us
+        except (StopIteration, SystemExit) as error:  # a future can't hold the first; the second must not exit
             fault = RuntimeError(worker.summary(error))
         except Exception as error:
             fault = error
-        with contextlib.suppress(RuntimeError):  # the loop is gone; nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed; nothing waits for the result
             loop.call_soon_threadsafe(settle, result, fault)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()

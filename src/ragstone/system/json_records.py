@@ -1,4 +1,4 @@
-"""Records of a JSON Lines file or of one JSON list, one at a time, with the place of each in the file."""
+"""Reads records from a JSON Lines file or a JSON list one at a time, with their places in the file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _expect(window: _Window, mark: str, shown: str, number: int) -> None:
 
 
 class _Window:
-    """A stretch of the file as text; it grows while an item is incomplete, and forgets what was read."""
+    """A part of the file as text. It grows while an item is incomplete and drops what was read."""
 
     def __init__(self, file: BinaryIO, start: int) -> None:
         self._file = file
@@ -76,10 +76,10 @@ class _Window:
         self._json = json.JSONDecoder()
         self._text = ""
         self._at = 0
-        self.offset = start  # in bytes, of the next character
+        self.offset = start  # of the next character, in bytes
 
     def peek(self) -> str:
-        """The next character that is not white space, "" at the end."""
+        """The next non-space character, "" at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _BLANK:
@@ -89,7 +89,7 @@ class _Window:
                 return ""
 
     def advance(self, characters: int) -> int:
-        """Go on by so many characters; how many bytes those are."""
+        """Skip `characters` and return their size in bytes."""
         passed = self._text[self._at : self._at + characters]
         size = len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
         self._at += characters

@@ -1,4 +1,4 @@
-"""Output of user code: kept in a file up to a limit, with the last few thousand characters in memory."""
+"""Output of user code: stored in a file up to a limit, with the last few thousand characters in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CUT = b"\n[ragstone] the log has reached its limit; the rest is left out\n"
 class SystemLog:
     """The log file shared by all children of one system. `path` None keeps nothing on disk.
 
-    Never raises for a full or read-only disk: a log that can't be written must not fail a run.
+    Never raises for a full or read-only disk, because an unwritable log must not fail a run.
     """
 
     def __init__(self, path: Path | None, limit: int = MAX_LOG_BYTES) -> None:
@@ -44,7 +44,7 @@ class SystemLog:
 
 
 class Tail:
-    """The last bytes that one child wrote; `clear` when a new question begins."""
+    """The last bytes that one child wrote. Call `clear` for each new question."""
 
     def __init__(self, limit: int = TAIL_BYTES) -> None:
         self._limit = limit

@@ -1,4 +1,4 @@
-"""From a payload to a Response: parsed once, by the same rules for every kind of entrypoint."""
+"""Converts a payload to a Response, by the same rules for every kind of entrypoint."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class Ready(_Wire):
 
 
 class Greeting(_Wire):
-    """A worker's first message: ready, or why not."""
+    """A worker's first message: ready, or the reason why not."""
 
     ready: Ready | None = None
     failed: FailedReply | None = None
 
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
-    """The Response for a good payload."""
+    """The Response for a valid payload."""
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
@@ -87,7 +87,7 @@ def failed(
     detail: str | None = None,
     latency_s: float | None = None,
 ) -> Response:
-    """The Response for a failure; `message` is cut to one line of 1,000 characters, half surrogate pairs replaced."""
+    """The Response for a failure; `message` is cut to one line of 1,000 characters, with lone surrogates replaced."""
     line = _encodable(" ".join(message.split()))
     return Response(
         sample_id=sample_id,
@@ -109,7 +109,7 @@ def read(
     first_text_s: float | None = None,
     fields: worker.Fields | None = None,
 ) -> Response:
-    """The Response for anything that was returned; a bad return is a failure, not an exception."""
+    """The Response for any returned value; an invalid one becomes a failure, not an exception."""
     try:
         payload = Payload.model_validate(worker.normalise(value, fields))
     except worker.BadReturn as error:
@@ -118,7 +118,7 @@ def read(
 
 
 def placed(fields: Mapping[str, object], path: str, value: object) -> dict[str, object]:
-    """A copy of `fields` with `value` at a dotted path, tables made as needed."""
+    """A copy of `fields` with `value` at a dotted path, creating tables as needed."""
     head, _, rest = path.partition(".")
     inner = fields.get(head)
     table = inner if isinstance(inner, Mapping) else {}

@@ -1,8 +1,8 @@
 """A pool of child processes, each asked one question at a time.
 
-It starts with one and grows while questions wait, up to the concurrency. A child that dies is replaced, and only its
-current sample fails. Replacements are limited: a system that can't start any more, or that has died many times in a
-row, gets no more questions.
+It starts with one child and grows while questions wait, up to the concurrency. A child that dies is replaced, and only
+its current sample fails. Replacements are limited: a system that can't start again, or has died many times in a row,
+gets no more questions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragstone.system.response import Response, SystemFailureKind
 
 MAX_START_FAILURES = 3
 MAX_DEATHS_IN_A_ROW = 25
-MAX_STARTING = 8  # at once: imports are heavy, and too many of them reach the startup timeout
+MAX_STARTING = 8  # at once: imports are expensive, and too many of them run into the startup timeout
 _RETRIED = (SystemFailureKind.TIMEOUT, SystemFailureKind.CRASHED, SystemFailureKind.RAISED)
 
 
@@ -36,7 +36,7 @@ class Peer(Protocol):
     """One child process that answers questions."""
 
     async def start(self) -> None:
-        """Raises SystemUnderTestError if it can't be asked."""
+        """Raises SystemUnderTestError if it can't answer questions."""
         ...
 
     async def ask(self, sample: Sample) -> Attempt: ...
@@ -136,7 +136,7 @@ class Pool:
     def _grow(self) -> None:
         live = len(self._busy) + len(self._starting)
         if live and self._start_failures >= MAX_START_FAILURES:
-            return  # the ones that live carry on; no more are tried
+            return  # living children continue; no more are started
         if live < self._concurrency and len(self._starting) < MAX_STARTING:
             task = asyncio.create_task(self._add_peer())
             self._starting.add(task)
@@ -146,7 +146,7 @@ class Pool:
         try:
             peer = await self._started()
             self._start_failures = 0
-        except Exception as error:  # whatever it is, waiting tasks must not wait forever
+        except Exception as error:  # waiting tasks must not wait forever, whatever the error
             self._start_failures += 1
             if self._start_failures >= MAX_START_FAILURES and not self._busy and not self._idle:
                 why = error.message if isinstance(error, SystemUnderTestError) else repr(error)

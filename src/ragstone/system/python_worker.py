@@ -25,7 +25,7 @@ MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
 _READ_LIMIT = 1 << 20
 _RECYCLE_SHARE = 0.8
 _WRITING_S = 60.0
-"""For the worker to write down what the system returned, and for us to take it in."""
+"""Time for the worker to serialise the returned value, and for Ragstone to read it."""
 _BOOTSTRAP = (
     "import os\n"
     "def read(n):\n"
@@ -95,7 +95,7 @@ class PythonPeer:
     async def ask(self, sample: Sample) -> Attempt:
         child = self._child
         if child is None or child.exited:
-            return Attempt(None, reusable=False)  # it died while idle; nobody's question is lost
+            return Attempt(None, reusable=False)  # died while idle; no question is lost
         self._number += 1
         child.tail.clear()
         body = json.dumps({"number": self._number, "question": sample.question})
@@ -109,7 +109,7 @@ class PythonPeer:
         try:
             done, _ = await asyncio.wait([over, reply, returned], timeout=self._target.timeout_s, return_when=first)
             if done == {returned}:
-                # The system has answered in time; writing the answer down is not its doing.
+                # The system has answered in time; serialising the answer doesn't count.
                 done, _ = await asyncio.wait([over, reply], timeout=_WRITING_S, return_when=first)
             return await self._outcome(child, sample, reply if reply in done else None, over in done, started, heard)
         finally:
@@ -142,7 +142,7 @@ class PythonPeer:
             return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
         try:
             received, arrived = reply.result()
-            # By our own clock: the worker's is within the reach of the system that is measured.
+            # Measured by this process, because the system under test could change the worker's clock.
             latency_s = (heard.returned_at or arrived) - started
             first_text_s = None if heard.text_at is None else heard.text_at - started
             return self._read(sample, WorkerReply.model_validate(received), latency_s, first_text_s)
@@ -170,7 +170,7 @@ class PythonPeer:
         return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable=False)
 
     async def _over_memory(self, child: Child) -> None:
-        """Returns once the worker's resident memory is over the limit (Linux; elsewhere never)."""
+        """Return once the worker's resident memory exceeds the limit (Linux; elsewhere never)."""
         limit = self._target.memory_limit_bytes
         if limit is None:
             await asyncio.Event().wait()
@@ -178,7 +178,7 @@ class PythonPeer:
             await asyncio.sleep(0.25)
 
     async def _skip_noise(self, child: Child, token: str) -> None:
-        """Pass over what hooks such as sitecustomize print before the worker takes stdout away."""
+        """Skip the output of hooks such as sitecustomize before the worker redirects stdout."""
         while True:
             line = await child.stdout.readline()
             if not line:
@@ -197,7 +197,7 @@ class PythonPeer:
 
 
 class _Heard:
-    """What the worker said of a question before its reply, and when that arrived."""
+    """The worker's events for a question before its reply, and when they arrived."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -206,7 +206,7 @@ class _Heard:
         self.returned = asyncio.Event()
 
     def take(self, message: object, arrived: float) -> bool:
-        """Whether `message` is such an event, which is noted. Raises ValueError for one of another question."""
+        """Record `message` if it is such an event, and return whether it is. Raises ValueError for another question."""
         if not isinstance(message, dict) or "event" not in message:
             return False
         if message.get("number") != self._number:
@@ -244,7 +244,7 @@ def _frame(body: bytes) -> bytes:
 
 
 def _rss_bytes(pid: int) -> int | None:
-    """Resident memory of another process, where Linux tells."""
+    """Resident memory of another process (Linux), or None."""
     size: int | None = None
     if sys.platform == "linux":
         import resource

@@ -1,6 +1,6 @@
 """file: entrypoints: recorded answers, in JSON Lines, as one JSON list, or in a table.
 
-The file is never loaded into memory. One pass finds the start of each record, which costs 24 bytes per record, and a
+The file is never loaded into memory as a whole. One pass finds the start of each record, at 24 bytes per record, and a
 record is read again when its sample is asked.
 """
 
@@ -27,7 +27,7 @@ from ragstone.system.response import Response, SystemFailureKind
 from ragstone.system.table_records import TABLES, table_records
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
-"""Of recorded answers, which are never held in memory as a whole."""
+"""Maximum size of a file of recorded answers, which is never loaded into memory as a whole."""
 
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt")
 _ID = "id"
@@ -35,7 +35,7 @@ _QUESTION = "question"
 
 
 class RecordedAnswers:
-    """The `System` over one file. Records are matched by id, or by question where a record has no id."""
+    """The `System` for one file. Records are matched by id, or by question if a record has no id."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RecordedAnswers:
         return self._concurrency
 
     async def start(self) -> None:
-        """Index the file. Raises SystemUnderTestError with the line for a broken, doubled or unusable record."""
+        """Index the file. Raises SystemUnderTestError with the line of an invalid, duplicate or unusable record."""
         try:
             self._file = open_regular(self._path, within=self._within, limit=MAX_FILE_BYTES)
         except OSError as error:
@@ -112,7 +112,7 @@ class RecordedAnswers:
         self._file.seek(start)
         try:
             value = json.loads(self._file.read(size))
-        except (ValueError, RecursionError):  # the file was changed under us
+        except (ValueError, RecursionError):  # the file was changed meanwhile
             return None
         return value if isinstance(value, dict) else None
 
@@ -141,7 +141,7 @@ class RecordedAnswers:
 
 
 class _Index:
-    """Digest of a key to the places of records that may have it, in three machine words a record."""
+    """Maps the digest of a key to the places of records that may have it, in three machine words per record."""
 
     def __init__(self) -> None:
         self._digests = array("Q")
@@ -182,7 +182,7 @@ class _Index:
 
 
 def _keys(record: Mapping[str, object]) -> tuple[str, str]:
-    """How a record is found: by its id, or without one by its question ("" if it has neither)."""
+    """The kind and value of a record's key: its id, or its question if it has no id ("" if it has neither)."""
     identity = record.get("id")
     if isinstance(identity, (str, int)) and not isinstance(identity, bool) and identity != "":
         return _ID, str(identity)

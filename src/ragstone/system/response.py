@@ -1,4 +1,4 @@
-"""What the system under test returned for one sample, and the protocol of everything that can be asked."""
+"""The response of the system under test to one sample, and the protocol of a system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragstone.golden.sample import Sample
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One retrieved passage, at its rank. `score` is the retriever's own, in whatever unit it uses."""
+    """One retrieved passage, in rank order. `score` is the retriever's own, in any unit."""
 
     text: str
     id: str | None = None
@@ -50,8 +50,8 @@ class SystemFailure:
 class Response:
     """The answer to one sample, or the failure to give one (then `answer` is empty and `failure` is set).
 
-    `latency_s` is measured by Ragstone around the call (None for recorded answers without one);
-    `first_text_s` until the first text of an answer that streams (None for others).
+    `latency_s` is measured by Ragstone around the call (None for recorded answers without one), `first_text_s` until
+    the first text of a streamed answer (None for others).
     """
 
     sample_id: str
@@ -64,17 +64,16 @@ class Response:
 
 
 class System(Protocol):
-    """The system under test, ready to be asked.
+    """The system under test.
 
-    Use: ``await start()`` once, ``ask`` from any number of tasks (`concurrency` at a time is useful, more waits),
-    ``await close()`` always. `start` raises SystemUnderTestError when nothing can be asked at all (import error,
-    command not found, connection refused); `ask` never raises for errors of the system, it returns a Response
-    with `failure`.
+    Call ``await start()`` once, ``ask`` from any number of tasks (more than `concurrency` at a time wait), and always
+    ``await close()``. `start` raises SystemUnderTestError if no question can be asked (import error, command not found,
+    connection refused). `ask` never raises for errors of the system, but returns a Response with `failure`.
     """
 
     @property
     def entrypoint(self) -> str:
-        """The entrypoint string, free of secrets."""
+        """The entrypoint string, without secrets."""
         ...
 
     @property

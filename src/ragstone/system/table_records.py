@@ -1,4 +1,4 @@
-"""Recorded answers in CSV, TSV or Parquet: one row per answer, rewritten as JSON Lines that can be found again."""
+"""Recorded answers in CSV, TSV or Parquet, one row per answer, rewritten as JSON Lines for random access."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
 
 
 def _record(cells: Mapping[str, object]) -> Mapping[str, object]:
-    """`cells` without empty ones, and with what text can't say read out of it: lists of contexts, and the latency."""
+    """`cells` without empty ones, with lists of contexts and the latency parsed from text."""
     record = {name: value for name, value in cells.items() if value is not None}
     for name in worker.CONTEXTS_NAMES:
         value = record.get(name)

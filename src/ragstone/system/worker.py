@@ -1,11 +1,11 @@
 """The worker: runs a python entrypoint in the user's interpreter. One file, standard library only, Python 3.8 or newer.
 
-Ragstone sends this source down the child's stdin (see `python_worker.py`), so the interpreter needs neither Ragstone
-nor the right to read its files. The worker then keeps stdin and stdout for itself under other numbers, points
-descriptor 1 at the log, and speaks frames: ten decimal digits of length, then ASCII JSON. Questions come one at a time.
+Ragstone sends this source to the child's stdin (see `python_worker.py`), so the interpreter needs neither Ragstone nor
+read access to its files. The worker then moves stdin and stdout to other descriptors, points descriptor 1 at the log,
+and exchanges frames: ten decimal digits of length, then ASCII JSON. Questions come one at a time.
 
-`adapt` (what can be asked, and how) and `normalise` (what may be returned) are also used by Ragstone itself, for
-callables and for the JSON of commands, services and files. They are the only implementation of those rules.
+Ragstone itself also uses `adapt` (what can be called, and how) and `normalise` (what may be returned), for callables
+and for the JSON of commands, services and files. They are the only implementation of those rules.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class BadReturn(Exception):  # noqa: N818
 
 
 class EntrypointError(Exception):
-    """The entrypoint can't be found, or can't be asked; the message is for the user, without a traceback."""
+    """The entrypoint can't be found or called; the message is for the user, without a traceback."""
 
 
 # --- what was returned -------------------------------------------------------------------------------------------
@@ -68,8 +68,8 @@ class EntrypointError(Exception):
 def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id", "score"}], "usage": ... | None}``.
 
-    Takes every shape that docs/entrypoints.md lists. Lone surrogates become U+FFFD. Raises BadReturn, which says
-    what was found and what is expected.
+    Accepts every shape listed in docs/entrypoints.md. Lone surrogates become U+FFFD. Raises BadReturn with what was
+    found and what is expected.
     """
     if _is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
@@ -97,7 +97,7 @@ def _bad_answer(value: object, answer: object) -> str:
 
 
 class Fields:
-    """Where in what is returned the answer and its contexts are: dotted paths; None where the known names hold."""
+    """Dotted paths to the answer and its contexts in the returned value; None to use the known names."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Fields:
         return bool(self.answer is not None or self.contexts is not None or self._inside)
 
     def paths(self) -> dict[str, str]:
-        """The arguments that make the same Fields."""
+        """The arguments that create equal Fields."""
         given = {"answer": self.answer, "contexts": self.contexts}
         given.update((f"context_{name}", path) for name, path in self._inside.items())
         return {name: path for name, path in given.items() if path is not None}
@@ -133,7 +133,7 @@ class Fields:
         return picked
 
     def part(self, piece: object) -> dict[str, Any]:
-        """The same for a piece of a stream, which need not hold all of it."""
+        """The same for a piece of a stream, which may have only some of the fields."""
         picked: dict[str, Any] = {}
         for name, path, names in (
             ("answer", self.answer, ANSWER_NAMES),
@@ -161,13 +161,13 @@ _ABSENT = object()
 
 
 def at_path(value: object, path: str, absent: object = None) -> Any:
-    """What a dotted path leads to, `absent` if nothing.
+    """The value at a dotted path, `absent` if there is none.
 
     A part is a key or an attribute, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``.
     """
     head, _, rest = path.partition(".")
     if isinstance(value, Mapping):
-        if path in value:  # a key that holds dots itself, or the last one
+        if path in value:  # a key that contains dots, or the last one
             return value[path]
         return at_path(value[head], rest, absent) if rest and head in value else absent
     if isinstance(value, (list, tuple)):
@@ -227,7 +227,7 @@ def _contexts(value: object) -> list[dict[str, Any]]:
 def _context(item: Any, rank: int) -> dict[str, Any]:
     score = None
     if type(item) is tuple and len(item) == 2 and number(item[1]) is not None:
-        item, score = item[0], number(item[1])  # (document, score), as vector stores return it
+        item, score = item[0], number(item[1])  # (document, score), as returned by vector stores
     text = _context_text(item)
     if text is None:
         raise BadReturn(f"Context {rank + 1} is {shown(item)}, in which no text was found. {EXPECTED}")
@@ -294,7 +294,7 @@ def _get(holder: object, name: str) -> Any:
         return getattr(holder, name, None) if hasattr(type(holder), "_fields") else None
     try:
         return getattr(holder, name, None)
-    except Exception:  # a property of the user's that raises is a field that isn't there
+    except Exception:  # a user's property that raises counts as missing
         return None
 
 
@@ -330,7 +330,7 @@ def shown(value: object, limit: int = 200) -> str:
         text = short.repr(value)
     except Exception:
         text = "an object whose repr() fails"
-    text = _ADDRESS.sub("", text)  # it differs each time, and would keep equal failures apart
+    text = _ADDRESS.sub("", text)  # addresses differ each time, so equal failures would look different
     text = _clean(text if len(text) <= limit else text[: limit - 3] + "...")
     return f"{text} ({type(value).__name__})"
 
@@ -339,7 +339,7 @@ def shown(value: object, limit: int = 200) -> str:
 
 
 class Asker:
-    """Asks one object, whatever its shape, and gives what it returned. Made by `adapt`."""
+    """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`."""
 
     def __init__(self, ask: Callable[[Any], Any], ask_async: Callable[[Any], Any] | None, key: str | None) -> None:
         self._ask = ask
@@ -348,11 +348,11 @@ class Asker:
 
     @property
     def is_async(self) -> bool:
-        """Whether `begin` gives an awaitable for certain (a coroutine function)."""
+        """Whether `begin` certainly returns an awaitable (a coroutine function)."""
         return _is_coroutine_function(self._ask)
 
     def begin(self, question: str) -> Any:
-        """Call it; the result may be awaitable. Falls back on the async twin when the sync one is not implemented."""
+        """Call it; the result may be awaitable. Falls back to the async method if the sync one is not implemented."""
         given: Any = question if self._key is None else {self._key: question}
         try:
             return self._ask(given)
@@ -365,11 +365,11 @@ class Asker:
 
 
 def finish(value: object, heard: Callable[[], None] | None = None, fields: Fields | None = None) -> Any:
-    """A whole answer in place of one that streams; the result may be awaitable.
+    """Join a streamed answer into a whole one; the result may be awaitable.
 
-    Takes generators, async generators and other iterators of pieces, alone or as the answer of a mapping or a pair, and
-    LlamaIndex's streaming responses (which have `response_gen`). `heard` is called at the first text.
-    `fields` are looked for in each piece.
+    Accepts generators, async generators and other iterators of pieces, alone or as the answer of a mapping or a pair,
+    and LlamaIndex's streaming responses (which have `response_gen`). `heard` is called at the first text.
+    `fields` are looked up in each piece.
     """
     if _is_stream(value):
         return _joined(value, Pieces({}, heard, fields))
@@ -391,7 +391,7 @@ def _is_stream(value: object) -> bool:
 
 
 def _joined(stream: Any, pieces: Pieces) -> Any:
-    """What the pieces of `stream` make together; awaitable if the stream is async."""
+    """The joined pieces of `stream`; awaitable if the stream is async."""
     if hasattr(type(stream), "__anext__"):
         return _joined_async(stream, pieces)
     for piece in stream:
@@ -406,7 +406,7 @@ async def _joined_async(stream: Any, pieces: Pieces) -> Any:
 
 
 class Pieces:
-    """Pieces of a streamed answer, put together in the order in which they come. Raises BadReturn for a bad piece.
+    """Joins pieces of a streamed answer in order of arrival. Raises BadReturn for a bad piece.
 
     A piece is text, a chat message or chunk, or a mapping or object with a part of the answer, contexts or usage.
     """
@@ -445,7 +445,7 @@ class Pieces:
 
 
 class Joined(dict):  # type: ignore[type-arg]
-    """A stream that was put together: its fields have been found."""
+    """A joined stream, whose fields have already been resolved."""
 
 
 _BESIDE = (("contexts", CONTEXTS_NAMES), ("usage", ("usage", "usage_metadata")))
@@ -482,7 +482,7 @@ def _delta(piece: object) -> str | None:
 def adapt(target: object, build: Callable[[Any], Any]) -> Asker:
     """An Asker for a function, class, zero-argument factory, or object with answer/query/invoke/__call__.
 
-    `build` gets what a class or factory returned and resolves it if awaitable. Raises EntrypointError.
+    `build` receives the value returned by a class or factory and resolves it if awaitable. Raises EntrypointError.
     """
     if inspect.isclass(target):
         missing = _required(target)
@@ -522,7 +522,7 @@ def _adapt_object(target: object) -> Asker:
 
 
 def _input_key(target: object) -> str | None:
-    """The field that a LangChain Runnable expects the question in, None if it takes the bare string."""
+    """The field in which a LangChain Runnable expects the question, None if it takes the bare string."""
     keys = _get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
         return keys[0]
@@ -549,7 +549,7 @@ def _signature(target: Any) -> inspect.Signature | None:
 
 
 def _positional(target: Any) -> tuple[int, list[str]]:
-    """How many positional parameters there are (0 to many), and the names of all required ones."""
+    """The number of positional parameters, and the names of all required ones."""
     signature = _signature(target)
     if signature is None:
         return 1, []
@@ -619,7 +619,7 @@ def _load_file(path: str) -> object:
 
 
 def formatted(error: BaseException, *own_files: str) -> str:
-    """The user's traceback, without the frames of Ragstone before it, at most 8,000 characters."""
+    """The user's traceback, without Ragstone's own leading frames, at most 8,000 characters."""
     frames = error.__traceback__
     while frames is not None and (
         frames.tb_frame.f_code.co_filename in (SOURCE_NAME, _own_file(), *own_files)
@@ -650,10 +650,10 @@ def summary(error: BaseException) -> str:
 
 
 class _Link:
-    """Frames to and from Ragstone, on descriptors of their own."""
+    """Frames to and from Ragstone, on separate descriptors."""
 
     def __init__(self) -> None:
-        # dup() gives descriptors that programs started by user code don't inherit.
+        # Descriptors from dup() are not inherited by programs that user code starts.
         self._in, self._out, self._pid = os.dup(0), os.dup(1), os.getpid()
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -664,7 +664,7 @@ class _Link:
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
     def greet(self, token: str) -> None:
-        """Everything before this line came from start-up hooks of the interpreter, not from the worker."""
+        """Mark the start of the worker's output; anything before it comes from start-up hooks of the interpreter."""
         self._write(("\n" + token + "\n").encode("ascii"))
 
     def receive(self) -> Any:
@@ -675,7 +675,7 @@ class _Link:
 
     def send(self, message: dict[str, Any]) -> None:
         if os.getpid() != self._pid:
-            os._exit(0)  # a forked child of user code returned from the call; the answer is its parent's to give
+            os._exit(0)  # a forked child of user code returned from the call; only its parent may answer
         body = json.dumps(message, allow_nan=False).encode("ascii")
         self._write(b"%010d" % len(body) + body)
 
@@ -701,7 +701,7 @@ class _Link:
 
 
 class _Session:
-    """One entrypoint, asked again and again; async code runs in one loop that lives as long as the worker."""
+    """One entrypoint for all questions. Async code runs in one loop that lives as long as the worker."""
 
     def __init__(self, link: _Link) -> None:
         self._link = link
@@ -728,7 +728,7 @@ class _Session:
         try:
             value = self.resolve(asker.begin(question))
             value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"}), fields))
-            # From here on the time is ours: ten thousand contexts take a while to be written down.
+            # From here on the system's time is over: serialising ten thousand contexts takes a while.
             self._link.send({"number": number, "event": "returned"})
             reply["payload"] = normalise(value, fields)
         except BadReturn as error:
@@ -740,8 +740,8 @@ class _Session:
         return reply
 
     def watch(self) -> None:
-        """On SIGUSR1 (sent when time is up) every thread's stack, and every task's, goes to the log."""
-        if sys.platform != "win32":  # which has no such signal: there a time-out is reported without a stack
+        """On SIGUSR1 (sent on a timeout), write the stacks of all threads and tasks to the log."""
+        if sys.platform != "win32":  # no such signal on Windows: a timeout is reported without a stack
             import faulthandler
             import signal
 
@@ -750,7 +750,7 @@ class _Session:
                 faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=True)
 
     def _show_tasks(self) -> None:
-        """Where each task waits: asyncio shows only a task's outermost frame, so the awaits are followed inwards."""
+        """Show where each task waits. Follows the awaits, since asyncio shows only a task's outermost frame."""
         for task in asyncio.all_tasks(self._loop) if self._loop is not None else ():
             os.write(2, b"Task (most recent call last):\n")
             waiting: Any = task.get_coro()
@@ -764,7 +764,7 @@ class _Session:
 
 
 def _closed_output(error: BaseException) -> str:
-    """What to add to an error that may come of an output that the system closed, at this question or an earlier one."""
+    """A note for an error that may come from an output closed by the system, at this question or an earlier one."""
     if isinstance(error, (ValueError, OSError)):
         for number, name, stream in ((1, "standard output", sys.stdout), (2, "standard error", sys.stderr)):
             try:
@@ -796,7 +796,7 @@ def _rss_bytes() -> int | None:
 
 
 def _volunteer_for_oom() -> None:
-    """When memory runs out the kernel should take the worker, not Ragstone."""
+    """When memory runs out, let the kernel kill the worker, not Ragstone."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
             file.write("500")
