@@ -112,7 +112,7 @@ def assemble(
     limits = window or DEFAULT_WINDOW
     core = Core(
         identity=identity,
-        asker=Completer(
+        completer=Completer(
             chat, scheduler=scheduler, budget=budget, tariff=price, layout=layout, window=limits, batched=settings.batch
         ),
         layout=layout,

@@ -30,13 +30,13 @@ class Core:
         self,
         *,
         identity: JudgeIdentity,
-        asker: Completer,
+        completer: Completer,
         layout: Layout,
         cache: JudgementCache | None,
         window: int,
         notes: Sequence[str] = (),
     ) -> None:
-        self.asker = asker
+        self.completer = completer
         self.prompts = layout.prompts
         self.cache = cache
         self.keys = CacheKeys(identity)
@@ -46,7 +46,7 @@ class Core:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        notes = (*self._notes, *self.asker.notes)
+        notes = (*self._notes, *self.completer.notes)
         if self._in_parts:
             what = "1 judgement was" if self._in_parts == 1 else f"{self._in_parts} judgements were"
             notes += (f"{what} made in parts, because texts are longer than the judge's window",)
@@ -112,11 +112,11 @@ class Core:
     async def fill(self, form: Form, blocks: Sequence[Block], call: Call) -> dict[Path, object]:
         """The form's values, judged by `blocks` whichever fields are requested."""
         data = fenced(blocks)
-        return await self.asker.fill(form, lambda _pending: data, call)
+        return await self.completer.fill(form, lambda _pending: data, call)
 
     async def fill_by(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         """The form's values, judged by what `data` renders for the requested fields."""
-        return await self.asker.fill(form, data, call)
+        return await self.completer.fill(form, data, call)
 
     def check_room(self, form: Form, texts: Sequence[str]) -> None:
         """Raise JudgementFailed if `texts`, which can't be split, don't fit the window."""
@@ -137,11 +137,11 @@ class Core:
     def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:
         """`text` in as few pieces as the window and the longest reply allow if the reply restates each piece."""
         room = self._room(form, BASE_OUTPUT_TOKENS, fixed)
-        most = room_for_retelling(room, BASE_OUTPUT_TOKENS + self.asker.thinking_tokens)
+        most = room_for_retelling(room, BASE_OUTPUT_TOKENS + self.completer.thinking_tokens)
         return self._counted(cut(text, most))
 
     def _room(self, form: Form, output_tokens: int, fixed: Sequence[str]) -> int:
-        return room_for_data(self.window, form.prompt.static, output_tokens + self.asker.thinking_tokens, fixed)
+        return room_for_data(self.window, form.prompt.static, output_tokens + self.completer.thinking_tokens, fixed)
 
     def _counted(self, parts: list[_T]) -> list[_T]:
         self._in_parts += len(parts) > 1

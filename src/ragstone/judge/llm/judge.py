@@ -86,7 +86,7 @@ class LlmJudge:
     @property
     def sightings(self) -> Sightings:
         """What the replies so far reported about the model that wrote them."""
-        return self._core.asker.sightings
+        return self._core.completer.sightings
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
         form = Form(self._core.prompts["statements"], (reply_schemas.answer_field(answer),))
@@ -234,7 +234,7 @@ class LlmJudge:
             for closer in self._closers:
                 await closer()
         finally:
-            await self._core.asker.close()
+            await self._core.completer.close()
             if self._core.cache is not None:
                 self._core.cache.close()
 
