@@ -361,7 +361,7 @@ def test_a_golden_set_that_sees_no_small_drop_is_warned_of(run: MakeRun) -> None
     verdict = decide_gate(current, baseline, drop(0.02))
     assert verdict.resolution is None
     assert verdict.warnings[0].startswith("This golden set can't detect a drop of less than 0.")
-    assert "`ragstone plan`" in verdict.warnings[0]
+    assert "ragstone plan says" in verdict.warnings[0]
     four = decide_gate(run({"faithfulness": [1.0] * 4}), run({"faithfulness": [1.0] * 4}), drop(0.02))
     assert four.warnings[0].startswith(
         "This golden set is too small to detect a drop of any size in faithfulness (4 samples)"
@@ -398,11 +398,11 @@ def test_a_slice_without_a_pair_is_warned_of(run: MakeRun) -> None:
 
 def test_what_holds_without_a_policy_is_said(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
     judged = decide_gate(run({"faithfulness": HIGH}), None, default_policy())
-    assert "There is no policy file: the default rules apply. `ragstone init` writes one." in judged.warnings
+    assert "There is no policy file: the default rules apply. ragstone init writes one." in judged.warnings
     offline = decide_gate(run({"faithfulness": HIGH}, manifest=manifest(provider="offline")), None, default_policy())
     assert (
         "There is no policy file: the default rules apply, and with the offline judge their floors only warn. "
-        "`ragstone init` writes one." in offline.warnings
+        "ragstone init writes one." in offline.warnings
     )
 
 

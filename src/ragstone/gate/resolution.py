@@ -107,7 +107,7 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
     if blind:
         return (
             f"This golden set is too small to detect a drop of any size in {', '.join(blind)}; "
-            "`ragstone plan` says how many samples are needed.",
+            "ragstone plan says how many samples are needed.",
             True,
         )
     worst = max(one.drop or 0.0 for one in found)
@@ -116,7 +116,7 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
     if worst > SHORT_SIGHTED:
         return (
             f"This golden set can't detect a drop of less than {figure(worst)} in 4 of 5 runs ({each}); "
-            "`ragstone plan` says how many samples are needed.",
+            "ragstone plan says how many samples are needed.",
             True,
         )
     return f"This golden set detects a drop of {figure(worst)} in 4 of 5 runs ({each}).", False

@@ -49,7 +49,7 @@ def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Itera
     warns = offline and any(rule.min is not None and rule.floor_action is Action.WARN for rule in rules)
     floors = ", and with the offline judge their floors only warn" if warns else ""
     if policy.file is None:
-        yield f"There is no policy file: the default rules apply{floors}. `ragstone init` writes one."
+        yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
     elif warns:
         yield f"{policy.file} names no metric: the default rules apply{floors}."
 
