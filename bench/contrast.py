@@ -1,7 +1,7 @@
 """Changes to a sentence whose effect on its truth is certain: harmful ones make it unsupported, harmless ones don't.
 
-Each change takes a sentence that the context holds word for word, the context and a source of randomness, and returns
-the changed sentence, or None where it does not apply. English only; the frames of other languages are in
+Each change takes a sentence copied word for word from the context, the context and a source of randomness, and returns
+the changed sentence, or None if it does not apply. English only; the frames of other languages are in
 `contrast_frames.py`.
 """
 
@@ -251,7 +251,7 @@ def _replaced(sentence: str, table: dict[str, str], draw: random.Random) -> str 
 
 
 def number(sentence: str, context: str, draw: random.Random) -> str | None:
-    """Another number, one that the context does not have."""
+    """Another number, which is not in the context."""
     found = [one for one in _NUMBER.finditer(sentence) if not re.fullmatch(r"1\d{3}|20\d\d", one.group())]
     if not found:
         return None
@@ -280,7 +280,7 @@ def date(sentence: str, context: str, draw: random.Random) -> str | None:
 
 
 def name(sentence: str, context: str, draw: random.Random) -> str | None:
-    """Another name, one that the context does not have."""
+    """Another name, which is not in the context."""
     found = [
         one
         for one in _NAME.finditer(sentence)
@@ -329,7 +329,7 @@ def unit(sentence: str, context: str, draw: random.Random) -> str | None:
 
 
 def roles(sentence: str, context: str, draw: random.Random) -> str | None:
-    """Two names exchanged that a verb stands between."""
+    """Two names swapped around a verb."""
     found = list(re.finditer(r"(?<![\w-])(?:[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,}){0,2})(?![\w'-]| [A-Z])", sentence))
     for first, second in pairwise(found):
         between = sentence[first.end() : second.start()]
@@ -346,7 +346,7 @@ def roles(sentence: str, context: str, draw: random.Random) -> str | None:
 
 
 def synonym(sentence: str, context: str, draw: random.Random) -> str | None:
-    """A word of the same meaning."""
+    """A word with the same meaning."""
     return _replaced(sentence, _SYNONYMS, draw)
 
 
@@ -425,7 +425,7 @@ HARMLESS: dict[str, Change] = {
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A sentence of a context. Half of all are there for training, by their hash, and half for measuring."""
+    """A sentence of a context. By their hash, half of all sentences are for training and half for measuring."""
 
     source: str
     text: str
@@ -437,7 +437,7 @@ class Copied:
 
 
 def copied_sentences(data: Path) -> Iterator[Copied]:
-    """The sentences of 8 to 40 words of the contexts of BEGIN dev (but for topicalchat's) and of WiCE dev."""
+    """The sentences of 8 to 40 words in the contexts of BEGIN dev (without topicalchat) and WiCE dev."""
     seen: set[str] = set()
     for source, context in _contexts(data):
         for text in split_sentences(normalise(context), "en"):
@@ -460,7 +460,7 @@ def _contexts(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def contrasts(name: str, change: Change, sentences: Sequence[Copied], most: int) -> list[tuple[Copied, str]]:
-    """Up to `most` of `sentences`, drawn with a fixed seed, with their change where it applies."""
+    """Up to `most` of the `sentences` to which the change applies, drawn with a fixed seed, with their changed form."""
     draw = random.Random(name)
     shuffled = list(sentences)
     draw.shuffle(shuffled)

@@ -1,8 +1,8 @@
-"""Small texts of our own in eight languages and English, with changes whose effect on their truth is certain.
+"""Small self-written texts in eight languages and English, with changes whose effect on their truth is certain.
 
-A frame is a passage of three sentences with slots, filled by rule; each language has the same frames, so that its
-accuracy can be compared with that of the others. Every harmful change makes the statement false or unsupported, every
-harmless one leaves it as true as it was.
+A frame is a passage of three sentences with slots, filled by rule. All languages have the same frames, so that their
+accuracies can be compared. Every harmful change makes the statement false or unsupported; every harmless one preserves
+its truth.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OWN_PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A statement against a passage: of which language and kind, and whether the passage supports it."""
+    """A statement and a passage, their language and kind, and whether the passage supports the statement."""
 
     language: str
     kind: str

@@ -1,4 +1,4 @@
-"""The labelled data sets that some benchmarks read: public, but other people's, so they are not in this repository."""
+"""The labelled data sets that some benchmarks read. They are public third-party data, so not in this repository."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_folder(files: Iterable[str], given: str | Path | None = None) -> Path:
-    """The folder that holds `files`: the one that was given, or the default. Ends the program where any is missing."""
+    """The folder that contains `files`: `given`, or the default. Ends the program if any is missing."""
     folder = Path(given) if given is not None else DEFAULT
     missing = sorted(name for name in set(files) if not (folder / name).is_file())
     if missing:

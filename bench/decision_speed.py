@@ -1,4 +1,4 @@
-"""Time and memory of one decision: `python bench/decision_speed.py`, each case in a process of its own."""
+"""Time and memory of one decision: `python bench/decision_speed.py`, each case in a separate process."""
 
 from __future__ import annotations
 

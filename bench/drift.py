@@ -1,12 +1,12 @@
-"""Slow drift: false alarms over a season of merges, and how soon a loss of half a point a merge is found.
+"""Slow drift: false alarms over a season of merges, and how soon a loss of half a point per merge is found.
 
     python bench/drift.py --seasons 240                         # the published tables
     python bench/drift.py --seasons 50 --families rag --sizes 60 # a quick look
     python bench/drift.py --render                              # tables again from the stored JSON
 
-The families of `score_families.py` become seasons: at each merge a share of the answers is generated anew, the others
-stay. A loss makes some of the new answers bad, and they stay bad. Beside the detector stands the rolling baseline
-alone: each run against the one before, a drop of more than 2 points failing. Writes drift.json and drift.md into
+The families of `score_families.py` become seasons: at each merge a share of the answers is regenerated, the others
+stay. A loss makes some of the new answers bad, and they stay bad. The detector is compared with a rolling baseline
+alone: each run against the previous one, failing on a drop of more than 2 points. Writes drift.json and drift.md to
 bench/results/. Every cell has its own seed.
 """
 
@@ -97,7 +97,7 @@ def alarms(
 
 
 def _may_alarm(scores: Floats) -> bool:
-    """Whether any mean lies half of the allowed loss below any average that the anchor may be: cheap to ask first."""
+    """Whether any mean is half the allowed loss below any possible anchor average; a cheap pre-check."""
     means = scores.mean(axis=1)
     means = np.column_stack([means, means.mean(axis=1)])
     firsts = np.cumsum(means[:8], axis=0) / np.arange(1, len(means[:8]) + 1)[:, None]
@@ -155,7 +155,7 @@ def loss_cell(family: Family, n: int, seasons: int, seed: int, only: int | None,
 
 
 def _per_thousand(counts: NDArray[np.int64], looks: int) -> tuple[float, float]:
-    """False alarms in 1,000 runs, with the standard error over seasons (alarms of one season go together)."""
+    """False alarms in 1,000 runs, with the standard error over seasons (alarms within a season are dependent)."""
     rates = 1000.0 * counts / looks
     return float(rates.mean()), float(rates.std(ddof=1) / np.sqrt(len(rates)))
 

@@ -1,8 +1,8 @@
-"""What embeddings do to the offline judge's answer relevancy, and in which form they serve it best.
+"""The effect of embeddings on the offline judge's answer relevancy, and the best form for them.
 
 ``python bench/embeddings.py [--data FOLDER] [--model FOLDER]`` prints the tables of docs/judges.md. Without a model it
-makes one: word vectors (PPMI and SVD over the pages of WiCE, BEGIN and HaluEval; nothing of CLAPNQ or WikiEval), which
-know less than any sentence model. Forms are compared on CLAPNQ only. Takes under a minute. Needs the test group.
+makes one: word vectors (PPMI and SVD over the pages of WiCE, BEGIN and HaluEval, without CLAPNQ and WikiEval), which
+are weaker than any sentence model. Forms are compared on CLAPNQ only. Takes under a minute. Needs the test group.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def word_vectors(pages: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]
 
 
 def save_model(folder: Path, words: Sequence[str], vectors: np.ndarray) -> None:
-    """As ONNX with a tokenizer. A word that is not known counts for next to nothing."""
+    """Save as ONNX with a tokenizer. An unknown word has almost no weight."""
     table = np.vstack([np.full((1, WIDTH), 1e-4), vectors]).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("Gather", ["table", "input_ids"], ["tokens"])],
@@ -164,7 +164,7 @@ def main(data: Path, embeddings: str) -> None:
 
 
 def contexts(data: Path, embeddings: str) -> None:
-    """What embeddings do to context relevance (CLAPNQ) and to the use of a context (pieces of WiCE's test pages)."""
+    """The effect of embeddings on context relevance (CLAPNQ) and the use of a context (pieces of WiCE's test pages)."""
     sets = {
         "context relevance: CLAPNQ, can it be answered?": load_items(data / "clapnq_dev.jsonl.gz"),
         "context precision: pieces of WiCE's pages (test)": pieces_of_pages(data / "wice_claim.jsonl.gz"),
@@ -182,7 +182,7 @@ def contexts(data: Path, embeddings: str) -> None:
 
 
 def weights(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Non-negative weights of words and meaning and a bias, both classes counting the same."""
+    """Non-negative weights of words and meaning, and a bias, with both classes weighted equally."""
     share = np.where(labels > 0, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
     signs = 1 - 2 * labels
 

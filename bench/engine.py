@@ -1,8 +1,8 @@
-"""The engine's own cost a sample: recorded answers through the offline judge, beside the judge alone.
+"""The engine's own cost per sample: recorded answers through the offline judge, compared with the judge alone.
 
     python bench/engine.py --samples 1000 --samples 100000
 
-Prints one JSON line for each size: seconds, milliseconds a sample, peak memory of the process, and the ratio of the
+Prints one JSON line for each size: seconds, milliseconds per sample, peak memory of the process, and the ratio of the
 whole run to its floor, which is the offline judge called in a bare loop over the same samples, in the same run.
 """
 
@@ -53,7 +53,7 @@ def write_world(folder: Path, n: int) -> None:
 
 
 def whole_run(folder: Path) -> None:
-    """What `ragstone run` does, in this process."""
+    """The work of `ragstone run`, in this process."""
     from ragstone.config import load_settings
     from ragstone.usecases.run import RunContext, evaluate_run
 

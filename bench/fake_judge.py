@@ -1,10 +1,10 @@
-"""A provider on loopback that answers Ragstone's requests after a fixed time, and fails as often as it is asked to.
+"""A provider on loopback that answers Ragstone's requests after a fixed time, with configurable failures.
 
     python bench/fake_judge.py --port 8795 --latency-ms 100
 
-It speaks OpenAI's chat completions and embeddings. A chat request is answered with an object that fits its JSON schema
-and holds the ids that the last line of the prompt asks for. POST /config sets the faults (see `Faults`), GET /stats
-returns what was counted since POST /reset.
+It implements OpenAI's chat completions and embeddings. A chat request is answered with an object that fits its JSON
+schema and contains the ids requested in the last line of the prompt. POST /config sets the faults (see `Faults`), GET
+/stats returns the counts since POST /reset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REFUSALS = {429: "Rate limit reached", 500: "The server had an error"}
 
 @dataclass(frozen=True)
 class Faults:
-    """Probabilities of what goes wrong with a request, and how long to wait."""
+    """Probabilities of the faults of a request, and how long to wait."""
 
     p429: float = 0.0
     p500: float = 0.0
@@ -50,7 +50,7 @@ class Faults:
 
 @dataclass
 class Stats:
-    """What was asked since the last reset."""
+    """Counts of requests since the last reset."""
 
     calls: int = 0
     chat: int = 0
@@ -113,7 +113,7 @@ def reply_to(prompt: str, schema: Mapping[str, Any]) -> str:
 
 
 class Provider:
-    """The server's state: how long it takes, how it fails, what it counted."""
+    """The server's state: its latency, faults and counts."""
 
     def __init__(self, latency_s: float) -> None:
         self.latency_s = latency_s

@@ -1,11 +1,11 @@
-"""How often gates are wrong: false fails, missed drops, and what intervals cover, over families of scores.
+"""Error rates of gates: false fails, missed drops, and coverage of intervals, over families of scores.
 
     uv run --group bench python bench/gate_error_rates.py            # the published tables
     uv run --group bench python bench/gate_error_rates.py --runs 100 # a quick look
-    uv run --group bench python bench/gate_error_rates.py --kinds verdicts  # one kind of cell anew, the others kept
+    uv run --group bench python bench/gate_error_rates.py --kinds verdicts  # rerun one kind of cell, keep the others
 
-Writes gate_error_rates.json, .md and the plots into bench/results/. Every cell has its own seed, so cells can be run
-alone and give the same figures.
+Writes gate_error_rates.json, .md and the plots to bench/results/. Every cell has its own seed, so cells run alone give
+the same figures.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ VERDICT_RUNS = 400
 SLICES = 10
 WIDTHS = 15
 PUBLISHED = (60, 200)
-"""Sizes at which figures of other gates are published, for the first family; the others are spared them."""
+"""Sizes at which figures of other gates are published, for the first family only."""
 DROPS = (0.0, 0.02, 0.05, 0.1)
 ALPHA = 0.05
 ROOM = 0.1
-"""How far a floor lies under the true mean where whole verdicts are counted."""
+"""Distance of a floor below the true mean where whole verdicts are counted."""
 SLACK = 0.05
-"""How far a floor lies under the true mean in the runs that are meant to pass with ease."""
+"""Distance of a floor below the true mean in runs that should pass easily."""
 
 
 def hypotheses(current: Floats, change: Floats, groups: Groups, floors: Floats, max_drop: float) -> list[Hypothesis]:
@@ -85,7 +85,7 @@ def ragstone(baseline: Floats, current: Floats, groups: Groups, means: Floats, *
 
 
 def gates_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dict[str, Any]:
-    """The share of runs that each gate fails. Rivals that resample see fewer runs where they are slow."""
+    """The share of runs that each gate fails. Slow rivals that resample get fewer runs."""
     rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 1)))
     means, _ = family.true_means(0.0)
     rivals = available()
@@ -110,8 +110,8 @@ def gates_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dic
 def intervals_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dict[str, Any]:
     """Coverage and mean width of 95 % intervals, pooled over the metrics, for means and for paired differences.
 
-    Whether an interval holds the truth is asked by its two p-values at the truth, which is cheaper than its limits and
-    the same; widths come from the first runs.
+    Coverage is computed from the two p-values at the true value, which is equivalent to using the limits and cheaper.
+    Widths come from the first runs.
     """
     rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 2)))
     means, changes = family.true_means(drop)
@@ -162,7 +162,7 @@ def watching_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> 
 
 
 def verdicts_cell(family: Family, n: int, drop: float, runs: int, seed: int, *, slices: int = 0) -> dict[str, Any]:
-    """What the whole gate says, floors 10 points below the true means and 2 points of drop allowed: shares of runs.
+    """Verdicts of the whole gate as shares of runs: floors 10 points below the true means, 2 points of drop allowed.
 
     `slices` > 0: as many slices of n / slices samples each have the same floors, and a `max_drop` of 0.05.
     `literal`: runs with a mean of the whole set below its floor.
@@ -184,7 +184,7 @@ def verdicts_cell(family: Family, n: int, drop: float, runs: int, seed: int, *, 
 def verdict_of(
     baseline: Floats, current: Floats, groups: Groups, floors: Floats, parts: Sequence[NDArray[np.int64]]
 ) -> str:
-    """The gate's verdict, as `ragstone.gate.bounds` has it, without intervals and reasons, which take most of its time.
+    """The gate's verdict, as in `ragstone.gate.bounds`, without intervals and reasons, which take most of its time.
 
     `parts` are the whole set and its slices.
     """
@@ -221,9 +221,9 @@ def verdict_of(
 
 
 def sight_cell(family: Family, n: int, runs: int, seed: int) -> dict[str, Any]:
-    """Whether the drop that reports call seen in 4 of 5 runs is: its size, and the share of metrics that fail on it.
+    """Check the drop that reports say is seen in 4 of 5 runs: its size, and the share of metrics that fail on it.
 
-    The size is read off unchanged runs, as a reader would; then runs with a true drop of that size are decided.
+    The size is taken from unchanged runs, as a reader would; then runs with a true drop of that size are decided.
     """
     rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, 0.0, 90)))
     means, _ = family.true_means(0.0)
@@ -235,7 +235,7 @@ def sight_cell(family: Family, n: int, runs: int, seed: int) -> dict[str, Any]:
         sizes += [math.inf if one is None else 0.02 + one for one in found]
     size = float(np.median(sizes))
     most = 0.6 * family.renewed * (1.0 - BAD)
-    if size > most:  # no change of so few answers makes such a drop
+    if size > most:  # too few answers change for such a drop
         return {"kind": "sight", "size": size if size < 1.0 else None, "seen": None, "runs": 0}
     seen = []
     for baseline, current in _pairs(family, rng, runs, n, size):
@@ -294,7 +294,7 @@ def _cell(job: tuple[str, str, int, float, int, int]) -> dict[str, Any]:
 def jobs(
     families: Sequence[str], sizes: Sequence[int], runs: int, seed: int
 ) -> list[tuple[str, str, int, float, int, int]]:
-    """The cells: more runs where nothing changed, since small shares are read there; fewer where runs are large."""
+    """The cells: more runs where nothing changed, since shares are small there; fewer where runs are large."""
     planned = []
     for name in families:
         for n in sizes:

@@ -19,7 +19,7 @@ GATES = (
 
 
 def write_tables(document: dict[str, Any], path: Path) -> None:
-    """Markdown: one table a question, families or gates down, sample sizes across."""
+    """Markdown: one table per question, with families or gates as rows and sample sizes as columns."""
     cells = document["cells"]
     sizes = sorted({cell["n"] for cell in cells})
     families = [name for name in document["families"] if any(cell["family"] == name for cell in cells)]

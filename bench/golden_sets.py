@@ -1,8 +1,8 @@
 """Time and memory of loading a golden set: `python bench/golden_sets.py [SAMPLES]`.
 
 Writes a golden set of SAMPLES samples (100,000 by default) in each format into a temporary folder and loads it in a
-fresh process. Memory is the peak over what the process held before it loaded anything. The files are written row by
-row, since a child's peak begins with what its parent holds.
+fresh process. Memory is the peak above the process's memory before loading. The files are written row by row, since a
+child's peak starts at its parent's memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why Gaffke's bound: 95 % intervals for a mean and for a paired difference, by the methods one might pick.
+"""Why Gaffke's bound: 95 % intervals for a mean and for a paired difference, by the candidate methods.
 
     python bench/interval_candidates.py            # a few minutes on one core
 

@@ -1,11 +1,11 @@
-"""What the offline judge makes of changes whose effect is certain: ``python bench/judge_contrast.py [DATA_DIR]``.
+"""The offline judge on changes whose effect is certain: ``python bench/judge_contrast.py [DATA_DIR]``.
 
 Prints, all from the public faithfulness score (`ragstone.evaluate`):
 
 - answers of one to six sentences copied from their contexts: median and lowest decile;
 - for each kind of change the share that lands on its side of 0.5, and how far the score moves (`contrast.py`, on the
   half of the sentences of the training contexts that the judge was not trained on);
-- the same for small texts of our own in each language (`contrast_frames.py`), which need no data.
+- the same for small self-written texts in each language (`contrast_frames.py`), which need no data.
 
 `judge_reliability.py` stores the accuracy of each
 language, which is what a run's report warns by.

@@ -1,4 +1,4 @@
-"""What judging 1,000 samples costs on the prices of the package, with and without the layout for prompt caches.
+"""The cost of judging 1,000 samples at the package's prices, with and without the layout for prompt caches.
 
     python bench/judge_cost.py
 
@@ -71,7 +71,7 @@ def calls(chance: random.Random) -> list[Call]:
 
 
 class Cache:
-    """What a provider has seen: prefixes by name."""
+    """The prefixes that a provider has seen, by name."""
 
     def __init__(self, cache_from: int | None, *, writes: bool) -> None:
         self._from = cache_from
@@ -80,7 +80,7 @@ class Cache:
         self._sent: set[str] = set()
 
     def arrive(self) -> None:
-        """What was sent is in the cache from now on."""
+        """Put everything sent so far into the cache."""
         self._seen |= self._sent
 
     def usage(self, prefix: str, tokens: int, rest: int, reply: int) -> Usage:

@@ -71,7 +71,7 @@ def start_server(port: int, latency_ms: float) -> subprocess.Popen[bytes]:
 
 
 def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[float, resource.struct_rusage, int]:
-    """One `ragstone run` as a process of its own: wall seconds, its resources, its exit code."""
+    """One `ragstone run` in a separate process: wall seconds, resources, exit code."""
     config = folder / "ragstone.toml"
     lines = [
         "[golden]",

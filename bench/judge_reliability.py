@@ -1,4 +1,4 @@
-"""Measure the offline judge on sets it never saw: ``python bench/judge_reliability.py [DATA_DIR]``.
+"""Measure the offline judge on held-out sets: ``python bench/judge_reliability.py [DATA_DIR]``.
 
 Every figure is computed from the scores that the gate decides on, through `ragstone.evaluate`. Writes
 ``src/ragstone/judge/offline/reliability.json`` (what `grade` reads, and the accuracy of each language) and the
@@ -65,7 +65,7 @@ EVIDENCE = {
     "context_precision": (EvalTask.CONTEXT_USE, {"pairwise": "pairwise_accuracy"}),
     "context_precision_no_reference": (EvalTask.CONTEXT_USE, {"pairwise": "pairwise_accuracy"}),
 }
-"""What each metric is graded by: which task, and which measure of single cases or of pairs."""
+"""The task and the measure (of single cases or pairs) by which each metric is graded."""
 
 
 SHOWN = {

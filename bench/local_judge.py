@@ -1,8 +1,7 @@
-"""What a local model of entailment adds to the offline judge: ``python bench/local_judge.py --model FOLDER``.
+"""The benefit of a local entailment model over the offline judge: ``python bench/local_judge.py --model FOLDER``.
 
-Prints the model's digest, what the self-test says, a table of every developer set (words only, combined as by
-default, the model alone), and the speed. A model that the self-test refuses is
-measured all the same; the gate would not take it.
+Prints the model's digest, the result of the self-test, a table of every developer set (words only, combined as by
+default, the model alone), and the speed. A model that fails the self-test is measured anyway; the gate would reject it.
 ``--fit`` fits the weights of the combination to BEGIN dev and WiCE dev and writes them into
 ``src/ragstone/judge/local/weights.json``. ``--labels`` and ``--threads`` are `judge.local.labels` and `.threads`;
 ``--cache FILE`` keeps the model's ratings, so that a later run with other words asks it nothing twice.

@@ -135,7 +135,7 @@ def encoder(graph: Graph, *, apart: bool) -> str:
 
 
 def _apart(graph: Graph, places: str, seen: str) -> tuple[str, str]:
-    """Positions that start anew in the second text, and a mask by which each text sees itself only."""
+    """Positions that restart in the second text, and a mask by which each text sees only itself."""
     one = graph.constant(np.array([1], dtype=np.int64))
     second = graph.add("Mul", "token_type_ids", "attention_mask")
     first = graph.add("Sub", "attention_mask", second)

@@ -1,9 +1,9 @@
-"""What the offline judge costs: ``python bench/offline_judge.py [SAMPLES]``.
+"""Time and memory of the offline judge: ``python bench/offline_judge.py [SAMPLES]``.
 
-Prints CPU milliseconds a sample (5 contexts of 120 words, an answer and a reference of 3 sentences; the four headline
-judgements), samples a second on one core, the same for samples that were seen before, the share of each step (by a
-profiler, which makes small functions look larger than they are), and how memory grows with the number of samples. Texts
-are made of invented words with a Zipf-like spread and a fixed seed, so that no cache is kinder than real text would be.
+Prints CPU milliseconds per sample (5 contexts of 120 words, an answer and a reference of 3 sentences; the four headline
+judgements), samples per second on one core, the same for samples seen before, the share of each step (by a profiler,
+which overstates small functions), and how memory grows with the number of samples. Texts are made of invented words
+with a Zipf-like distribution and a fixed seed, so that caches work no better than on real text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def sample(number: int) -> tuple[Sample, Response]:
 
 
 async def judge_all(judge: OfflineJudge, count: int, needs: frozenset[JudgementKind]) -> float:
-    """CPU seconds spent judging, the making of texts left out."""
+    """CPU seconds spent judging, without generating the texts."""
     spent = 0.0
     for number in range(count):
         one, response = sample(number)

@@ -15,7 +15,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def public_scores(cases: Mapping[str, Case], metrics: Sequence[str]) -> Scores:
-    """For each of `metrics` the score of each case by its id; without those that have none."""
+    """For each of `metrics`, the scores by case id, without cases that have none."""
     samples = tuple(
         Sample(name, case.question or "What is known?", reference=case.reference) for name, case in cases.items()
     )

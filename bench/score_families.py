@@ -36,8 +36,8 @@ _HEAPED = (Metric(6, 1, steps=2), Metric(12, 3), Metric(5, 1.2, steps=2), Metric
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A way that scores come about. `renewed` is the share of answers generated anew, `noise` the judge's standard
-    deviation on every score of both runs, `group` the number of questions that share a document."""
+    """A model of scores. `renewed` is the share of regenerated answers, `noise` the judge's standard deviation on every
+    score of both runs, `group` the number of questions that share a document."""
 
     name: str
     words: str
@@ -136,4 +136,4 @@ MORE_FAMILIES = (
     ),
     Family("grouped by 10", "ten questions a document, which change together, 40 % anew", group=10),
 )
-"""Families that no choice of a method was made on."""
+"""Families that were not used to choose a method."""

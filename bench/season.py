@@ -80,7 +80,7 @@ QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.0, max_pause_s=0.01, total_paus
 
 @dataclass(frozen=True)
 class Answer:
-    """What one answer is worth: its statements, what its contexts hold, which of them are useful, how near it is."""
+    """The true quality of one answer: its statements, what its contexts support, which are useful, how near it is."""
 
     statements: tuple[bool, ...]
     held: tuple[bool, ...]
@@ -111,7 +111,7 @@ class System:
             self.answers.append(self._answer(self._skill[-1]))
 
     def again(self, share: float = RENEWED) -> None:
-        """Answer every question again; `share` of the answers come out anew."""
+        """Answer every question again; `share` of the answers are new."""
         for index, skill in enumerate(self._skill):
             if self._rng.random() < share:
                 self.answers[index] = self._answer(skill)
@@ -193,7 +193,7 @@ class Unchecked(Contract):
 
 @dataclass(frozen=True)
 class Job:
-    """What one job came to. `baseline` is the index of the merge whose run it was compared with."""
+    """The result of one job. `baseline` is the index of the merge whose run it was compared with."""
 
     merge: int
     kind: str  # "main" or "pull request"
@@ -414,7 +414,7 @@ def simulate(
     accept: Callable[[Path, str], None] | None = None,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> Season:
-    """Live through a season. `accept` (workspace, metric) does what `ragstone accept` does there; None: nobody does."""
+    """Simulate a season. `accept` (workspace, metric) does what `ragstone accept` does; None: no drop is accepted."""
     repository = Repository(folder, github, samples=samples, seed=seed)
     season, when, rng = Season(merges, samples), episodes(merges), repository.rng
     system = repository.system
@@ -476,7 +476,7 @@ def simulate(
 
 
 def table(season: Season) -> str:
-    """What the season came to, as a Markdown table."""
+    """The results of the season, as a Markdown table."""
     healthy = [job for job in season.jobs if job.healthy]
     ages = [age for job in healthy if (age := season.age(job)) is not None]
 
@@ -511,7 +511,7 @@ def _ages(ages: Sequence[int]) -> str:
 
 
 def accept_by_command(workspace: Path, metric: str) -> None:
-    """What the failing comment says to run."""
+    """Run the command that the failing comment suggests."""
     from click.testing import CliRunner
 
     from ragstone.cli import cli

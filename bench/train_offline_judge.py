@@ -64,7 +64,7 @@ FILES = ("begin.jsonl.gz", "wice_claim.jsonl.gz")
 LONGER = 400
 CHANGED = 150
 SHARES = {"begin/wow": 1.0, "begin/cmu": 0.5, "begin/tc": 0.5, "wice": 1.0}
-"""How much each source of labels counts in the fit, whatever its size."""
+"""Weight of each source of labels in the fit, whatever its size."""
 
 MORE_SHARES = {"longer/begin/wow": 1.0, "longer/wice": 1.0, "copied": 0.25, "changed": 0.25}
 LEAST_DOUBT = 0.05
@@ -113,7 +113,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def ranked(counter: Counter[str]) -> list[tuple[str, int]]:
-    """The commonest first, ties by key, so that the order in which words were met doesn't matter."""
+    """The most common first, ties by key, so that the order of the words doesn't matter."""
     return sorted(counter.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -190,7 +190,7 @@ def longer(data: Path, rarity: Rarity) -> tuple[list[Example], list[Row]]:
 
 
 def changed(data: Path, rarity: Rarity) -> list[Row]:
-    """Sentences of the contexts as they are, and with changes: the half of them that is there for training."""
+    """Sentences of the contexts, unchanged and changed, from the half that is for training."""
     sentences = [one for one in copied_sentences(data) if one.training]
     rows: list[Row] = []
     for name, change in (HARMFUL | HARMLESS).items():
@@ -324,7 +324,7 @@ def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]
 
 
 def train(data: Path) -> dict[str, Any]:
-    """The whole of weights.json: what is learnt anew, and the two models that were set by hand as they are there."""
+    """The content of weights.json: the newly trained models, and the two hand-set models unchanged."""
     texts = list(training_texts(data))
     everyday = everyday_words([(source, text) for source, _, text, _ in texts])
     rarity = Rarity((), everyday)

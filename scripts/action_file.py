@@ -1,7 +1,7 @@
-"""Write action.yml, and the tables of docs/github-action.md and README.md, from the one table of inputs and outputs.
+"""Write action.yml, and the tables in docs/github-action.md and README.md, from the table of inputs and outputs.
 
 python scripts/action_file.py            # write
-python scripts/action_file.py --check    # exit with 1 where a file differs
+python scripts/action_file.py --check    # exit with 1 if a file differs
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def outputs_table() -> str:
 
 
 def with_tables(page: str) -> str:
-    """`page` with what stands between the markers of each table replaced. Pages without markers stay as they are."""
+    """`page` with the text between the markers of each table replaced. Pages without markers are unchanged."""
     tables = {"inputs": inputs_table(), "outputs": outputs_table()}
     pattern = re.compile(r"(<!-- (inputs|outputs):begin -->\n).*?(<!-- \2:end -->)", re.DOTALL)
     return pattern.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", page)
@@ -75,7 +75,7 @@ def current_image() -> str:
 
 
 def files(image: str) -> dict[Path, str]:
-    """Every generated file and what it should hold."""
+    """Every generated file with its expected content."""
     found = {ROOT / "action.yml": action_yml(image)}
     for name in PAGES:
         path = ROOT / name

@@ -1,9 +1,9 @@
 """Build the documentation site into build/site/html: python scripts/docs_site.py
 
 The pages are the repository's own Markdown files, laid out as in the repository, so that a link between two of them is
-the same on GitHub and on the site. A link to any other file of the repository leads to that file on GitHub. The build
-is strict about pages and headings; afterwards the HTML is checked for links that lead nowhere and for anything that a
-browser would load from another host.
+the same on GitHub and on the site. Links to other files of the repository point to GitHub. The build is strict about
+pages and headings. Afterwards the HTML is checked for broken links and for anything that a browser would load from
+another host.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """The files of the repository that match `patterns`, as far as git knows them."""
+    """The files tracked by git that match `patterns`."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     found = {path for pattern in patterns for path in ROOT.glob(pattern)}
@@ -63,7 +63,7 @@ def stage(folder: Path) -> None:
 
 
 def with_links_to_github(text: str, page: Path, staged: set[Path]) -> str:
-    """`text` of `page`, whose links to files that are not on the site lead to GitHub."""
+    """`text` of `page`, with links to files that are not on the site pointing to GitHub."""
 
     def rewritten(match: re.Match[str]) -> str:
         path, hash_sign, anchor = match[2].partition("#")
@@ -71,7 +71,7 @@ def with_links_to_github(text: str, page: Path, staged: set[Path]) -> str:
             return match[0]
         linked = (page.parent / unquote(path)).resolve()
         if linked in staged or not linked.is_relative_to(ROOT) or not linked.exists():
-            return match[0]  # a link that leads nowhere is for the checks to find
+            return match[0]  # the checks report broken links
         if linked.is_dir() and linked / "README.md" in staged:
             return f"{match[1]}{path.rstrip('/')}/README.md{hash_sign}{anchor}{match[3]}"
         kind = "tree" if linked.is_dir() else "blob"
@@ -87,7 +87,7 @@ def with_links_to_github(text: str, page: Path, staged: set[Path]) -> str:
 
 
 class Page(HTMLParser):
-    """What a page of the site links to and loads, and the anchors that it has."""
+    """The links, loaded resources and anchors of a page of the site."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Page(HTMLParser):
 
 
 def complaints(folder: Path) -> Iterator[str]:
-    """What is wrong with the pages in `folder`: links to nothing, and anything loaded from another host."""
+    """Problems of the pages in `folder`: broken links, and anything loaded from another host."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     for path, page in pages.items():
         if path.name == "404.html":

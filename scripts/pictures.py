@@ -42,7 +42,7 @@ FRAME = """\
 
 
 def gate(out: Path) -> None:
-    """Gate the regressed example; it must fail, or the pictures would show something else than they are for."""
+    """Gate the regressed example. It must fail, because the pictures are meant to show a failure."""
     program = Path(sys.executable).with_name("ragstone")
     command: list[str | Path] = [program, "gate", "--config", EXAMPLE / "ragstone.toml"]
     command += ["--baseline", EXAMPLE / "baseline", "--entrypoint", "python:regressed:answer", "--out", out]
@@ -52,7 +52,7 @@ def gate(out: Path) -> None:
 
 
 def photograph(page: Path, picture: Path, width: int, height: int) -> None:
-    """Write what a window of `width` by `height` shows of `page`."""
+    """Write a picture of `page` in a window of `width` by `height`."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
         sys.exit(f"pictures need a browser: none of {', '.join(BROWSERS)} was found")

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ragstone"
 
 
 def schemas() -> dict[Path, dict[str, Any]]:
-    """Each file and what it should hold."""
+    """Each file with its expected content."""
     return {
         PACKAGE / "gate" / "policy.schema.json": policy_schema(),
         PACKAGE / "report" / "schema" / "report.schema.json": schema(),
