@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from typing import Any
 
@@ -33,7 +34,10 @@ def test_a_committed_baseline_is_refused(step: Runner) -> None:
     assert step.run("push", **RECORDED).code == 0
     forged = step.checkout.root / "fb"
     shutil.copytree(step.checkout.root / "ragstone-run", forged)
-    (forged / SAMPLES).write_text((forged / SAMPLES).read_text().replace('"value":1.0', '"value":0.1'))
+    recorded = (forged / SAMPLES).read_text()
+    changed = re.sub(r'("faithfulness":\{[^{}]*"value":)[0-9.e-]+', r"\g<1>0.1", recorded)
+    assert changed != recorded
+    (forged / SAMPLES).write_text(changed)
     step.checkout.write("ragstone.toml", '[gate]\nbaseline = "fb"\n')
     found = step.run(**RECORDED)
     assert found.code == 2, found.log
