@@ -202,6 +202,7 @@ def once(room: Any) -> str:
         elif question == "killed": os.kill(os.getpid(), 9)
         elif question == "hang": time.sleep(600)
         elif question == "huge": sys.stdout.write("x" * 10_000_001)
+        elif question == "close": print("fine", flush=True); os.close(1); time.sleep(1.5); os._exit(0)
         elif question == "stdin": print("read " + repr(sys.stdin.read()))
         else: print(json.dumps([question, *rest]))
         """,
@@ -232,6 +233,12 @@ def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room
     assert said[1] == "The command exited with status 3."
     assert "out of luck" in (responses[1].failure.detail or "")
     assert "SIGKILL" in said[2]
+
+
+def test_a_program_that_closes_its_output_before_it_ends_has_answered(room: Any, once: str) -> None:
+    (response,) = room.ask(once, "close")
+    assert response.failure is None
+    assert response.answer == "fine"
 
 
 def test_a_program_that_is_run_once_per_question_and_is_not_there_is_an_error_at_once(room: Any) -> None:

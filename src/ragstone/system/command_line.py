@@ -147,7 +147,7 @@ class OneShotPeer:
 
     async def ask(self, sample: Sample) -> Attempt:
         words = {QUESTION: sample.question, SAMPLE_ID: sample.id}
-        argv = [_filled(word, words) for word in self._argv]
+        argv = [self._argv[0], *(_filled(word, words) for word in self._argv[1:])]
         started = perf_counter()
         try:
             child = await Child.spawn(argv, self._context, limit=MAX_LINE_BYTES)
@@ -158,6 +158,7 @@ class OneShotPeer:
                 child.close_stdin()
                 output = await _whole_output(child)
                 latency_s = perf_counter() - started
+                await child.wait(self._timeout_s)  # it may close its output before it ends
                 how = await child.ending()
         except TimeoutError:
             message = f"No answer within {self._timeout_s:g} s."
