@@ -241,6 +241,20 @@ def test_secrets_are_taken_out_of_comment_summary_and_artifact(github: FakeGitHu
         assert key.encode() not in path.read_bytes(), path.name
 
 
+def test_secrets_in_what_the_records_do_not_hold_are_taken_out_too(github: FakeGitHub, checkout: Checkout) -> None:
+    """The policy's own words reach the report through the view, not through the redacted records."""
+    key = "sk-very-secret-0123456789"
+    policy = (checkout.root / "thresholds.toml").read_text(encoding="utf-8")
+    checkout.write("thresholds.toml", f'{policy}\n[slices."{key}".metrics.faithfulness]\nmin = 0.5\n')
+    found = checkout.gate(github, RAGSTONE_JUDGE_API_KEY=key)
+    assert "rules for the tag" in found.summary
+    shown = [line for line in found.log.splitlines() if not line.startswith("::add-mask::")]
+    for text in (found.summary, str(github.bodies()), "\n".join(shown), str(found.outputs)):
+        assert key not in text
+    for path in (checkout.root / "ragstone-run").iterdir():
+        assert key.encode() not in path.read_bytes(), path.name
+
+
 CHATTY = """
 import sys
 

@@ -225,9 +225,10 @@ def _write(
 ) -> tuple[ReportView, Manifest, list[Path]]:
     """Write the verdict and the reports into the run, and the baseline too if the run must carry it.
 
-    The view is redacted here, once, before anything is rendered from it.
+    The view is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
     """
     fact = baseline_fact(verdict, inputs, terms)
+    fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
     baseline, book, history = inputs.baseline, inputs.book, None
     view = view_of(current, verdict, terms.baseline, inputs.links)
