@@ -38,8 +38,6 @@ from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.judge_watch import watch_judge
 
-"""Output of the system under test, in the run directory."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
