@@ -247,6 +247,68 @@ def test_unanswerable_is_read_the_other_way_round(tmp_path: Path) -> None:
     assert golden.mappings[0].columns["answerable"] == "is_impossible"
 
 
+def test_an_empty_answer_as_squad_writes_it_means_unanswerable(tmp_path: Path) -> None:
+    golden = load(
+        tmp_path,
+        {"question": "A?", "context": "c", "answers": {"text": ["a"], "answer_start": [0]}},
+        {"question": "B?", "context": "c", "answers": {"text": [], "answer_start": []}},
+        {"question": "C?", "context": "c", "answers": {"text": []}},
+    )
+    assert [sample.answerable for sample in golden] == [True, False, True]
+    assert "an empty 'answers' is read as unanswerable (samples without an answer: 1)" in golden.mappings[0].notes
+
+
+def test_a_column_that_says_whether_a_question_is_answerable_wins_over_an_empty_answer(tmp_path: Path) -> None:
+    rows = [{"question": "A?", "has_answer": True, "answers": {"text": [], "answer_start": []}}]
+    assert [sample.answerable for sample in load(tmp_path, *rows)] == [True]
+
+
+def test_the_layout_of_squad_is_read_with_its_paragraphs(tmp_path: Path) -> None:
+    asked = [
+        {"id": "1", "question": "Where?", "answers": [{"text": "Here", "answer_start": 0}], "is_impossible": False},
+        {"id": "2", "question": "Why?", "answers": [], "is_impossible": True},
+    ]
+    paragraphs = [{"context": "Here it is.", "qas": asked}, {"context": "Nothing.", "qas": []}]
+    document = {"version": "v2.0", "data": [{"title": "Places", "paragraphs": paragraphs}]}
+    (tmp_path / "dev.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    golden = load_golden_set("dev.json", root=tmp_path)
+    assert [(s.id, s.reference, s.reference_contexts, s.answerable) for s in golden] == [
+        ("1", "Here", ("Here it is.",), True),
+        ("2", None, ("Here it is.",), False),
+    ]
+
+
+def test_recorded_results_of_an_evaluation_are_told_from_its_references(tmp_path: Path) -> None:
+    header = "questions,true_answers,predicted_answers,contexts\n"
+    (tmp_path / "results.csv").write_text(f"{header}A?,right,guessed,\"['p', 'q']\"\n", encoding="utf-8")
+    golden = load_golden_set("results.csv", root=tmp_path)
+    assert [(s.reference, s.reference_contexts) for s in golden] == [("right", ())]
+    assert golden.mappings[0].recorded == {"answer": "predicted_answers", "contexts": "contexts"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"kind": "pointwise", "id": "a", "task": "faithfulness", "label": 1, "question": "Q?", "answer": "A"},
+        {"kind": "pairwise", "id": "a", "task": "correctness", "preference": -1, "question": "Q?", "first": {}},
+        {"id": "a", "question": "Q?", "context": "c", "answer": "A", "label_faithful": 0},
+    ],
+)
+def test_labelled_judgements_are_not_taken_for_a_golden_set(tmp_path: Path, row: dict[str, object]) -> None:
+    with pytest.raises(GoldenSetError, match="labelled judgements for testing a judge") as caught:
+        load(tmp_path, row)
+    assert "ragstone meta-eval a.jsonl" in str(caught.value)
+    assert [sample.question for sample in load(tmp_path, row, question="question")] == ["Q?"]
+
+
+def test_answers_with_labels_are_pointed_out(tmp_path: Path) -> None:
+    rows = [{"question": f"{name}?", "answer": "A", "contexts": ["c"], "label": name == "A"} for name in "AB"]
+    golden = load(tmp_path, *rows)
+    assert any("'answer' and 'label' look like labelled judgements" in note for note in golden.mappings[0].notes)
+    named = [{"question": "A?", "answer": "A", "contexts": ["c"], "label": "billing"}]
+    assert not any("labelled judgements" in note for note in load(tmp_path, *named).mappings[0].notes)
+
+
 def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_path: Path) -> None:
     rows = [
         {"query": "A?", "expected_response": "right", "expected_score": 1},

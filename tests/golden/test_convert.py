@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ragstone.golden.load import load_golden_set
 
 
@@ -41,6 +43,16 @@ def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
     assert before.content_hash() == after.content_hash()
     assert "Où?" in (tmp_path / "golden.jsonl").read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["golden.jsonl", "set.json"]
+
+
+@pytest.mark.parametrize("name", ["golden.csv", "golden.JSON", "golden.yaml", "golden.parquet", "golden.xlsx"])
+def test_a_file_named_like_another_format_is_not_written(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.csv").write_text("question\nWas?\n", encoding="utf-8")
+    done = convert(tmp_path, "a.csv", "-o", name, "--force")
+    assert done.returncode == 2
+    assert f"can't write .{name.partition('.')[2].lower()}: the native format is JSON Lines." in done.stderr
+    assert "Write to golden.jsonl" in done.stderr
+    assert not (tmp_path / name).exists()
 
 
 def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path) -> None:

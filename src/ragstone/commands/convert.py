@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 @click.command(name="convert")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="File to write  [default: standard output]"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="JSON Lines file to write  [default: standard output]",
 )
 @click.option(
     "--column",

@@ -40,7 +40,7 @@ FIELDS: Final = MappingProxyType(
                 "gt_answers gold gold_answer gold_answers golden_answer golden_answers gold_truth golden_truth "
                 "expected expected_answer expected_answers expected_output expected_outputs expected_response "
                 "expected_result ideal ideal_answer correct_answer correct_answers best_answer right_answer "
-                "target target_answer target_output truth standard_answer"
+                "target target_answer target_output true_answer true_answers truth standard_answer"
             ),
             _words("answer answers a output outputs"),
         ),
@@ -80,8 +80,9 @@ RECORDED: Final = MappingProxyType(
     {
         "answer": Aliases(
             _words(
-                "response actual_output actual_answer generated_answer generated_response predicted_answer prediction "
-                "model_response model_output system_answer rag_answer llm_answer"
+                "response actual_output actual_answer generated_answer generated_answers generated_response "
+                "predicted_answer predicted_answers prediction predictions model_response model_output system_answer "
+                "rag_answer llm_answer"
             ),
             _words("completion output result"),
         ),
@@ -114,6 +115,13 @@ LABELS: Final = MappingProxyType(
     }
 )
 """Columns in files for judges that rate the column of another field, row by row."""
+
+JUDGEMENTS: Final = (
+    frozenset({"kind", "task", "label"}),
+    frozenset({"kind", "task", "preference"}),
+    frozenset({"label_faithful"}),
+)
+"""Columns that, together, are in no golden set: files for `ragstone meta-eval`."""
 
 TEXT_KEYS: Final = _words("text content page_content answer output value body passage chunk node")
 """Keys under which an object holds its text."""

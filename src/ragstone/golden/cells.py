@@ -62,6 +62,11 @@ def alternatives(value: object) -> int:
     return len({str(item) for item in value}) if isinstance(value, list) else 1
 
 
+def is_answerless(value: object) -> bool:
+    """Whether `value` is the empty answer of an unanswerable question, as SQuAD v2 writes it: no text, no position."""
+    return isinstance(value, Mapping) and value.get("text") == [] and value.get("answer_start") == []
+
+
 def contexts(value: object) -> tuple[str, ...]:
     """`value` as passages: a list of texts or objects, a list written into one cell, or one text."""
     found: list[str] = []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, Aliases, normal
+from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, Aliases, normal
 from ragstone.golden.profile import Holds, Profile
 from ragstone.golden.rows import SourceFile
 
@@ -47,9 +48,11 @@ class ColumnPlan:
 def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> ColumnPlan:
     """Choose columns by `wanted` (field to dotted path, "" to leave a field out), then by the table of aliases.
 
-    Raises GoldenSetError if no column, or more than one, could be the question.
+    Raises GoldenSetError if no column, or more than one, could be the question, and for labelled judgements.
     """
     chooser = _Chooser(profile, wanted)
+    if not chooser.explicit("question"):
+        _refuse_judgements(source, profile)
     fields: dict[str, tuple[str, ...]] = {}
     for name in FIELDS:
         paths = chooser.choose(name)
@@ -61,6 +64,8 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
         fields.pop("unanswerable", None)
     notes = _settle_answers(chooser, fields)
     recorded = {name: path for name in RECORDED if (path := chooser.recorded(name, fields))}
+    if "answer" in recorded and "reference" not in fields:
+        notes = (*notes, *_rated_answers(profile, recorded["answer"]))
     used = {path for paths in fields.values() for path in paths} | set(recorded.values())
     _refuse_misspelt(source, profile, wanted)
     return ColumnPlan(
@@ -184,6 +189,31 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
     if neutral and answer and not own_names and normal(_last(answer)) != "actual_output":
         del fields["reference_contexts"]
     return tuple(notes)
+
+
+def _refuse_judgements(source: SourceFile, profile: Profile) -> None:
+    """Raise GoldenSetError for rows made for `ragstone meta-eval`: they would load, without their labels."""
+    found = {normal(path[0]): path[0] for path in profile.columns if len(path) == 1}
+    for signs in JUDGEMENTS:
+        if signs <= found.keys():
+            named = ", ".join(f"'{found[sign]}'" for sign in sorted(signs))
+            raise source.error(
+                f"these are labelled judgements for testing a judge (columns: {named}), not a golden set.",
+                hint=f"Measure a judge with them: ragstone meta-eval {shlex.quote(source.name)}\n"
+                "  To read the questions anyway, map their column in ragstone.toml:\n"
+                '  [golden.columns]\n  question = "NAME OF THE COLUMN"',
+            )
+
+
+def _rated_answers(profile: Profile, answer: str) -> tuple[str, ...]:
+    """A note if the recorded answers have labels of 0 and 1."""
+    for path, kinds in profile.columns.items():
+        if normal(path[-1]) in {"label", "labels"} and kinds in (Holds.UNIT, Holds.BOOL):
+            return (
+                f"'{answer}' and '{'.'.join(path)}' look like labelled judgements, which test a judge "
+                "(ragstone meta-eval); only the questions are read",
+            )
+    return ()
 
 
 def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> None:

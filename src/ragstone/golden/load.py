@@ -244,6 +244,9 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
         notes.append(f"answerable is read from '{inverse[0]}', inverted")
     if reader.several_references:
         notes.append(f"the first of several references is used (samples with several: {reader.several_references})")
+    if reader.answerless:
+        reference = columns["reference"]
+        notes.append(f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})")
     return ColumnMapping(
         file=source.name,
         format=table.format,

@@ -20,12 +20,17 @@ _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 
 
 class SampleReader:
-    """Reads the rows of one file. `several_references` counts rows that offered several references."""
+    """Reads the rows of one file.
+
+    `several_references` counts rows that offered several references, `answerless` those that are unanswerable because
+    their answer is SQuAD's empty one.
+    """
 
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
         self.source = source
         self.plan = plan
         self.several_references = 0
+        self.answerless = 0
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
@@ -67,7 +72,12 @@ class SampleReader:
         if "answerable" in self.plan.fields:
             answerable = self._read(row, "answerable", cells.truth)
             return True if answerable is None else answerable
-        return not self._read(row, "unanswerable", cells.truth)
+        if "unanswerable" in self.plan.fields:
+            return not self._read(row, "unanswerable", cells.truth)
+        if "reference" in self.plan.fields and cells.is_answerless(self._value(row, self.plan.fields["reference"][0])):
+            self.answerless += 1
+            return False
+        return True
 
     def _read(self, row: Row, field: str, convert: Callable[[object], Value]) -> Value | None:
         paths = self.plan.fields.get(field)

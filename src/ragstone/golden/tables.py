@@ -34,6 +34,8 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         raise source.error(
             f"contains {_kind(document)}, not samples.", 1, hint='Expected a list of objects like {"question": "…"}.'
         )
+    if squad := _from_squad(document):
+        return Table("", squad)
     named = wanted.get("question", "")
     tables = list(_tables(source, document, named, "", 0))
     chosen = [table for table in tables if any(path.startswith(f"{table.path}.") for path in wanted.values())]
@@ -64,6 +66,21 @@ def _tables(source: SourceFile, document: dict[str, Any], named: str, prefix: st
             yield from _tables(source, value, named, f"{path}.", level + 1)
     if level == 0 and (keyed := _from_keys(document, named)):
         yield Table("", keyed)
+
+
+def _from_squad(document: dict[str, Any]) -> tuple[Row, ...]:
+    """The questions of a file in SQuAD's layout (articles, their paragraphs, their questions), with their paragraph."""
+    found: list[Row] = []
+    for article in _objects(document.get("data")):
+        for paragraph in _objects(article.get("paragraphs")):
+            shared = {"title": article.get("title"), "context": paragraph.get("context")}
+            found += (Row({**shared, **asked}, None) for asked in _objects(paragraph.get("qas")))
+    return tuple(found)
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    """`value` if it is a list of objects, else nothing."""
+    return value if isinstance(value, list) and all(isinstance(item, dict) for item in value) else []
 
 
 def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.golden.convert import native_lines
-from ragstone.golden.load import load_golden_set
+from ragstone.golden.load import FORMATS, load_golden_set
 from ragstone.golden.sample import ColumnMapping, GoldenSet
+
+_OTHER_FORMATS = {ending for ending, name in FORMATS.items() if name != "jsonl"} | {".xlsx", ".xls"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,24 @@ def convert(paths: Sequence[str], *, root: Path, columns: Mapping[str, str]) -> 
     return Conversion(load_golden_set(paths, root=root, columns=columns))
 
 
+def check_target(target: Path) -> None:
+    """Raise ConfigError if the name of `target` is that of another format: it would be read as that."""
+    ending = target.suffix.lower()
+    if ending in _OTHER_FORMATS:
+        raise ConfigError(
+            f"can't write {ending}: the native format is JSON Lines.",
+            where=str(target),
+            hint=f"Write to {target.with_suffix('.jsonl').name}, for example.",
+        )
+
+
 def write_conversion(conversion: Conversion, target: Path, *, force: bool = False) -> None:
     """Write native JSONL to `target` atomically.
 
-    Raises ConfigError if the file exists and `force` is not given, or if it can't be written.
+    Raises ConfigError if the name is that of another format, if the file exists and `force` is not given, or if it
+    can't be written.
     """
+    check_target(target)
     if target.exists() and not force:
         raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
     try:
