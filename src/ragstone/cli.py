@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Evaluate the system and write a run directory.",
     "gate": "Evaluate, compare with thresholds and baseline, and decide.",
     "accept": "Accept the drop of a run on purpose.",
+    "rescore": "Score stored answers again: another judge, more metrics.",
     "compare": "Compare two runs or score files, and decide.",
     "history": "List past runs, add finished runs, export CSV.",
     "report": "Render a run's report in another format.",

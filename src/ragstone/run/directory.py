@@ -19,6 +19,8 @@ from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, facts_from_line,
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
+ASIDE = f"{SAMPLES}.stored"
+"""A copy of a run's records, from which it is scored again; removed when the run is finished."""
 CACHE = "judgements.sqlite"
 LOCK = ".lock"
 HISTORY = "history.jsonl"
@@ -47,7 +49,7 @@ class RunDirectory:
 
     def records(self) -> Iterator[SampleRecord]:
         """Every record, one at a time. Raises RunDirectoryError with the line of a bad one."""
-        for number, line in self._lines():
+        for number, line in self.lines():
             yield record_from_line(line, f"{self.path / SAMPLES}:{number}")
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
@@ -56,7 +58,7 @@ class RunDirectory:
         found: dict[str, SampleRecord] = {}
         if not wanted:
             return found
-        for number, line in self._lines():
+        for number, line in self.lines():
             where = f"{self.path / SAMPLES}:{number}"
             sample_id = facts_from_line(line, where).sample_id
             if sample_id in wanted:
@@ -96,7 +98,7 @@ class RunDirectory:
         latencies: dict[str, float] = {}
         failures: dict[str, str] = {}
         answers: dict[str, str] = {}
-        for number, line in self._lines(digest):
+        for number, line in self.lines(digest):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
             sample_id = facts.sample_id
@@ -151,7 +153,11 @@ class RunDirectory:
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
 
-    def _lines(self, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
+    def lines(self, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
+        """Every line of samples.jsonl with its number, from 1; `digest` is called with each. Raises RunDirectoryError.
+
+        A last line that was being written when the run was killed is left out.
+        """
         path = self.path / SAMPLES
         try:
             stream = open_regular(path)

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
+from ragstone.judge.protocol import JudgeIdentity
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -25,6 +26,17 @@ class JudgeManifest(_Part):
     endpoint: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     embeddings: str | None = None
+
+    @classmethod
+    def of(cls, identity: JudgeIdentity) -> JudgeManifest:
+        return cls(
+            provider=identity.provider,
+            model=identity.model,
+            version=identity.version,
+            endpoint=identity.endpoint,
+            parameters=identity.parameters,
+            embeddings=identity.embeddings,
+        )
 
     def label(self) -> str:
         return judge_label(self.provider, self.model, self.version)

@@ -10,7 +10,16 @@ from typing import IO
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.run.directory import CACHE, LOCK, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES, RunDirectory, read_manifest
+from ragstone.run.directory import (
+    ASIDE,
+    CACHE,
+    LOCK,
+    MANIFEST,
+    MAX_MANIFEST_BYTES,
+    SAMPLES,
+    RunDirectory,
+    read_manifest,
+)
 from ragstone.run.files import open_new, replace_text, writing_to
 from ragstone.run.manifest import Cost, Counts, Manifest
 from ragstone.run.record import SampleRecord
@@ -41,6 +50,7 @@ class RunWriter:
         with writing_to(path):
             path.mkdir(parents=True, exist_ok=True)
             _put_aside(path)
+            (path / ASIDE).unlink(missing_ok=True)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
         return cls(path, manifest, stream, {}, redact)
@@ -49,16 +59,18 @@ class RunWriter:
     def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
         """Resume the run in `path`, whose manifest must describe the same evaluation as `manifest`.
 
-        An incomplete last line of a killed run is removed. Raises RunDirectoryError that says what differs.
+        `manifest` may have more metrics: records without them are removed, to be scored again from their stored answers
+        (`run/stored.py`). An incomplete last line of a killed run is removed. Raises RunDirectoryError that says what
+        differs.
         """
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
         earlier = read_manifest(path)
         differing = [
-            name
-            for name in ("golden", "judge", "metrics", "repeats")
-            if getattr(earlier, name) != getattr(manifest, name)
+            name for name in ("golden", "judge", "repeats") if getattr(earlier, name) != getattr(manifest, name)
         ]
+        if not earlier.metrics.items() <= manifest.metrics.items():
+            differing.append("metrics")
         if earlier.system.entrypoint != manifest.system.entrypoint:
             differing.append("entrypoint")
         if differing:
@@ -67,10 +79,31 @@ class RunWriter:
                 where=str(path),
                 hint="Use the settings of that run, or start over without --resume.",
             )
+        wanted = manifest.metrics.keys()
+        return cls._continue(path, manifest, earlier, redact, lambda record: record.scores.keys() >= wanted)
+
+    @classmethod
+    def extend(
+        cls, path: Path, manifest: Manifest, *, keep: Callable[[SampleRecord], bool], redact: Callable[[str], str] = str
+    ) -> RunWriter:
+        """Start the run that `manifest` describes with the records of the run in `path` for which `keep` is true."""
+        if not (path / MANIFEST).exists():
+            return cls.create(path, manifest, redact=redact)
+        return cls._continue(path, manifest, read_manifest(path), redact, keep)
+
+    @classmethod
+    def _continue(
+        cls,
+        path: Path,
+        manifest: Manifest,
+        earlier: Manifest,
+        redact: Callable[[str], str],
+        keep: Callable[[SampleRecord], bool],
+    ) -> RunWriter:
         if (path / SAMPLES).is_symlink():
             raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
         try:
-            offsets, counts, cost = _finished_part(path)
+            offsets, counts, cost = _finished_part(path, keep)
         except OSError as error:
             raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
         kept = manifest.model_copy(
@@ -119,7 +152,8 @@ class RunWriter:
             self._stream.close()
             _sort_records(self.path / SAMPLES, self._offsets, order)
         self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
-        (self.path / f"{SAMPLES}.previous").unlink(missing_ok=True)
+        for name in (f"{SAMPLES}.previous", ASIDE):
+            (self.path / name).unlink(missing_ok=True)
         return RunDirectory(self.path, self.manifest)
 
     def _write(self, **update: object) -> None:
@@ -185,35 +219,46 @@ def _put_aside(path: Path) -> None:
         samples.replace(path / f"{SAMPLES}.previous")
 
 
-def _finished_part(path: Path) -> tuple[dict[str, int], Counts, Cost]:
+def _finished_part(path: Path, keep: Callable[[SampleRecord], bool]) -> tuple[dict[str, int], Counts, Cost]:
+    """Where the records begin that are complete and to be kept; all others are removed from the file."""
     samples = path / SAMPLES
     if not samples.exists():
         samples.touch()
     offsets: dict[str, int] = {}
     counts: dict[str, int] = {}
     cost = Cost()
-    good = 0
+    end = good = 0
     with open_regular(samples) as stream:
         while line := stream.readline(MAX_LINE_BYTES):
             if not is_complete_line(line):
                 break
             record = record_from_line(line, str(samples))
-            offsets[record.sample.id] = good
-            good += len(line)
-            state = sample_state(record.scores, record.response)
-            counts[state] = counts.get(state, 0) + 1
-            cost = _add_cost(cost, record)
-    os.truncate(samples, good)
-    return offsets, Counts(**counts), cost
+            if keep(record):
+                offsets[record.sample.id] = end
+                state = sample_state(record.scores, record.response)
+                counts[state] = counts.get(state, 0) + 1
+                cost = _add_cost(cost, record)
+                good += len(line)
+            end += len(line)
+    if good == end:
+        os.truncate(samples, end)
+        return offsets, Counts(**counts), cost
+    _write_records(samples, offsets.values())
+    return _finished_part(path, keep)
+
+
+def _write_records(path: Path, offsets: Iterable[int]) -> None:
+    """Replace the file of records by those that begin at `offsets`."""
+    temporary = path.with_name(f".{SAMPLES}.tmp")
+    with path.open("rb") as stream, open_new(temporary) as out:
+        for offset in offsets:
+            stream.seek(offset)
+            out.write(stream.readline())
+    temporary.replace(path)
 
 
 def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
     wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
     if wanted == sorted(wanted):
         return
-    temporary = path.with_name(f".{SAMPLES}.tmp")
-    with path.open("rb") as stream, open_new(temporary) as out:
-        for offset in wanted:
-            stream.seek(offset)
-            out.write(stream.readline())
-    temporary.replace(path)
+    _write_records(path, wanted)

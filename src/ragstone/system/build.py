@@ -65,7 +65,7 @@ def build_system(
     if scheme == "file":
         path = root / rest
         return RecordedAnswers(
-            path, shown=rest, concurrency=settings.concurrency, within=within, fields=_fields(settings)
+            path, shown=rest, concurrency=settings.concurrency, within=within, fields=answer_fields(settings)
         )
     if not directory.is_dir():
         raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
@@ -124,7 +124,7 @@ def _python(
         timeout_s=settings.timeout_s,
         startup_timeout_s=settings.startup_timeout_s,
         memory_limit_bytes=settings.memory_limit_mb and settings.memory_limit_mb * 1_000_000,
-        fields=_fields(settings),
+        fields=answer_fields(settings),
         hint=hint,
     )
     return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
@@ -140,7 +140,7 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
             f"the command can't be split into words: {error}.", where="system.entrypoint", hint="Balance its quotes."
         ) from None
     argv[0] = _program(argv[0], context)
-    fields = _fields(settings)
+    fields = answer_fields(settings)
     if any(QUESTION in word for word in argv[1:]):
         one_shot = functools.partial(OneShotPeer, argv, timeout_s=settings.timeout_s, context=context, fields=fields)
         return _pool(f"command:{without_secrets(command)}", settings, one_shot, context)
@@ -159,7 +159,8 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
     return _pool(f"command:{without_secrets(command)}", settings, new_peer, context)
 
 
-def _fields(settings: SystemSettings) -> Fields:
+def answer_fields(settings: SystemSettings) -> Fields:
+    """Where the answer and its contexts are, as `settings` say."""
     return Fields(
         answer=settings.answer_field,
         contexts=settings.contexts_field,
@@ -196,7 +197,7 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
         HttpTarget(
             url=url,
             question_field=settings.http.question_field,
-            fields=_fields(settings),
+            fields=answer_fields(settings),
             headers=headers,
             body=settings.http.body,
             timeout_s=settings.timeout_s,

@@ -1,4 +1,4 @@
-"""file: entrypoints: recorded answers, in JSON Lines, as one JSON list, or in a table.
+"""file: entrypoints: recorded answers, in JSON Lines, as one JSON list, in a table, or in a run's samples.jsonl.
 
 The file is never loaded into memory as a whole. One pass finds the start of each record, at 24 bytes per record, and a
 record is read again when its sample is asked.
@@ -13,8 +13,11 @@ import json
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.files import open_regular
@@ -32,6 +35,7 @@ MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt")
 _ID = "id"
 _QUESTION = "question"
+_RESPONSE = TypeAdapter(Response)
 
 
 class RecordedAnswers:
@@ -65,19 +69,13 @@ class RecordedAnswers:
     async def start(self) -> None:
         """Index the file. Raises SystemUnderTestError with the line of an invalid, duplicate or unusable record."""
         try:
-            self._file = open_regular(self._path, within=self._within, limit=MAX_FILE_BYTES)
+            self._file, found = open_records(SourceFile(self._path, self._shown, self._within))
         except OSError as error:
             raise SystemUnderTestError(
                 f"the recorded answers can't be read: {error.strerror}.",
                 where=self.entrypoint,
                 hint=f"Looked for {self._path}. Paths start from the folder of ragstone.toml.",
             ) from None
-        if self._path.suffix.lower() in TABLES:
-            self._file.close()
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-            found = table_records(SourceFile(self._path, self._shown, self._within), self._file)
-        else:
-            found = records(self._file, self._shown)
         await asyncio.to_thread(self._build, found)
 
     async def ask(self, sample: Sample) -> Response:
@@ -85,7 +83,7 @@ class RecordedAnswers:
             for start, size, place in self._index.find(_digest(kind, key)):
                 record = self._record(start, size)
                 if record is not None and _keys(record) == (kind, key):
-                    return self._response(sample, record, f"{self._shown}:{place}")
+                    return recorded_response(sample.id, record, f"{self._shown}:{place}", fields=self._fields)
         hint = "its records have ids, and none matches" if self._index.has_ids else "no question in it matches"
         message = f"No recorded answer for this sample in {self._shown}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
@@ -94,17 +92,6 @@ class RecordedAnswers:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def _response(self, sample: Sample, record: Mapping[str, object], where: str) -> Response:
-        latency_s = worker.number(record.get("latency_s"))
-        latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
-        error = record.get("error")
-        if isinstance(error, str) and not any(record.get(name) is not None for name in worker.ANSWER_NAMES):
-            return failed(sample.id, SystemFailureKind.RAISED, f"{where}: {error}", latency_s=latency_s)
-        response = read(sample.id, record, latency_s, fields=self._fields)
-        if response.failure is not None:
-            return failed(sample.id, response.failure.kind, f"{where}: {response.failure.message}")
-        return response
 
     def _record(self, start: int, size: int) -> Mapping[str, object] | None:
         if self._file is None:
@@ -138,6 +125,47 @@ class RecordedAnswers:
                     where=f"{self._shown}:{max(one[2], other[2])}",
                     hint="Keep only one answer for each.",
                 )
+
+
+def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
+    """The file to read the records of `source` from, open, and the records. The caller closes the file.
+
+    Raises OSError if it can't be opened; the iterator raises SystemUnderTestError with the line of a broken record.
+    """
+    file = open_regular(source.path, within=source.within, limit=MAX_FILE_BYTES)
+    if source.path.suffix.lower() not in TABLES:
+        return file, records(file, source.name)
+    file.close()
+    rewritten: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
+    return rewritten, table_records(source, rewritten)
+
+
+def recorded_response(
+    sample_id: str, record: Mapping[str, object], where: str, *, fields: worker.Fields | None = None
+) -> Response:
+    """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure."""
+    if is_run_record(record):
+        try:
+            return replace(_RESPONSE.validate_python(record["response"]), sample_id=sample_id)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in ("response", *first["loc"]))
+            return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: {place}: {first['msg']}")
+    latency_s = worker.number(record.get("latency_s"))
+    latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
+    error_text = record.get("error")
+    if isinstance(error_text, str) and not any(record.get(name) is not None for name in worker.ANSWER_NAMES):
+        return failed(sample_id, SystemFailureKind.RAISED, f"{where}: {error_text}", latency_s=latency_s)
+    response = read(sample_id, record, latency_s, fields=fields)
+    if response.failure is not None:
+        return failed(sample_id, response.failure.kind, f"{where}: {response.failure.message}")
+    return response
+
+
+def is_run_record(record: Mapping[str, object]) -> bool:
+    """Whether `record` is a line of a run's samples.jsonl."""
+    sample = record.get("sample")
+    return isinstance(sample, dict) and isinstance(sample.get("id"), str) and isinstance(record.get("response"), dict)
 
 
 class _Index:
@@ -183,7 +211,8 @@ class _Index:
 
 def _keys(record: Mapping[str, object]) -> tuple[str, str]:
     """The kind and value of a record's key: its id, or its question if it has no id ("" if it has neither)."""
-    identity = record.get("id")
+    sample = record.get("sample")
+    identity = sample.get("id") if isinstance(sample, dict) and is_run_record(record) else record.get("id")
     if isinstance(identity, (str, int)) and not isinstance(identity, bool) and identity != "":
         return _ID, str(identity)
     for name in QUESTION_NAMES:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -51,7 +52,8 @@ class Response:
     """The answer to one sample, or the failure to give one (then `answer` is empty and `failure` is set).
 
     `latency_s` is measured by Ragstone around the call (None for recorded answers without one), `first_text_s` until
-    the first text of a streamed answer (None for others).
+    the first text of a streamed answer (None for others). `extra` are the other fields of a recorded interaction, such
+    as a model or a time; only `ragstone rescore` keeps them.
     """
 
     sample_id: str
@@ -61,6 +63,7 @@ class Response:
     usage: TokenUsage | None = None
     failure: SystemFailure | None = None
     first_text_s: float | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 class System(Protocol):

@@ -22,10 +22,10 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.registry import find_metric, select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.run.directory import ASIDE, CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -33,6 +33,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
+from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
 from ragstone.system.response import System
@@ -71,6 +72,8 @@ class Watcher(Protocol):
 
 
 MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
+Begin = Callable[[Manifest], RunWriter]
+"""Begins a run with a manifest."""
 
 
 def read_golden_set(settings: Settings) -> GoldenSet:
@@ -181,27 +184,58 @@ async def evaluate_golden_set(
     *,
     policy_hash: str | None = None,
     watcher: MakeWatcher | None = None,
+    begin: Begin | None = None,
+    describes: SystemManifest | None = None,
 ) -> RunDirectory:
-    """The same with a given golden set, system (not yet started; closed at the end) and judge (not closed)."""
+    """The same with a given golden set, system (not yet started; closed at the end) and judge (not closed).
+
+    `begin` starts or continues the run in another way than `settings` say. `describes` is the system in the manifest,
+    if it is not the one that is asked.
+    """
     out = settings.path(settings.run.out)
     limit = settings.run.time_limit_s
     deadline = asyncio.get_running_loop().time() + limit if limit is not None else None
     writer: RunWriter | None = None
     with run_lock(out):
+        if begin is None and settings.run.resume and (out / MANIFEST).is_file():
+            settings, system = _with_its_answers(RunDirectory.open(out), settings, system, golden)
         try:
             # Before anything is written, so that a system that can't start leaves no files.
             async with _until(deadline):
                 await system.start()
             metrics = select_metrics(settings.run.metrics)
             manifest = describe_run(settings, context, golden, metrics, judge, system, policy_hash)
+            if describes is not None:
+                manifest = manifest.model_copy(update={"system": describes})
             watching = watcher(golden, manifest) if watcher is not None else None
-            begin = RunWriter.resume if settings.run.resume else RunWriter.create
-            writer = begin(out, manifest, redact=context.redact)
+            if begin is None:
+                start = RunWriter.resume if settings.run.resume else RunWriter.create
+                begin = partial(start, out, redact=context.redact)
+            writer = begin(manifest)
             return await _evaluate_pending(golden, system, judge, writer, settings, context, watching, deadline)
         finally:
             await system.close()
             if writer is not None:
                 _keep_log(context, out)
+
+
+def _with_its_answers(
+    run: RunDirectory, settings: Settings, system: System, golden: GoldenSet
+) -> tuple[Settings, System]:
+    """The settings and the system to resume `run` with: its metrics and those in `settings`, and its answers.
+
+    Answers that lack a metric are not asked for again.
+    """
+    known = [name for name in run.manifest.metrics if find_metric(name) is not None]
+    names = tuple(dict.fromkeys((*(settings.run.metrics or ()), *known)))
+    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"metrics": names or None})})
+    added = {metric.info.name for metric in select_metrics(names or None)} - run.manifest.metrics.keys()
+    if not added and not (run.path / ASIDE).is_file():
+        return settings, system
+    set_aside(run)
+    stored = StoredAnswers()
+    stored.read_aside(run.path)
+    return settings, AnswersFirst(stored, system, golden)
 
 
 def _keep_log(context: RunContext, out: Path) -> None:
@@ -305,7 +339,6 @@ def describe_run(
     policy_hash: str | None,
 ) -> Manifest:
     """The manifest of a run that is about to start."""
-    identity = judge.identity
     return Manifest(
         ragstone_version=__version__,
         state="running",
@@ -315,14 +348,7 @@ def describe_run(
             content_hash=golden.content_hash(),
             samples=len(golden),
         ),
-        judge=JudgeManifest(
-            provider=identity.provider,
-            model=identity.model,
-            version=identity.version,
-            endpoint=identity.endpoint,
-            parameters=identity.parameters,
-            embeddings=identity.embeddings,
-        ),
+        judge=JudgeManifest.of(judge.identity),
         system=SystemManifest(
             entrypoint=system.entrypoint,
             commit=system_commit(settings.root, context.environ),

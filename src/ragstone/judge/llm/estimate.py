@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ragstone.config import JudgeSettings
+from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
@@ -41,6 +42,13 @@ class CostEstimate:
     cached_input_tokens: int = 0
     """Input tokens that are expected to be read from the provider's prompt cache."""
 
+    def sentence(self) -> str:
+        """Calls and cost in a few words, for a sentence."""
+        if not self.calls:
+            return "no paid judge call"
+        cost = "price unknown" if self.usd is None else f"about {dollars(max(self.usd, 0.01))}"
+        return f"at most {counted(self.calls, 'judge call')}, {cost}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
@@ -67,12 +75,13 @@ def estimate_cost(
     environ: Mapping[str, str] | None = None,  # noqa: ARG001 - prices depend on the settings alone
     *,
     repeats: int = 1,
+    lengths: Mapping[str, tuple[int, int]] | None = None,
 ) -> CostEstimate:
     """The cost of judging all of `golden_set` once, or `repeats` times, by `metrics`.
 
-    Answers and contexts are not known yet. An answer is assumed to be as long as the reference (400 characters if there
-    is none), contexts to be the sample's reference contexts (5 of 800 characters if there are none). Raises ConfigError
-    for an unknown judge.
+    `lengths` are the characters of answer and contexts by sample id, if they are known. Otherwise an answer is assumed
+    to be as long as the reference (400 characters if there is none), contexts to be the sample's reference contexts (5
+    of 800 characters if there are none). Raises ConfigError for an unknown judge.
     """
     provider, model = split_name(judge_settings.name)
     if provider == "scripted":
@@ -88,7 +97,7 @@ def estimate_cost(
     warm: set[str] = set()
     for sample in golden_set:
         needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
-        texts = _texts(sample)
+        texts = _texts(sample, lengths)
         for kind in _asked(needs, sample):
             calls += 1
             name = (
@@ -121,20 +130,21 @@ def estimate_cost(
         input_tokens=repeats * read,
         output_tokens=repeats * written,
         usd=usd,
-        assumptions="answers as long as the references, contexts as the reference contexts "
-        f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
+        assumptions=(
+            "no cached judgements; no reasoning tokens"
+            if lengths is not None
+            else "answers as long as the references, contexts as the reference contexts "
+            f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens"
+        ),
         cached_input_tokens=repeats * cached,
     )
 
 
-def _texts(sample: Sample) -> _Texts:
+def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None) -> _Texts:
     reference = len(sample.reference or "")
-    return _Texts(
-        question=len(sample.question),
-        answer=reference or _ANSWER,
-        reference=reference,
-        contexts=sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT,
-    )
+    assumed = reference or _ANSWER, sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT
+    answer, contexts = assumed if lengths is None else lengths.get(sample.id, assumed)
+    return _Texts(question=len(sample.question), answer=answer, reference=reference, contexts=contexts)
 
 
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:

@@ -1,0 +1,60 @@
+"""`ragstone rescore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
+from ragstone.formatting import counted
+
+DEFAULT_OUT = "ragstone-rescored"
+
+
+@click.command(name="rescore")
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@with_options((CONFIG,), JUDGE)
+@click.option("--golden", multiple=True, metavar="FILE", help="Golden set to take references from, can be repeated.")
+@click.option("--out", default=DEFAULT_OUT, show_default=True, metavar="DIR", help="Run directory to write.")
+@click.option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")
+@click.option("--dry-run", is_flag=True, help="Only count the answers, and estimate the cost.")
+@setting("resume")
+@setting("time_limit", "SECONDS")
+def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, dry_run: bool, **flags: object) -> int:
+    """Score stored answers again, without asking the system.
+
+    RUN is a run directory, its samples.jsonl, or a file of recorded interactions: one object per line with question,
+    answer and contexts. Other fields, such as a model or a time, are kept. Without --metrics, the metrics of the runs
+    are used, or the default ones that apply: an interaction without a reference is not scored against one.
+
+    \b
+    Examples:
+      ragstone rescore ragstone-run --judge openai:gpt-5-mini
+      ragstone rescore ragstone-run --metrics answer_correctness --out with-correctness
+      ragstone rescore interactions.jsonl --out production --missing
+    """
+    from ragstone.commands.context import run_context, run_to_end
+    from ragstone.errors import SystemUnderTestError
+    from ragstone.report.escape import terminal
+    from ragstone.usecases.rescore import rescore
+
+    settings = settings_from(flags)
+    with run_context(settings) as context:
+        found = run_to_end(rescore(sources, settings, context, golden_paths=golden, missing=missing, dry_run=dry_run))
+    if found.joined is not None:
+        click.echo(f"{found.joined} of {counted(found.answers, 'answer')} match a sample of the golden set.")
+    if found.run is None:
+        rest = found.answers - found.kept
+        click.echo(f"{rest} of {counted(found.answers, 'stored answer')} to score: {found.estimate.sentence()}.")
+        return 0
+    counts = found.run.manifest.counts
+    kept = f" {found.kept} of them had been scored already." if found.kept else ""
+    click.echo(
+        terminal(
+            f"{counts.scored} answers scored, {counts.partly_failed} with a failed score, "
+            f"{counts.system_failed} without an answer.{kept} Written to {found.run.path}."
+        )
+    )
+    answered = counts.scored + counts.partly_failed
+    return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

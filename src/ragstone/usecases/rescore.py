@@ -1,0 +1,233 @@
+"""Score stored answers again: with another judge, other metrics, or for the first time. The system is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ragstone.config import Settings
+from ragstone.errors import ConfigError
+from ragstone.formatting import counted
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import build_judge
+from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Failed
+from ragstone.run.directory import CACHE, MANIFEST, RunDirectory
+from ragstone.run.lineage import cache_of
+from ragstone.run.lock import run_lock
+from ragstone.run.manifest import BaselineFact, JudgeManifest, SystemManifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.stored import StoredAnswers, set_aside
+from ragstone.run.writer import RunWriter, write_manifest
+from ragstone.system.build import answer_fields
+from ragstone.system.response import Response
+from ragstone.usecases.judge_watch import watch_judge
+from ragstone.usecases.run import RunContext, evaluate_golden_set, restore_judgements
+
+OUT = "ragstone-rescored"
+"""The default run directory, another than that of `ragstone run`: it must not be overwritten by mistake."""
+
+_RESPONSE = TypeAdapter(Response)
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What was done, or with a dry run is to be done: `run` is None then.
+
+    `answers` are all stored answers, `kept` those that were scored already, `joined` those that match a sample of the
+    golden set (None: none was named).
+    """
+
+    answers: int
+    kept: int
+    estimate: CostEstimate
+    joined: int | None = None
+    run: RunDirectory | None = None
+
+
+async def rescore(
+    sources: Sequence[Path],
+    settings: Settings,
+    context: RunContext,
+    *,
+    golden_paths: Sequence[str] = (),
+    missing: bool = False,
+    dry_run: bool = False,
+) -> Rescored:
+    """Judge and score the answers in `sources` as `settings` say, and write a run to `settings.run.out`.
+
+    A source is a run directory, its samples.jsonl, or a file of recorded interactions. With `missing`, the run in the
+    directory is extended: what it has scored under the same judge with the same versions of the metrics is kept, and
+    everything else in it is scored again. `golden_paths` are golden sets to take references from. The metrics are those
+    in `settings`, else those of the runs, else the default metrics that apply. A `dry_run` only counts and estimates.
+    Raises ConfigError for sources that can't be read or would be overwritten, and otherwise what a run raises.
+    """
+    out = settings.path(settings.run.out)
+    with run_lock(out):
+        stored = StoredAnswers()
+        try:
+            runs = _read(stored, sources, settings)
+            existing = RunDirectory.open(out) if missing and (out / MANIFEST).is_file() else None
+            _refuse_to_overwrite(out, runs, allowed=missing or settings.run.resume)
+            if existing is not None:
+                stored.read_run(existing, only_new=True)
+                stored.read_aside(out)
+            joined = None
+            if golden_paths:
+                joined = stored.join(load_golden_set(golden_paths, root=settings.root))
+            golden = stored.golden
+            names = settings.run.metrics or _metrics_of(runs if existing is None else [*runs, existing], golden)
+            work = _Work(stored, golden, names, runs, existing)
+            return await _rescore(work, out, settings, context, joined, dry_run=dry_run)
+        finally:
+            await stored.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    stored: StoredAnswers
+    golden: GoldenSet
+    names: tuple[str, ...]
+    runs: Sequence[RunDirectory]
+    existing: RunDirectory | None
+
+
+async def _rescore(
+    work: _Work, out: Path, settings: Settings, context: RunContext, joined: int | None, *, dry_run: bool
+) -> Rescored:
+    if not dry_run and not settings.judge.refresh:
+        for run in work.runs:
+            restore_judgements(cache_of(run), out / CACHE)
+    judge = build_judge(
+        settings.judge,
+        golden_set=work.golden,
+        cache=None if dry_run else out / CACHE,
+        environ=context.environ,
+        tell_secret=context.redact.add,
+    )
+    try:
+        kept: frozenset[str] = frozenset()
+        names = work.names
+        if work.existing is not None:
+            metrics, as_judge = select_metrics(names), JudgeManifest.of(judge.identity)
+            kept = _scored(work, metrics, as_judge, settings.run.repeats, context.redact)
+            if work.existing.manifest.judge == as_judge:  # a new metric is added to those that the run has
+                names = tuple(dict.fromkeys((*names, *work.existing.manifest.metrics)))
+        settings = settings.model_copy(update={"run": settings.run.model_copy(update={"metrics": names})})
+        rest = GoldenSet(tuple(sample for sample in work.golden if sample.id not in kept))
+        estimate = stored_cost(settings, rest, select_metrics(names), work.stored)
+        found = Rescored(len(work.golden), len(kept), estimate, joined)
+        if dry_run:
+            return found
+        begin = None
+        if work.existing is not None:
+            set_aside(work.existing)
+            begin = partial(RunWriter.extend, out, keep=lambda one: one.sample.id in kept, redact=context.redact)
+        context.say(f"{counted(len(rest), 'stored answer')} to score: {estimate.sentence()}.")
+        run = await evaluate_golden_set(
+            work.golden, work.stored, judge, settings, context, begin=begin, describes=_system(work, settings)
+        )
+        run = await watch_judge(run, judge, work.existing if kept else None, 0, inherits=True)
+        for note in getattr(judge, "notes", ()):
+            context.say(f"judge: {note}")
+        return Rescored(found.answers, found.kept, estimate, joined, _with_standing(run, work.runs))
+    finally:
+        await judge.close()
+
+
+def stored_cost(
+    settings: Settings, golden: GoldenSet, metrics: Sequence[Metric], stored: StoredAnswers
+) -> CostEstimate:
+    """At most what judging the answers of `golden` costs, from the length of their texts."""
+    lengths: dict[str, tuple[int, int]] = {}
+    answered = []
+    for sample in golden:
+        response = stored.response(sample.id)
+        if response.failure is None:
+            answered.append(sample)
+            lengths[sample.id] = len(response.answer), sum(len(context.text) for context in response.contexts)
+    return estimate_cost(
+        settings.judge, GoldenSet(tuple(answered)), metrics, repeats=settings.run.repeats, lengths=lengths
+    )
+
+
+def _read(stored: StoredAnswers, sources: Sequence[Path], settings: Settings) -> list[RunDirectory]:
+    runs = []
+    for source in sources:
+        run = stored.read(source, columns=settings.golden.columns, fields=answer_fields(settings.system))
+        if run is not None:
+            runs.append(run)
+    if not len(stored):
+        raise ConfigError("there is no stored answer to score.", where=", ".join(map(str, sources)))
+    return runs
+
+
+def _refuse_to_overwrite(out: Path, runs: Sequence[RunDirectory], *, allowed: bool) -> None:
+    if not allowed and any(run.path.resolve() == out.resolve() for run in runs):
+        raise ConfigError(
+            "the run would be overwritten by its own new scores.",
+            where=str(out),
+            hint="Use another directory with --out, or add to this one with --missing.",
+        )
+
+
+def _metrics_of(runs: Sequence[RunDirectory], golden: GoldenSet) -> tuple[str, ...]:
+    """The metrics of the runs, or the default ones that apply to at least one sample."""
+    named = dict.fromkeys(name for run in runs for name in run.manifest.metrics)
+    if named:
+        return tuple(named)
+    applying = [one for one in select_metrics() if any(one.excuse(sample) is None for sample in golden)]
+    return tuple(metric.info.name for metric in applying)
+
+
+def _scored(
+    work: _Work, metrics: Sequence[Metric], judge: JudgeManifest, repeats: int, redact: Callable[[str], str]
+) -> frozenset[str]:
+    """The samples that the existing run has scored: the same answer to the same question, by the same judge."""
+    existing = work.existing
+    versions = {metric.info.name: metric.info.version for metric in metrics}
+    if existing is None or existing.manifest.judge != judge or existing.manifest.repeats != repeats:
+        return frozenset()
+    if any(existing.manifest.metrics.get(name, version) != version for name, version in versions.items()):
+        return frozenset()
+    contents = {sample.id: sample.content_hash() for sample in work.golden}
+
+    def same(record: SampleRecord) -> bool:
+        scores = [record.scores.get(name) for name in versions]
+        if any(score is None or (isinstance(score, Failed) and score.by == "judge") for score in scores):
+            return False
+        if contents.get(record.sample.id) != record.sample.content_hash():
+            return False
+        response = work.stored.response(record.sample.id)
+        return redact(_RESPONSE.dump_json(response).decode()) == _RESPONSE.dump_json(record.response).decode()
+
+    return frozenset(record.sample.id for record in existing.records() if same(record))
+
+
+def _system(work: _Work, settings: Settings) -> SystemManifest:
+    """The system that gave the answers, as far as it is known: never the commit that is checked out now."""
+    systems = {run.manifest.system for run in work.runs}
+    files = [mapping.file for mapping in work.golden.mappings if mapping.format == "interactions"]
+    if len(systems) == 1 and not files:
+        return systems.pop()
+    names = [*(str(run.path) for run in work.runs), *files]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return SystemManifest(entrypoint=f"file:{names[0]}{more}" if names else "file:", version=settings.system.version)
+
+
+def _with_standing(run: RunDirectory, sources: Sequence[RunDirectory]) -> RunDirectory:
+    """`run`, which can't be a baseline if one of its sources can't: new scores don't undo a failure."""
+    barred = next((source.manifest.standing for source in sources if not source.manifest.standing.eligible), None)
+    if barred is None:
+        return run
+    fact = BaselineFact(eligible=False, reason=f"its answers are from a run that can't be one: {barred.reason}")
+    manifest = run.manifest.model_copy(update={"baseline": fact})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
