@@ -54,6 +54,7 @@ class Run:
     def to_pandas(self) -> pandas.DataFrame:
         """One row per sample: id, question, answer, and one column per metric (missing if there is no score).
 
+        If the system was asked several times, `answer` is the first answer and `answers` is the list of all of them.
         Raises ConfigError if pandas is not installed.
         """
         try:
@@ -65,6 +66,7 @@ class Run:
                 "id": record.sample.id,
                 "question": record.sample.question,
                 "answer": record.response.answer,
+                **({"answers": [one.answer for one in record.responses]} if len(record.answers) > 1 else {}),
                 **{name: scores.values.get(record.sample.id) for name, scores in self.scores.metrics.items()},
             }
             for record in self.directory.records()
@@ -91,12 +93,14 @@ def evaluate(
     out: str | Path | None = None,
     concurrency: int = 4,
     repeats: int = 1,
+    answers: int = 1,
 ) -> Run:
     """Ask `system` every question in `golden_set`, and judge and score the answers.
 
     `system` is an entrypoint string, or a callable that takes a question. `judge` is a name as in ragstone.toml, or a
-    Judge. The run directory is written to `out` (a new temporary folder by default). Also works inside a running event
-    loop, as in a notebook. Raises the errors of `ragstone run`.
+    Judge. The system is asked each question `answers` times, and each answer is judged `repeats` times. The run
+    directory is written to `out` (a new temporary folder by default). Also works inside a running event loop, as in a
+    notebook. Raises the errors of `ragstone run`.
     """
     where = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
     given: object = golden_set
@@ -108,7 +112,7 @@ def evaluate(
         {
             "system": {"entrypoint": system if isinstance(system, str) else None, "concurrency": concurrency},
             "judge": {"name": judge} if isinstance(judge, str) else {},
-            "run": {"out": str(where), "metrics": names, "repeats": repeats},
+            "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers},
         }
     )
     tested: System = (

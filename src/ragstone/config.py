@@ -222,6 +222,7 @@ class RunSettings(_Table):
     out: str = Field(default="ragstone-run", description="run directory to write")
     metrics: tuple[str, ...] | None = _optional("metrics to compute", "the four headline metrics")
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
+    answers: int = Field(default=1, ge=1, le=20, description="how often to ask the system each question")
     resume: bool = Field(default=False, description="resume the unfinished run in the directory")
     time_limit_s: float | None = _optional(
         "limit in seconds for the whole, `setup` included; then the run is saved, and ends with code 124",
@@ -360,6 +361,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.out", "RAGSTONE_OUT", is_path=True),
     Option("run.metrics", "RAGSTONE_METRICS"),
     Option("run.repeats", "RAGSTONE_REPEATS"),
+    Option("run.answers", "RAGSTONE_ANSWERS"),
     Option("run.resume", "RAGSTONE_RESUME"),
     Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY"),

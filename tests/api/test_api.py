@@ -67,6 +67,13 @@ def test_a_run_as_a_table(golden: GoldenSet) -> None:
     assert table["faithfulness"].between(0, 1).all()
 
 
+def test_a_run_of_several_answers_as_a_table(golden: GoldenSet) -> None:
+    pytest.importorskip("pandas", reason="pandas is an extra")
+    table = ragstone.evaluate(golden, system, answers=2).to_pandas()
+    assert all(len(answers) == 2 for answers in table["answers"])
+    assert list(table["answer"]) == [answers[0] for answers in table["answers"]]
+
+
 def test_compare_plain_mappings() -> None:
     before = {"faithfulness": {f"q{i}": 0.9 for i in range(60)}}
     worse = {"faithfulness": {f"q{i}": 0.5 for i in range(60)}}

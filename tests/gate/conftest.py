@@ -19,6 +19,7 @@ def make_manifest(
     model: str = "judge-1",
     version: str = "prompts-1",
     repeats: int = 1,
+    answers: int = 1,
     state: str = "finished",
     embeddings: str | None = None,
 ) -> Manifest:
@@ -32,12 +33,13 @@ def make_manifest(
             "system": SystemManifest(entrypoint="app:answer"),
             "metrics": {"faithfulness": "1"},
             "repeats": repeats,
+            "answers": answers,
         }
     )
 
 
 def build_run(
-    metrics: Mapping[str, Sequence[float]],
+    metrics: Mapping[str, Sequence[float | Sequence[float | None]]],
     *,
     label: str = "run",
     manifest: Manifest | None = None,
@@ -48,16 +50,25 @@ def build_run(
     not_applicable: Mapping[str, Mapping[str, str]] | None = None,
     latencies: Sequence[float] = (),
     system_failures: Mapping[str, str] | None = None,
+    failed_answers: Mapping[str, int] | None = None,
     versions: Mapping[str, str] | None = None,
     offset: int = 0,
 ) -> RunScores:
-    """A run whose samples are s0, s1 … (from `offset`); a metric's values are given in that order."""
+    """A run whose samples are s0, s1 … (from `offset`); a metric's values are given in that order.
+
+    A value that is a sequence is that of a sample that was asked several times: the score of each answer.
+    """
     by_metric = {
         name: MetricScores(
             values={
-                f"s{offset + index}": value
+                f"s{offset + index}": _mean(value)
                 for index, value in enumerate(values)
                 if f"s{offset + index}" not in (failed or {}).get(name, {})
+            },
+            answers={
+                f"s{offset + index}": tuple(value)
+                for index, value in enumerate(values)
+                if not isinstance(value, (int, float)) and f"s{offset + index}" not in (failed or {}).get(name, {})
             },
             not_applicable=(not_applicable or {}).get(name, {}),
             failed=(failed or {}).get(name, {}),
@@ -86,9 +97,17 @@ def build_run(
         system=SystemFacts(
             latencies_s={f"s{offset + index}": value for index, value in enumerate(latencies)},
             failures=system_failures or {},
+            failed_answers=failed_answers or dict.fromkeys(system_failures or {}, 1),
         ),
         manifest=manifest,
     )
+
+
+def _mean(value: float | Sequence[float | None]) -> float:
+    if isinstance(value, (int, float)):
+        return value
+    scored = [each for each in value if each is not None]
+    return sum(scored) / len(scored)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def answering(run: MakeRun, manifest: MakeManifest) -> Callable[..., RunScores]:
             )
             for i in range(n)
         }
-        given = {f"s{i}": fingerprint(answer) for i, answer in enumerate(answers) if answer is not None}
+        given = {f"s{i}": (fingerprint(answer),) for i, answer in enumerate(answers) if answer is not None}
         return replace(found, samples=facts, system=SystemFacts(answers=given))
 
     return make
@@ -67,6 +67,20 @@ def test_empty_answers_fail_the_run_though_its_floors_only_warn(answering: Calla
 def test_a_fifth_of_the_answers_may_be_empty(answering: Callable[..., RunScores], empty: int, status: Status) -> None:
     one = answering([""] * empty + [f"answer {i}" for i in range(10 - empty)])
     assert decide_gate(one, None, default_policy()).status is status
+
+
+def test_an_empty_answer_counts_whichever_it_is(answering: Callable[..., RunScores]) -> None:
+    one = answering([f"answer {i}" for i in range(10)])
+    assert one.manifest is not None
+    thrice = replace(
+        one,
+        manifest=one.manifest.model_copy(update={"answers": 3}),
+        system=SystemFacts(answers={name: (*given, given[0], "") for name, given in one.system.answers.items()}),
+    )
+    assert failing(decide_gate(thrice, None, default_policy())) == {
+        "system.answers": "the system gave 10 empty answers to 10 answerable samples, each asked 3 times, more than "
+        "the 20 % allowed."
+    }
 
 
 def test_the_policy_may_allow_more_empty_answers(answering: Callable[..., RunScores]) -> None:

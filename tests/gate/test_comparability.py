@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from ragstone.gate.comparability import pair_runs
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import CheckKind, Status
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
 
@@ -89,6 +92,31 @@ def test_other_repeats_and_an_unfinished_baseline_are_said(run: MakeRun, manifes
     notes = pair_runs(run(SCORES, manifest=now), run(SCORES, manifest=then)).comparability.notes
     assert "answers were judged once for the baseline and 3 times now." in notes
     assert any("did not finish" in note for note in notes)
+
+
+def test_runs_with_different_numbers_of_answers_are_compared_on_as_many_of_each(
+    run: MakeRun, manifest: MakeManifest
+) -> None:
+    """A mean of three against a single answer: without a change, nine samples in ten lose a little and one gains."""
+    now = run({"faithfulness": [(1.0, 0.7, 1.0)] * 20}, manifest=manifest(answers=3))
+    rules = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.0}}})
+    verdict = decide_gate(now, run({"faithfulness": [1.0] * 20}, manifest=manifest()), rules)
+    assert verdict.status is Status.PASS
+    assert verdict.comparability is not None
+    assert (
+        "the system was asked once for the baseline and 3 times now: drops are decided on the first 1 answer of both."
+        in verdict.comparability.notes
+    )
+    as_many = run({"faithfulness": [(1.0, 1.0, 1.0)] * 20}, manifest=manifest(answers=3))
+    assert decide_gate(now, as_many, rules).status is Status.FAIL
+
+
+def test_a_first_answer_to_which_a_metric_does_not_apply_is_in_no_pair(run: MakeRun, manifest: MakeManifest) -> None:
+    answers = [(1.0, 1.0)] * 19 + [(None, 0.0)]
+    now = run({"faithfulness": answers}, manifest=manifest(answers=2))
+    then = run({"faithfulness": [1.0] * 20}, manifest=manifest())
+    verdict = decide_gate(now, then, policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.0}}}))
+    assert [check.n for check in verdict.checks if check.kind is CheckKind.DROP] == [19]
 
 
 def test_scores_that_do_not_say_who_judged_are_taken_on_trust_aloud(run: MakeRun, manifest: MakeManifest) -> None:

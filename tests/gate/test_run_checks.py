@@ -11,9 +11,11 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
+from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
 
 MakeRun = Callable[..., RunScores]
+MakeManifest = Callable[..., Manifest]
 
 
 def decide(run: RunScores, **tables: Any) -> GateVerdict:
@@ -89,6 +91,18 @@ def test_the_error_rate_is_a_fact_and_compared_as_it_stands(run: MakeRun) -> Non
     assert (check.status, check.estimate, verdict.exit_code) == (Status.FAIL, 0.02, 1)
     assert "failed on 2 of 100 samples (2 %), more than the 1 % allowed" in check.reason
     assert decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.02}).status is Status.PASS
+
+
+def test_the_error_rate_counts_every_time_that_the_system_was_asked(run: MakeRun, manifest: MakeManifest) -> None:
+    one = run(
+        {"faithfulness": [(1.0, 1.0, 1.0)] * 98},
+        manifest=manifest(answers=3),
+        system_failures={"a": "1 of 3 answers: time-out", "b": "2 of 3 answers: time-out"},
+        failed_answers={"a": 1, "b": 2},
+    )
+    check = of_kind(decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.01}), CheckKind.ERROR_RATE)[0]
+    assert (check.status, check.estimate) == (Status.PASS, 0.01)
+    assert "failed on 3 of 300 questions (100 samples, each asked 3 times) (1 %)" in check.reason
 
 
 def latency(run: MakeRun, seconds: list[float], **gate: Any) -> Check:

@@ -108,6 +108,8 @@ def test_the_estimate_counts_four_calls_a_sample_and_shared_embeddings() -> None
     assert 0.0 < estimate.usd < 0.1
     thrice = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3)
     assert thrice.usd == pytest.approx(3 * estimate.usd)
+    answers = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3, answers=2)
+    assert answers.usd == pytest.approx(6 * estimate.usd)
     batch = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini", batch=True), GOLDEN, select_metrics())
     assert batch.usd is not None
     assert batch.usd < estimate.usd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -37,6 +37,7 @@ from ragstone.run.manifest import Cost, Counts, GoldenManifest, JudgeManifest, M
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import Context, Response
+from tests.run.builders import one_answer
 
 QUESTIONS = (
     "Which port does the gateway listen on by default?",
@@ -126,18 +127,21 @@ def run_scores(text: Text, *, shift: float = 0.0, offline: bool = False, label: 
         system=SystemFacts(
             latencies_s={key: 0.4 + number / 100 for number, key in enumerate(ids)},
             failures={ids[59]: text.system_reason},
+            failed_answers={ids[59]: 1},
         ),
         manifest=manifest(text, offline=offline),
     )
 
 
-def record(text: Text) -> SampleRecord:
+def record(text: Text, answer: str | None = None) -> SampleRecord:
     statements = (Statement("s1", text.statement), Statement("s2", "Port 9090 serves metrics."))
-    return SampleRecord(
+    return one_answer(
         sample=Sample(
             id=text.id, question=text.question, reference=text.reference, origin=Origin(text.file, 1), tags=(text.tag,)
         ),
-        response=Response(text.id, answer=text.answer, contexts=(Context("Metrics are on port 9090."), Context("…"))),
+        response=Response(
+            text.id, answer=answer or text.answer, contexts=(Context("Metrics are on port 9090."), Context("…"))
+        ),
         judgements=(
             Judgements(
                 statements=StatementList(statements, abstains=False),
@@ -320,7 +324,7 @@ def view_of(
     current = run_scores(text, shift=0.3 if status is Status.FAIL else 0.0, offline=offline)
     baseline = None if first_run else run_scores(text, offline=offline, label="main@9d8c7b6")
     found = record(text)
-    before = replace(found, response=replace(found.response, answer="The gateway listens on port 8443."))
+    before = record(text, "The gateway listens on port 8443.")
     return build_view(
         verdict(text, status, first_run=first_run),
         current,

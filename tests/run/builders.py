@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ragstone.golden.sample import GoldenSet, Origin, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
+from ragstone.judge.protocol import Ledger
 from ragstone.judge.scripted import ScriptedJudge
+from ragstone.metrics.score import Score
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context, Response
 
 
@@ -31,6 +34,19 @@ def judgement(supported: bool = True) -> Judgements:
 
 def judge(golden: GoldenSet) -> ScriptedJudge:
     return ScriptedJudge({sample.id: judgement(i % 3 != 0) for i, sample in enumerate(golden)}, concurrency=3)
+
+
+def one_answer(
+    sample: Sample,
+    response: Response,
+    judgements: tuple[Judgements, ...] = (),
+    scores: Mapping[str, Score] | None = None,
+    repeat_scores: Mapping[str, tuple[float, ...]] | None = None,
+    ledger: Ledger | None = None,
+) -> SampleRecord:
+    """The record of a sample that the system was asked once."""
+    answer = Answer(response, judgements, scores or {}, repeat_scores or {})
+    return SampleRecord(sample, (answer,), answer.scores, ledger or Ledger())
 
 
 class Answering:

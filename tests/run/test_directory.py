@@ -19,14 +19,14 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.run.writer import RunWriter
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
-from tests.run.builders import judgement, manifest, samples
+from tests.run.builders import judgement, manifest, one_answer, samples
 
 GOLDEN = samples(4)
 
 
 def record(sample: Sample, value: float = 0.5) -> SampleRecord:
     response = Response(sample.id, "It is so.", (Context("It is so."),), latency_s=0.1)
-    return SampleRecord(sample, response, (judgement(),), {"faithfulness": Scored(value)})
+    return one_answer(sample, response, (judgement(),), {"faithfulness": Scored(value)})
 
 
 def written(path: Path, *, upto: int = 4) -> RunWriter:
@@ -49,7 +49,7 @@ def test_a_finished_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_every_state_of_a_record_survives_the_file() -> None:
-    full = SampleRecord(
+    full = one_answer(
         Sample("ü\u2028", "q\n?", "r", ("rc",), {"d1": 2.0}, False, ("t",), "g", Origin("f.csv", None)),
         Response(
             "ü\u2028",
@@ -71,7 +71,7 @@ def test_every_state_of_a_record_survives_the_file() -> None:
 @given(st.text(max_size=40), st.text(max_size=40), st.floats(allow_nan=True, allow_infinity=True))
 def test_any_text_and_any_retriever_score_can_be_written_and_read(question: str, answer: str, score: float) -> None:
     sample = Sample("x", question)
-    before = SampleRecord(sample, Response("x", answer, (Context(answer, None, score),)), (), {})
+    before = one_answer(sample, Response("x", answer, (Context(answer, None, score),)), (), {})
     line = record_to_line(before)
     assert "\n" not in line
     after = record_from_line(line.encode("utf-8", "replace"), "here")

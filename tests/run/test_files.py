@@ -16,13 +16,13 @@ from ragstone.run.files import open_new, replace_text
 from ragstone.run.record import SampleRecord
 from ragstone.run.writer import RunWriter
 from ragstone.system.response import Response
-from tests.run.builders import judgement, manifest, samples
+from tests.run.builders import judgement, manifest, one_answer, samples
 
 GOLDEN = samples(3)
 
 
 def record(sample: Sample) -> SampleRecord:
-    return SampleRecord(sample, Response(sample.id, "So."), (judgement(),), {"faithfulness": Scored(1.0)})
+    return one_answer(sample, Response(sample.id, "So."), (judgement(),), {"faithfulness": Scored(1.0)})
 
 
 def finished(path: Path) -> RunDirectory:

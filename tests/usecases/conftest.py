@@ -11,9 +11,9 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
-from ragstone.run.record import SampleRecord
 from ragstone.run.writer import RunWriter
 from ragstone.system.response import Context, Response
+from tests.run.builders import one_answer
 
 WriteRun = Callable[..., RunDirectory]
 
@@ -47,7 +47,7 @@ def write(
         response = Response(sample.id, answer=f"It is {sample.id}.", contexts=(Context(f"It is {sample.id}, we say."),))
         own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
         each = dict.fromkeys(own, tuple(repeats)) if repeats else {}
-        writer.append(SampleRecord(sample, response, (), own, each))
+        writer.append(one_answer(sample, response, (), own, each))
     return writer.finish(ids, wall_s=1.0)
 
 

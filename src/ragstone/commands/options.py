@@ -30,6 +30,7 @@ FLAGS: dict[str, str] = {
     "metrics": "run.metrics",
     "out": "run.out",
     "repeats": "run.repeats",
+    "answers": "run.answers",
     "resume": "run.resume",
     "time_limit": "run.time_limit_s",
     "seed": "run.seed",
@@ -77,6 +78,7 @@ SYSTEM = (
     setting("timeout", "SECONDS"),
     setting("concurrency", "N"),
     setting("system_env", "NAMES"),
+    setting("answers", "K"),
 )
 
 JUDGE = (

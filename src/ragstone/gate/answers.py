@@ -43,31 +43,38 @@ def answers_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Ite
 
 def _answers(run: RunScores, asked: Sequence[str], allowed: float) -> Check:
     n = counted(len(asked), "answerable sample")
-    empty = sum(run.system.answers.get(sample_id) == "" for sample_id in asked)
+    each = 1 if run.manifest is None else run.manifest.answers
+    empty = sum(run.system.answers.get(sample_id, ()).count("") for sample_id in asked)
+    share = empty / (len(asked) * each)
+    found = f"an empty answer to {empty} of {n}"
+    if each > 1:
+        found = f"{counted(empty, 'empty answer')} to {n}, each asked {each} times"
     status = Status.FAIL
-    if empty / len(asked) > allowed:
-        reason = f"the system gave an empty answer to {empty} of {n}, more than the {percent(allowed)} allowed."
+    if share > allowed:
+        reason = f"the system gave {found}, more than the {percent(allowed)} allowed."
     elif _all_alike(run, asked):
         reason = f"the system gave the same answer to each of {n}."
     else:
         status = Status.PASS
-        reason = f"the system gave an empty answer to {empty} of {n}, and not the same answer to all."
+        reason = f"the system gave {found}, and not the same answer to all."
     return Check(
         name="system.answers",
         kind=CheckKind.ANSWERS,
         status=status,
         action=Action.BLOCK,
         reason=reason,
-        estimate=empty / len(asked),
+        estimate=share,
         threshold=allowed,
-        current=empty / len(asked),
+        current=share,
         n=len(asked),
     )
 
 
 def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:
-    given = [sample_id for sample_id in asked if run.system.answers.get(sample_id)]
-    if len({run.system.answers[sample_id] for sample_id in given}) != 1 or 2 * len(given) <= len(asked):
+    given = [sample_id for sample_id in asked if any(run.system.answers.get(sample_id, ()))]
+    if len({answer for sample_id in given for answer in run.system.answers[sample_id]}) != 1 or 2 * len(given) <= len(
+        asked
+    ):
         return False
     questions = len({run.samples[sample_id].question for sample_id in given})
     references = {run.samples[sample_id].reference for sample_id in given} - {None}

@@ -51,13 +51,15 @@ class Columns:
         return self._cut(self._scores[metric], samples)
 
     def pairs(self, metric: str, samples: frozenset[str] | None = None) -> Column | None:
-        """The paired scores of `metric`; None if no pair has both."""
+        """The paired scores of `metric`, from as many answers on both sides; None if no pair has both."""
         if self._baseline is None or self._pairing is None:
             return None
         if metric not in self._pairs:
             ids = self._pairing.pairs(metric, self._current, self._baseline)
-            now = self._current.metrics[metric].values if ids else _NOTHING
-            then = self._baseline.metrics[metric].values if ids else _NOTHING
+            fewest = min(_answers(self._current), _answers(self._baseline))
+            now = _first(self._current, metric, fewest) if ids else _NOTHING
+            then = _first(self._baseline, metric, fewest) if ids else _NOTHING
+            ids = tuple(i for i in ids if i in now and i in then)
             self._pairs[metric] = Column(
                 self._units(ids),
                 np.array([now[i] for i in ids], dtype=np.float64),
@@ -78,3 +80,20 @@ class Columns:
                 self._masks[samples] = mask
             column = column.cut(self._masks[samples])
         return column if len(column.units) else None
+
+
+def _answers(run: RunScores) -> int:
+    return 1 if run.manifest is None else run.manifest.answers
+
+
+def _first(run: RunScores, metric: str, answers: int) -> Mapping[str, float]:
+    """The scores of `metric` over the first `answers` answers to each sample.
+
+    A mean of several answers and a single one have different distributions: their difference is not symmetric when
+    nothing has changed, and the test would fail far more healthy runs than it should.
+    """
+    scores = run.metrics[metric]
+    if _answers(run) == answers:
+        return scores.values
+    first = {i: [value for value in each[:answers] if value is not None] for i, each in scores.answers.items()}
+    return {i: sum(values) / len(values) for i, values in first.items() if values}

@@ -17,6 +17,7 @@ from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores
+from ragstone.stats.intervals import mean_interval
 from ragstone.stats.proportion import proportion_interval
 from ragstone.stats.quantile import quantile_interval
 
@@ -170,25 +171,35 @@ def _must_pass(run: RunScores, sample_id: str, floors: Mapping[str, float]) -> t
 
 
 def error_rate_check(run: RunScores, policy: Policy) -> Check | None:
-    """Did the system under test fail on more samples than the policy allows?"""
+    """Did the system under test fail more often than the policy allows: of all the times that it was asked?"""
     allowed = policy.system.max_error_rate
     if allowed is None:
         return None
-    n, failures = len(run.samples), len(run.system.failures)
+    n = len(run.samples)
     if n == 0:
         return None
-    exact = proportion_interval(failures, n, confidence=policy.gate.confidence)
-    rate = failures / n
+    each = 1 if run.manifest is None else run.manifest.answers
+    failures = sum(run.system.failed_answers.values())
+    rate = failures / (n * each)
+    asked = counted(n, "sample")
+    if each == 1:
+        exact = proportion_interval(failures, n, confidence=policy.gate.confidence)
+        interval = Interval(exact.low, exact.high, exact.confidence, "exact binomial")
+    else:
+        asked = f"{n * each:,} questions ({asked}, each asked {each} times)"
+        shares = np.array([run.system.failed_answers.get(sample_id, 0) / each for sample_id in run.samples])
+        found = mean_interval(shares, confidence=policy.gate.confidence)
+        interval = Interval(found.low, found.high, found.confidence, found.method)
     verb = "more than" if rate > allowed else "within"
     return Check(
         name="system.error_rate",
         kind=CheckKind.ERROR_RATE,
         status=Status.FAIL if rate > allowed else Status.PASS,
         action=policy.system.action,
-        reason=f"the system under test failed on {failures} of {counted(n, 'sample')} ({percent(rate)}), "
+        reason=f"the system under test failed on {failures} of {asked} ({percent(rate)}), "
         f"{verb} the {percent(allowed)} allowed.",
         estimate=rate,
-        interval=Interval(exact.low, exact.high, exact.confidence, "exact binomial"),
+        interval=interval,
         threshold=allowed,
         current=rate,
         n=n,

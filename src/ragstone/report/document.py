@@ -182,6 +182,7 @@ class RunPart(_Part):
     ragstone_version: str | None
     wall_s: float | None
     repeats: int = Field(ge=1)
+    answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
     state: str | None
     stop_reason: str | None
 

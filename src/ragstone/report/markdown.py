@@ -358,6 +358,7 @@ def _run(view: ReportView) -> dict[str, object]:
         "version": run.ragstone_version,
         "wall": None if run.wall_s is None else formatting.seconds(run.wall_s),
         "repeats": run.repeats,
+        "answers": run.answers,
         "state": run.state,
         "stop_reason": run.stop_reason,
     }

@@ -171,6 +171,7 @@ class RunFacts:
     ragstone_version: str | None = None
     wall_s: float | None = None
     repeats: int = 1
+    answers: int = 1
     state: str | None = None
     stop_reason: str | None = None
 

@@ -86,6 +86,7 @@ def _run(current: RunScores) -> RunFacts:
         ragstone_version=manifest.ragstone_version,
         wall_s=manifest.wall_s,
         repeats=manifest.repeats,
+        answers=manifest.answers,
         state=manifest.state,
         stop_reason=manifest.stop_reason,
     )

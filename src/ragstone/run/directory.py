@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.formatting import counted
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.manifest import SCHEMA_VERSION, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
@@ -95,9 +96,11 @@ class RunDirectory:
         not_applicable: dict[str, dict[str, str]] = {name: {} for name in names}
         failed: dict[str, dict[str, Failed]] = {name: {} for name in names}
         samples: dict[str, SampleFacts] = {}
+        each: dict[str, dict[str, tuple[float | None, ...]]] = {name: {} for name in names}
         latencies: dict[str, float] = {}
         failures: dict[str, str] = {}
-        answers: dict[str, str] = {}
+        failed_answers: dict[str, int] = {}
+        answers: dict[str, tuple[str, ...]] = {}
         for number, line in self.lines(digest):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
@@ -113,18 +116,30 @@ class RunDirectory:
                 facts.answerable,
                 facts.reference,
             )
-            if facts.answer is not None:
-                answers[sample_id] = facts.answer
-            if facts.latency_s is not None:
-                latencies[sample_id] = facts.latency_s
-            if facts.failure is not None:
-                failures[sample_id] = facts.failure
+            if len(facts.answers) != self.manifest.answers:
+                raise RunDirectoryError(
+                    f"sample '{sample_id}' has {counted(len(facts.answers), 'answer')}, but the manifest says "
+                    f"{self.manifest.answers}.",
+                    where=where,
+                )
+            given = tuple(one.answer for one in facts.answers if one.answer is not None)
+            if given:
+                answers[sample_id] = given
+            if facts.answers[0].latency_s is not None:
+                latencies[sample_id] = facts.answers[0].latency_s
+            broken = [one.failure for one in facts.answers if one.failure is not None]
+            if broken:
+                several = f"{len(broken)} of {len(facts.answers)} answers: " if len(facts.answers) > 1 else ""
+                failures[sample_id] = several + broken[0]
+                failed_answers[sample_id] = len(broken)
             for name, score in facts.scores.items():
                 if name not in names:
                     raise RunDirectoryError(f"metric '{name}' is not in the manifest.", where=where)
                 match score:
                     case Scored(value):
                         values[name][sample_id] = value
+                        if len(facts.answers) > 1:
+                            each[name][sample_id] = tuple(_value(one.scores.get(name)) for one in facts.answers)
                     case NotApplicable(reason):
                         not_applicable[name][sample_id] = reason
                     case Failed():
@@ -135,11 +150,11 @@ class RunDirectory:
         return RunScores(
             label=str(self.path),
             metrics={
-                name: MetricScores(values[name], not_applicable[name], failed[name], version)
+                name: MetricScores(values[name], not_applicable[name], failed[name], version, each[name])
                 for name, version in names.items()
             },
             samples=samples,
-            system=SystemFacts(latencies, failures, answers),
+            system=SystemFacts(latencies, failures, failed_answers, answers),
             manifest=self.manifest,
         )
 
@@ -174,6 +189,10 @@ class RunDirectory:
                 if not line.endswith(b"\n") and self.manifest.state != "finished":
                     return  # the record that was being written when the run was killed
                 yield number, line
+
+
+def _value(score: Score | None) -> float | None:
+    return score.value if isinstance(score, Scored) else None
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ragstone.golden.sample import Sample
@@ -15,8 +16,8 @@ from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import Judgements
 from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.run.record import SampleRecord
-from ragstone.run.scoring import needed_judgements, sample_state, score_response
+from ragstone.run.record import Answer, SampleRecord
+from ragstone.run.scoring import needed_judgements, sample_scores, sample_state, scored_answer
 from ragstone.system.response import Response, System
 
 
@@ -48,16 +49,18 @@ async def run_samples(
     metrics: Sequence[Metric],
     sink: Callable[[SampleRecord], None],
     repeats: int = 1,
+    answers: int = 1,
     progress: Progress | None = None,
     enough: Callable[[], bool] | None = None,
 ) -> None:
     """Ask, judge and score every sample; pass each finished record to `sink`.
 
-    `system` must be started. `enough` is called before each sample and stops the run early if it returns True. Raises
-    the errors of the system and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then every
+    The system is asked each question `answers` times, and each answer is judged `repeats` times. `system` must be
+    started. `enough` is called before each sample and stops the run early if it returns True. Raises the
+    errors of the system and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then every
     finished sample has reached the sink, and the samples in flight are lost, to be evaluated again on resume.
     """
-    engine = _Engine(iter(samples), system, judge, tuple(metrics), sink, repeats, progress or Quiet(), enough)
+    engine = _Engine(iter(samples), system, judge, tuple(metrics), sink, repeats, answers, progress or Quiet(), enough)
     try:
         async with asyncio.TaskGroup() as group:
             askers = [group.create_task(engine.ask()) for _ in range(max(1, system.concurrency))]
@@ -85,10 +88,11 @@ class _Engine:
         metrics: tuple[Metric, ...],
         sink: Callable[[SampleRecord], None],
         repeats: int,
+        answers: int,
         progress: Progress,
         enough: Callable[[], bool] | None,
     ) -> None:
-        self._source = source
+        self._questions = self._ask_each(source, answers)
         self._system = system
         self._judge = judge
         self._metrics = metrics
@@ -96,31 +100,52 @@ class _Engine:
         self._repeats = repeats
         self._progress = progress
         self._enough = enough
-        self.answered: asyncio.Queue[tuple[Sample, Response] | None] = asyncio.Queue(max(1, judge.concurrency))
+        self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(max(1, judge.concurrency))
 
-    async def ask(self) -> None:
-        for sample in self._source:
+    def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
+        """What to ask next: a sample, and the place of the answer among the sample's answers."""
+        for sample in source:
             if self._enough is not None and self._enough():
                 return
-            response = await self._system.ask(sample)
-            await self.answered.put((sample, response))
+            asked = _Asked(sample, answers)
+            for place in range(answers):
+                yield asked, place
+
+    async def ask(self) -> None:
+        for asked, place in self._questions:
+            asked.responses[place] = await self._system.ask(asked.sample)
+            if len(asked.responses) == asked.answers:
+                await self.answered.put(asked)
 
     async def judge(self) -> None:
-        while (item := await self.answered.get()) is not None:
-            sample, response = item
-            record = await self._evaluate(sample, response)
+        while (asked := await self.answered.get()) is not None:
+            record = await self._evaluate(asked)
             self._sink(record)
-            self._progress.advance(sample_state(record.scores, response))
+            self._progress.advance(sample_state(record.scores, record.responses))
             # A judge that never awaits would block the event loop, including signals and timeouts.
             await asyncio.sleep(0)
 
-    async def _evaluate(self, sample: Sample, response: Response) -> SampleRecord:
-        ledger = Ledger()
-        rounds: list[Judgements] = []
-        if response.failure is None:
-            needs = needed_judgements(self._metrics, sample)
-            for repeat in range(self._repeats if needs else 0):
+    async def _evaluate(self, asked: _Asked) -> SampleRecord:
+        sample, ledger = asked.sample, Ledger()
+        needs = needed_judgements(self._metrics, sample)
+        answers: list[Answer] = []
+        # One after the other, so that the judgements of an answer that comes twice are in the cache.
+        for response in asked.in_order():
+            rounds: list[Judgements] = []
+            for repeat in range(self._repeats if needs and response.failure is None else 0):
                 call = Call(sample.id, repeat, ledger)
                 rounds.append(await collect_judgements(self._judge, sample, response, needs, call))
-        scores, repeat_scores = score_response(self._metrics, sample, response, rounds)
-        return SampleRecord(sample, response, tuple(rounds), scores, repeat_scores, ledger)
+            answers.append(scored_answer(self._metrics, sample, response, rounds))
+        return SampleRecord(sample, tuple(answers), sample_scores(answers), ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A sample that is being asked `answers` times. `responses` are by place, as they come in."""
+
+    sample: Sample
+    answers: int
+    responses: dict[int, Response] = field(default_factory=dict)
+
+    def in_order(self) -> Iterator[Response]:
+        return (self.responses[place] for place in sorted(self.responses))

@@ -1,4 +1,4 @@
-"""One finished sample: question, response, judgements and scores."""
+"""One finished sample: question, answers, judgements and scores."""
 
 from __future__ import annotations
 
@@ -13,16 +13,43 @@ from ragstone.system.response import Response
 
 
 @dataclass(frozen=True, slots=True)
-class SampleRecord:
-    """A line of samples.jsonl.
+class Answer:
+    """One response of the system to a sample, judged and scored.
 
     `judgements` has one entry per repeat. `scores` is by metric name; `repeat_scores` has the value of each repeat
     if there were several (only scored ones), for variance components.
     """
 
-    sample: Sample
     response: Response
-    judgements: tuple[Judgements, ...]
-    scores: Mapping[str, Score]
+    judgements: tuple[Judgements, ...] = ()
+    scores: Mapping[str, Score] = field(default_factory=dict)
     repeat_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRecord:
+    """A line of samples.jsonl.
+
+    `answers` are in the order in which the system was asked: at least one. `scores` combine theirs
+    (`scoring.combine_answers`). `ledger` is the cost of judging them all.
+    """
+
+    sample: Sample
+    answers: tuple[Answer, ...]
+    scores: Mapping[str, Score]
     ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    def response(self) -> Response:
+        """The first response."""
+        return self.answers[0].response
+
+    @property
+    def judgements(self) -> tuple[Judgements, ...]:
+        """The judging rounds of the first response."""
+        return self.answers[0].judgements
+
+    @property
+    def responses(self) -> tuple[Response, ...]:
+        """Every response, in the order in which the system was asked."""
+        return tuple(answer.response for answer in self.answers)

@@ -18,7 +18,7 @@ from ragstone.run.directory import SAMPLES, RunDirectory
 from ragstone.run.files import replace_text
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
-from ragstone.run.scoring import score_response
+from ragstone.run.scoring import sample_scores, scored_answer
 from ragstone.run.serialise import RecordFacts, record_to_line
 from ragstone.run.writer import write_manifest
 
@@ -40,14 +40,18 @@ def confirm(run: RunDirectory) -> RunDirectory:
         hashes[sample_id] = record.sample.content_hash()
         if hashes[sample_id] != facts.content_hash:
             wrong.append(sample_id)
-        replayed, _ = score_response(metrics, record.sample, record.response, record.judgements)
-        for name, score in replayed.items():
-            if name not in record.scores or not _same(record.scores[name], score):
-                raise RunDirectoryError(
-                    f"sample '{sample_id}': {name} does not follow from the recorded judgements.",
-                    where=str(run.path / SAMPLES),
-                    hint="The file was changed after the run; run the evaluation again.",
-                )
+        replayed = [
+            scored_answer(metrics, record.sample, answer.response, answer.judgements) for answer in record.answers
+        ]
+        pairs = [(answer.scores, again.scores) for answer, again in zip(record.answers, replayed, strict=True)]
+        for recorded, scores in (*pairs, (record.scores, sample_scores(replayed))):
+            for name, score in scores.items():
+                if name not in recorded or not _same(recorded[name], score):
+                    raise RunDirectoryError(
+                        f"sample '{sample_id}': {name} does not follow from the recorded judgements.",
+                        where=str(run.path / SAMPLES),
+                        hint="The file was changed after the run; run the evaluation again.",
+                    )
 
     run.scores(replay)
     if wrong:

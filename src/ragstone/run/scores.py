@@ -27,21 +27,32 @@ class SampleFacts:
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """One metric over a run: every sample is in exactly one of the three, by id."""
+    """One metric over a run: every sample is in exactly one of the three, by id.
+
+    `answers` has the score of each answer to a sample in `values`, in the order in which the system was asked (None:
+    the metric does not apply to that answer). It is empty if the system was asked each question once.
+    """
 
     values: Mapping[str, float]
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, Failed] = field(default_factory=dict)
     version: str | None = None
+    answers: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemFacts:
-    """How the system under test behaved, by sample id: seconds, one-line failures, and fingerprints of its answers."""
+    """How the system under test behaved, by sample id.
+
+    `latencies_s` are the seconds of the first answer: one for each sample, so that they are independent. `failures` are
+    one-line failures, and `failed_answers` how many answers failed, of samples with one or more. `answers` are the
+    fingerprints of the answers that the system gave.
+    """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
-    answers: Mapping[str, str] = field(default_factory=dict)
+    failed_answers: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

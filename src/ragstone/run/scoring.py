@@ -1,13 +1,15 @@
-"""From a response and its judging rounds to scores."""
+"""From responses and their judging rounds to scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ragstone.formatting import counted, figure
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.score import Failed, Score, Scored
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.run.record import Answer
 from ragstone.system.response import Response
 
 
@@ -49,8 +51,46 @@ def combine_rounds(each: Sequence[Score]) -> Score:
     return next(score for score in each if not isinstance(score, Scored))
 
 
-def sample_state(scores: Mapping[str, Score], response: Response) -> str:
-    """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts samples."""
-    if response.failure is not None:
+def scored_answer(
+    metrics: Sequence[Metric], sample: Sample, response: Response, rounds: Sequence[Judgements]
+) -> Answer:
+    """One answer of a sample, with its scores."""
+    scores, repeats = score_response(metrics, sample, response, rounds)
+    return Answer(response, tuple(rounds), scores, repeats)
+
+
+def sample_scores(answers: Sequence[Answer]) -> dict[str, Score]:
+    """The scores of a sample, by metric, from those of its answers."""
+    return {name: combine_answers([answer.scores[name] for answer in answers]) for name in answers[0].scores}
+
+
+def combine_answers(each: Sequence[Score]) -> Score:
+    """One score from the scores of several answers of the system to one question.
+
+    The mean of the answers, unless one of them has failed: then the sample has failed. The mean of the others would
+    be that of a different sample: answers that time out or can't be judged are seldom like the rest. Answers to which
+    the metric does not apply are left out, as such samples are; the note says so.
+    """
+    if len(each) == 1:
+        return each[0]
+    failed = [score for score in each if isinstance(score, Failed)]
+    if failed:
+        return Failed(failed[0].by, f"{len(failed)} of {len(each)} answers: {failed[0].reason}")
+    scored = [score for score in each if isinstance(score, Scored)]
+    if not scored:
+        return next(score for score in each if isinstance(score, NotApplicable))
+    mean = sum(score.value for score in scored) / len(scored)
+    listed = ", ".join(figure(score.value) for score in scored)
+    left = len(each) - len(scored)
+    note = f"{counted(len(scored), 'answer')}: {listed}" + (f"; does not apply to {left}" if left else "")
+    return Scored(min(1.0, max(0.0, mean)), note=note)
+
+
+def sample_state(scores: Mapping[str, Score], responses: Sequence[Response]) -> str:
+    """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts samples.
+
+    A sample that was asked several times is ``system_failed`` if one of its responses failed.
+    """
+    if any(response.failure is not None for response in responses):
         return "system_failed"
     return "partly_failed" if any(isinstance(score, Failed) for score in scores.values()) else "scored"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.record import SampleRecord
+from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
 from ragstone.system.response import Response, SystemFailureKind
 
@@ -42,16 +42,37 @@ class _FailedLine(BaseModel):
 _ScoreLine = Annotated[_ScoredLine | _NotApplicableLine | _FailedLine, Field(discriminator="state")]
 
 
+def _check_form(response: object | None, answers: Sequence[object]) -> None:
+    """A sample that was asked once has its response in the line itself; else each of its answers has one."""
+    if len(answers) == 1 or (response is None) is not (len(answers) > 1):
+        raise ValueError("a record has either a response, or several answers")
+
+
+class _AnswerLine(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    response: Response
+    judgements: tuple[Judgements, ...] = ()
+    scores: dict[str, _ScoreLine]
+    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+
+
 class _RecordLine(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sample: Sample
     content_hash: str
-    response: Response
+    response: Response | None = None
     judgements: tuple[Judgements, ...] = ()
+    answers: tuple[_AnswerLine, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     ledger: Ledger = Field(default_factory=Ledger)
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        _check_form(self.response, self.answers)
+        return self
 
 
 class _SampleFactsLine(BaseModel):
@@ -75,18 +96,39 @@ class _ResponseFactsLine(BaseModel):
     failure: _FailureFactsLine | None = None
 
 
+class _AnswerFactsLine(BaseModel):
+    response: _ResponseFactsLine
+    scores: dict[str, _ScoreLine]
+
+
 class _FactsLine(BaseModel):
     """The parts of a record that the gate needs; the rest of the line is ignored."""
 
     sample: _SampleFactsLine
     content_hash: str
-    response: _ResponseFactsLine
+    response: _ResponseFactsLine | None = None
+    answers: tuple[_AnswerFactsLine, ...] = ()
     scores: dict[str, _ScoreLine]
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        _check_form(self.response, self.answers)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """An answer without its texts. `answer` is its fingerprint, or None if the system gave none (see `failure`)."""
+
+    answer: str | None
+    latency_s: float | None
+    failure: str | None
+    scores: Mapping[str, Score]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """A record without its texts: what `RunScores` is made of. `answer` and `reference` are fingerprints."""
+    """A record without its texts: what `RunScores` is made of. `reference` is a fingerprint."""
 
     sample_id: str
     question: str
@@ -94,12 +136,10 @@ class RecordFacts:
     group: str | None
     origin: Origin | None
     content_hash: str
-    latency_s: float | None
-    failure: str | None
     scores: Mapping[str, Score]
     answerable: bool
     reference: str | None
-    answer: str | None
+    answers: tuple[AnswerFacts, ...]
 
 
 _RECORD = TypeAdapter(_RecordLine)
@@ -108,34 +148,51 @@ _FACTS = TypeAdapter(_FactsLine)
 
 def record_to_line(record: SampleRecord) -> str:
     """`record` as JSON without a line end; floats that JSON can't hold become null."""
-    return _RecordLine.model_construct(
-        sample=record.sample,
-        content_hash=record.sample.content_hash(),
-        response=record.response,
-        judgements=record.judgements,
-        scores={name: _score_to_line(score) for name, score in record.scores.items()},
-        repeat_scores=dict(record.repeat_scores),
-        ledger=record.ledger,
-    ).model_dump_json(exclude_defaults=True)
+    shared = {
+        "sample": record.sample,
+        "content_hash": record.sample.content_hash(),
+        "scores": _scores_to_line(record.scores),
+        "ledger": record.ledger,
+    }
+    each = [
+        {
+            "response": answer.response,
+            "judgements": answer.judgements,
+            "scores": _scores_to_line(answer.scores),
+            "repeat_scores": dict(answer.repeat_scores),
+        }
+        for answer in record.answers
+    ]
+    if len(each) == 1:
+        line = _RecordLine.model_construct(**{**each[0], **shared})  # type: ignore[arg-type]
+    else:
+        answers = tuple(_AnswerLine.model_construct(**answer) for answer in each)  # type: ignore[arg-type]
+        line = _RecordLine.model_construct(**shared, answers=answers)  # type: ignore[arg-type]
+    return line.model_dump_json(exclude_defaults=True)
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
     """The record in `line`. Raises RunDirectoryError with `where` when it is not one."""
     parsed = _validated(_RECORD, line, where)
-    return SampleRecord(
-        sample=parsed.sample,
-        response=parsed.response,
-        judgements=parsed.judgements,
-        scores={name: _score_from_line(score) for name, score in parsed.scores.items()},
-        repeat_scores=parsed.repeat_scores,
-        ledger=parsed.ledger,
-    )
+    scores = _scores_from_line(parsed.scores)
+    if parsed.response is not None:
+        answers: tuple[Answer, ...] = (Answer(parsed.response, parsed.judgements, scores, parsed.repeat_scores),)
+    else:
+        answers = tuple(
+            Answer(each.response, each.judgements, _scores_from_line(each.scores), each.repeat_scores)
+            for each in parsed.answers
+        )
+    return SampleRecord(parsed.sample, answers, scores, parsed.ledger)
 
 
 def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
     """The gate's view of the record in `line`; faster and smaller than the whole record."""
     parsed = _validated(_FACTS, line, where)
-    failure = parsed.response.failure
+    scores = _scores_from_line(parsed.scores)
+    if parsed.response is not None:
+        answers: tuple[AnswerFacts, ...] = (_answer_facts(parsed.response, scores),)
+    else:
+        answers = tuple(_answer_facts(each.response, _scores_from_line(each.scores)) for each in parsed.answers)
     return RecordFacts(
         sample_id=parsed.sample.id,
         question=parsed.sample.question,
@@ -143,12 +200,20 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
         group=parsed.sample.group,
         origin=parsed.sample.origin,
         content_hash=parsed.content_hash,
-        latency_s=parsed.response.latency_s,
-        failure=f"{failure.kind}: {failure.message}" if failure else None,
+        scores=scores,
         answerable=parsed.sample.answerable,
         reference=fingerprint(parsed.sample.reference) if parsed.sample.reference else None,
-        answer=None if failure else fingerprint(parsed.response.answer),
-        scores={name: _score_from_line(score) for name, score in parsed.scores.items()},
+        answers=answers,
+    )
+
+
+def _answer_facts(response: _ResponseFactsLine, scores: Mapping[str, Score]) -> AnswerFacts:
+    failure = response.failure
+    return AnswerFacts(
+        answer=None if failure else fingerprint(response.answer),
+        latency_s=response.latency_s,
+        failure=f"{failure.kind}: {failure.message}" if failure else None,
+        scores=scores,
     )
 
 
@@ -166,6 +231,16 @@ def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _L
             where=where,
             hint="The file was changed or truncated; run the evaluation again.",
         ) from None
+
+
+def _scores_to_line(scores: Mapping[str, Score]) -> dict[str, _ScoredLine | _NotApplicableLine | _FailedLine]:
+    return {name: _score_to_line(score) for name, score in scores.items()}
+
+
+def _scores_from_line(
+    lines: Mapping[str, _ScoredLine | _NotApplicableLine | _FailedLine],
+) -> dict[str, Score]:
+    return {name: _score_from_line(line) for name, line in lines.items()}
 
 
 def _score_to_line(score: Score) -> _ScoredLine | _NotApplicableLine | _FailedLine:

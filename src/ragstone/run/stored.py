@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from ragstone.errors import ConfigError
 from ragstone.files import open_regular
+from ragstone.formatting import counted
 from ragstone.golden.aliases import RECORDED, normal
 from ragstone.golden.columns import ColumnPlan, plan_columns
 from ragstone.golden.profile import profile_rows
@@ -38,7 +39,7 @@ _RESPONSE_COLUMNS = frozenset({*worker.ANSWER_NAMES, *worker.CONTEXTS_NAMES, "la
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a response is: its file, first byte and size, and the line for messages; `digest` of what it says."""
+    """Where a response is, or several: file, first byte, size, line for messages; `digest` of what it says."""
 
     file: BinaryIO
     start: int
@@ -47,6 +48,7 @@ class _Place:
     digest: bytes
     used: frozenset[str] | None = None
     """The columns of an interaction that are not extra; None for a line of a run."""
+    answers: int = 1
 
 
 class StoredAnswers:
@@ -61,6 +63,7 @@ class StoredAnswers:
         self.entrypoint = entrypoint
         self._samples: dict[str, Sample] = {}
         self._places: dict[str, _Place] = {}
+        self._asked: dict[str, int] = {}
         self._mappings: list[ColumnMapping] = []
         self._fields = worker.Fields()
         self._open = ExitStack()
@@ -75,6 +78,21 @@ class StoredAnswers:
     def golden(self) -> GoldenSet:
         """The samples, in the order in which they were read."""
         return GoldenSet(tuple(self._samples.values()), tuple(self._mappings))
+
+    @property
+    def answers(self) -> int:
+        """How many answers each sample has. Raises ConfigError if some have more than others."""
+        counts = {place.answers for place in self._places.values()}
+        if len(counts) > 1:
+            fewest, most = (
+                next(one for one in self._places.values() if one.answers == n) for n in (min(counts), max(counts))
+            )
+            raise ConfigError(
+                f"has {counted(most.answers, 'answer')} to its question, but {fewest.where} has {fewest.answers}.",
+                where=most.where,
+                hint="Score runs with different --answers one at a time, each with its own --out.",
+            )
+        return max(counts, default=1)
 
     def read(
         self,
@@ -157,8 +175,9 @@ class StoredAnswers:
             self._add(sample, _Place(file, start, size, where, digest, used))
 
     def _add_record(self, record: SampleRecord, file: BinaryIO, start: int, size: int, where: str) -> None:
-        said = repr((record.sample.content_hash(), record.response)).encode("utf-8", "surrogatepass")
-        self._add(record.sample, _Place(file, start, size, where, hashlib.sha256(said).digest()))
+        said = repr((record.sample.content_hash(), record.responses)).encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(said).digest()
+        self._add(record.sample, _Place(file, start, size, where, digest, answers=len(record.answers)))
 
     def _add(self, sample: Sample, place: _Place) -> None:
         known = self._places.get(sample.id)
@@ -193,8 +212,8 @@ class StoredAnswers:
             self._samples[sample_id] = replace(match, id=sample_id, group=group)
         return len(found)
 
-    def response(self, sample_id: str) -> Response:
-        """The stored response to the sample `sample_id`. Raises KeyError."""
+    def response(self, sample_id: str, number: int = 0) -> Response:
+        """The stored response to the sample `sample_id`: the one with this `number`, from 0. Raises KeyError."""
         place = self._places[sample_id]
         place.file.seek(place.start)
         try:
@@ -203,7 +222,7 @@ class StoredAnswers:
             record = None
         if not isinstance(record, dict):
             return failed(sample_id, SystemFailureKind.MISSING, f"{place.where}: the file was changed.")
-        found = recorded_response(sample_id, record, place.where, fields=self._fields)
+        found = recorded_response(sample_id, record, place.where, place=number, fields=self._fields)
         if place.used is None:
             return found
         return replace(found, extra={name: value for name, value in record.items() if name not in place.used})
@@ -211,7 +230,10 @@ class StoredAnswers:
     async def start(self) -> None: ...
 
     async def ask(self, sample: Sample) -> Response:
-        return self.response(sample.id)
+        """The stored response; of several, the next one each time."""
+        asked = self._asked.get(sample.id, 0)
+        self._asked[sample.id] = asked + 1
+        return self.response(sample.id, asked % self._places[sample.id].answers)
 
     async def close(self) -> None:
         self._open.close()
@@ -235,7 +257,7 @@ class AnswersFirst:
             await self._system.start()
 
     async def ask(self, sample: Sample) -> Response:
-        return self._stored.response(sample.id) if sample.id in self._stored else await self._system.ask(sample)
+        return await (self._stored if sample.id in self._stored else self._system).ask(sample)
 
     async def close(self) -> None:
         await self._stored.close()

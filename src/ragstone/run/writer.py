@@ -67,7 +67,9 @@ class RunWriter:
             return cls.create(path, manifest, redact=redact)
         earlier = read_manifest(path)
         differing = [
-            name for name in ("golden", "judge", "repeats") if getattr(earlier, name) != getattr(manifest, name)
+            name
+            for name in ("golden", "judge", "repeats", "answers")
+            if getattr(earlier, name) != getattr(manifest, name)
         ]
         if not earlier.metrics.items() <= manifest.metrics.items():
             differing.append("metrics")
@@ -127,7 +129,7 @@ class RunWriter:
             self._stream.write(line)
             self._stream.flush()
         self._offsets[record.sample.id] = offset
-        state = sample_state(record.scores, record.response)
+        state = sample_state(record.scores, record.responses)
         counts = self.manifest.counts
         self.manifest = self.manifest.model_copy(
             update={
@@ -235,7 +237,7 @@ def _finished_part(path: Path, keep: Callable[[SampleRecord], bool]) -> tuple[di
             record = record_from_line(line, str(samples))
             if keep(record):
                 offsets[record.sample.id] = end
-                state = sample_state(record.scores, record.response)
+                state = sample_state(record.scores, record.responses)
                 counts[state] = counts.get(state, 0) + 1
                 cost = _add_cost(cost, record)
                 good += len(line)

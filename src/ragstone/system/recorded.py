@@ -141,16 +141,19 @@ def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
 
 
 def recorded_response(
-    sample_id: str, record: Mapping[str, object], where: str, *, fields: worker.Fields | None = None
+    sample_id: str, record: Mapping[str, object], where: str, *, place: int = 0, fields: worker.Fields | None = None
 ) -> Response:
-    """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure."""
+    """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure.
+
+    `place` is that of the response, from 0, in a line with several.
+    """
     if is_run_record(record):
         try:
-            return replace(_RESPONSE.validate_python(record["response"]), sample_id=sample_id)
+            return replace(_RESPONSE.validate_python(_responses(record)[place]), sample_id=sample_id)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(part) for part in ("response", *first["loc"]))
-            return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: {place}: {first['msg']}")
+            field = ".".join(str(part) for part in ("response", *first["loc"]))
+            return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: {field}: {first['msg']}")
     latency_s = worker.number(record.get("latency_s"))
     latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
     error_text = record.get("error")
@@ -165,7 +168,14 @@ def recorded_response(
 def is_run_record(record: Mapping[str, object]) -> bool:
     """Whether `record` is a line of a run's samples.jsonl."""
     sample = record.get("sample")
-    return isinstance(sample, dict) and isinstance(sample.get("id"), str) and isinstance(record.get("response"), dict)
+    return isinstance(sample, dict) and isinstance(sample.get("id"), str) and bool(_responses(record))
+
+
+def _responses(record: Mapping[str, object]) -> list[object]:
+    """The responses in a line of samples.jsonl, not validated: one, or that of each answer; empty if it is none."""
+    answers = record.get("answers", [record])
+    found = [one.get("response") for one in answers if isinstance(one, dict)] if isinstance(answers, list) else []
+    return found if found and all(isinstance(one, dict) for one in found) else []
 
 
 class _Index:

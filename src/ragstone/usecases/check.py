@@ -79,7 +79,9 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             entrypoint=system.entrypoint,
             asked=first,
             response=response,
-            estimate=estimate_cost(settings.judge, golden, metrics, repeats=settings.run.repeats),
+            estimate=estimate_cost(
+                settings.judge, golden, metrics, repeats=settings.run.repeats, answers=settings.run.answers
+            ),
             baseline=baseline,
             warnings=tuple(
                 line

@@ -189,7 +189,7 @@ def _rows(
 
 
 def _readings(records: Sequence[SampleRecord], name: str) -> dict[str, tuple[float, ...]]:
-    found = {record.sample.id: record.repeat_scores.get(name, ()) for record in records}
+    found = {record.sample.id: record.answers[0].repeat_scores.get(name, ()) for record in records}
     return {sample_id: found[sample_id][:2] for sample_id in sorted(found) if len(found[sample_id]) >= 2}
 
 

@@ -120,7 +120,8 @@ async def _rescore(
             kept = _scored(work, metrics, as_judge, settings.run.repeats, context.redact)
             if work.existing.manifest.judge == as_judge:  # a new metric is added to those that the run has
                 names = tuple(dict.fromkeys((*names, *work.existing.manifest.metrics)))
-        settings = settings.model_copy(update={"run": settings.run.model_copy(update={"metrics": names})})
+        run_settings = settings.run.model_copy(update={"metrics": names, "answers": work.stored.answers})
+        settings = settings.model_copy(update={"run": run_settings})
         rest = GoldenSet(tuple(sample for sample in work.golden if sample.id not in kept))
         estimate = stored_cost(settings, rest, select_metrics(names), work.stored)
         found = Rescored(len(work.golden), len(kept), estimate, joined)
@@ -154,7 +155,12 @@ def stored_cost(
             answered.append(sample)
             lengths[sample.id] = len(response.answer), sum(len(context.text) for context in response.contexts)
     return estimate_cost(
-        settings.judge, GoldenSet(tuple(answered)), metrics, repeats=settings.run.repeats, lengths=lengths
+        settings.judge,
+        GoldenSet(tuple(answered)),
+        metrics,
+        repeats=settings.run.repeats,
+        answers=settings.run.answers,
+        lengths=lengths,
     )
 
 
@@ -205,8 +211,9 @@ def _scored(
             return False
         if contents.get(record.sample.id) != record.sample.content_hash():
             return False
-        response = work.stored.response(record.sample.id)
-        return redact(_RESPONSE.dump_json(response).decode()) == _RESPONSE.dump_json(record.response).decode()
+        stored = (work.stored.response(record.sample.id, number) for number in range(work.stored.answers))
+        now = [redact(_RESPONSE.dump_json(response).decode()) for response in stored]
+        return now == [_RESPONSE.dump_json(response).decode() for response in record.responses]
 
     return frozenset(record.sample.id for record in existing.records() if same(record))
 

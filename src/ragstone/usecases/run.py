@@ -101,6 +101,12 @@ def make_system(settings: Settings, context: RunContext) -> System:
             "no entrypoint.",
             hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
         )
+    if settings.run.answers > 1 and settings.system.entrypoint.startswith("file:"):
+        raise ConfigError(
+            f"answers = {settings.run.answers}, but a file has one recorded answer to each question.",
+            where=settings.system.entrypoint,
+            hint="Use answers = 1, or an entrypoint that can be asked again.",
+        )
     return build_system(
         settings.system,
         root=settings.root,
@@ -277,6 +283,7 @@ async def _evaluate_pending(
                 metrics=select_metrics(settings.run.metrics),
                 sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
                 repeats=settings.run.repeats,
+                answers=settings.run.answers,
                 progress=context.progress,
                 enough=watching.enough if watching is not None else None,
             )
@@ -356,6 +363,7 @@ def describe_run(
         ),
         metrics={metric.info.name: metric.info.version for metric in metrics},
         repeats=settings.run.repeats,
+        answers=settings.run.answers,
         policy_hash=policy_hash,
     )
 

@@ -15,6 +15,8 @@ from ragstone.judge.judgements import JudgementKind, Judgements, Statement
 from ragstone.judge.protocol import Call, Ledger
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Scored
+from ragstone.run.engine import run_samples
+from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response
 
 SAMPLE = Sample("q1", "When was the Vell bridge opened?", reference="It was opened in 1931 by R. Okafor.")
@@ -154,6 +156,37 @@ def test_repeats_are_judged_independently_and_refresh_judges_anew(world: Any, tm
     world.run(ask(fresh, 0))
     world.run(ask(fresh, 0))
     assert len(world.fake.chats) == 3
+
+
+def test_an_answer_that_comes_twice_is_judged_once(world: Any, tmp_path: Path) -> None:
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
+    given = iter(["It was opened in 1889.", "It opened in 1889.", "It was opened in 1889."])
+
+    class System:
+        entrypoint = "python:app:answer"
+        concurrency = 1
+
+        async def start(self) -> None: ...
+
+        async def ask(self, sample: Sample) -> Response:
+            return Response(sample.id, next(given), CONTEXTS)
+
+        async def close(self) -> None: ...
+
+    records: list[SampleRecord] = []
+    world.run(
+        run_samples(
+            [SAMPLE],
+            system=System(),
+            judge=judge,
+            metrics=select_metrics(["faithfulness"]),
+            sink=records.append,
+            answers=3,
+        )
+    )
+    assert world.fake.kinds().count("answer") == 2
+    assert len(records[0].answers) == 3
+    assert records[0].answers[0].judgements == records[0].answers[2].judgements
 
 
 def test_another_model_or_parameter_or_prompt_never_reads_the_same_entry(world: Any, tmp_path: Path) -> None:

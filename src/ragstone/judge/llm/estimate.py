@@ -75,15 +75,17 @@ def estimate_cost(
     environ: Mapping[str, str] | None = None,  # noqa: ARG001 - prices depend on the settings alone
     *,
     repeats: int = 1,
+    answers: int = 1,
     lengths: Mapping[str, tuple[int, int]] | None = None,
 ) -> CostEstimate:
-    """The cost of judging all of `golden_set` once, or `repeats` times, by `metrics`.
+    """The cost of judging `answers` answers to each question of `golden_set`, each `repeats` times, by `metrics`.
 
     `lengths` are the characters of answer and contexts by sample id, if they are known. Otherwise an answer is assumed
     to be as long as the reference (400 characters if there is none), contexts to be the sample's reference contexts (5
     of 800 characters if there are none). Raises ConfigError for an unknown judge.
     """
     provider, model = split_name(judge_settings.name)
+    repeats *= answers
     if provider == "scripted":
         return CostEstimate(0, 0, 0, 0.0)
     if provider in OFFLINE_PROVIDERS:
