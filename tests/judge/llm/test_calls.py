@@ -82,6 +82,20 @@ def test_a_second_run_makes_no_call_and_moves_no_judgement(world: Any, tmp_path:
     assert (ledger.calls, ledger.cached_calls, ledger.cost_usd) == (0, 4, 0.0)
 
 
+def test_an_answer_that_is_judged_twice_at_the_same_time_is_paid_once(world: Any, tmp_path: Path) -> None:
+    """As when two versions of a system give the same answer in the same job."""
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
+
+    async def twice() -> list[tuple[Judgements, Ledger]]:
+        return list(await asyncio.gather(judged(judge), judged(judge)))
+
+    (one, paid), (other, free) = world.run(twice())
+
+    assert one == other
+    assert len(world.fake.chats) == 4
+    assert paid.cached_calls + free.cached_calls == 4
+
+
 def test_a_changed_answer_pays_for_its_own_calls_only(world: Any, tmp_path: Path) -> None:
     cache = tmp_path / "judgements.sqlite"
     judge = world.judge(cache=cache)

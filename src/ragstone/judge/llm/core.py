@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
@@ -43,6 +46,8 @@ class Core:
         self.window = window
         self._notes = tuple(notes)
         self._in_parts = 0
+        # By the judgement's keys; gone when nobody makes it or waits for it.
+        self._locks: WeakValueDictionary[tuple[bytes, ...], asyncio.Lock] = WeakValueDictionary()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -62,13 +67,14 @@ class Core:
         if call.fresh:
             return await ask()
         key = self.keys.key(form.digest, content, repeat=call.repeat)
-        values = read_document(self.stored(key), form.fields)
-        if len(values) == len(form.fields):
-            call.ledger.cached_calls += 1
-            return values
-        asked = await ask()
-        self.store(key, document_of(asked))
-        return asked
+        async with self.alone(key):
+            values = read_document(self.stored(key), form.fields)
+            if len(values) == len(form.fields):
+                call.ledger.cached_calls += 1
+                return values
+            asked = await ask()
+            self.store(key, document_of(asked))
+            return asked
 
     async def cached_each(
         self,
@@ -87,20 +93,31 @@ class Core:
             return await ask(form.fields)
         digest = replace(form, fields=()).digest
         keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
-        values: dict[Path, object] = {}
-        for field in form.fields:
-            known = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
-            if known:
-                values[field.path] = known[(_VALUE,)]
-        missing = [field for field in form.fields if field.path not in values]
-        if not missing:
-            call.ledger.cached_calls += 1
+        async with self.alone(*keys.values()):
+            values: dict[Path, object] = {}
+            for field in form.fields:
+                known = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
+                if known:
+                    values[field.path] = known[(_VALUE,)]
+            missing = [field for field in form.fields if field.path not in values]
+            if not missing:
+                call.ledger.cached_calls += 1
+                return values
+            asked = await ask(missing)
+            for path, value in asked.items():
+                self.store(keys[path], {_VALUE: value})
+            values.update(asked)
             return values
-        asked = await ask(missing)
-        for path, value in asked.items():
-            self.store(keys[path], {_VALUE: value})
-        values.update(asked)
-        return values
+
+    @asynccontextmanager
+    async def alone(self, *keys: bytes) -> AsyncIterator[None]:
+        """Within the block, nobody else makes the judgement with these keys: equal answers are judged only once.
+
+        Answers are often equal when two versions of a system are evaluated at the same time.
+        """
+        lock = self._locks.setdefault(keys, asyncio.Lock())
+        async with lock:
+            yield
 
     def stored(self, key: bytes) -> object | None:
         return None if self.cache is None else self.cache.get(key)

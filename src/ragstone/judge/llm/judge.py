@@ -157,18 +157,19 @@ class LlmJudge:
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
         form = Form(self._core.prompts["reverse_questions"], reply_schemas.question_fields(n))
         key = self._core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
-        known = self._core.stored(key)
-        values = read_document(known, form.fields)
-        cosines = _cosines(known, n)
-        if len(values) == n and cosines is not None:
-            call.ledger.cached_calls += 1
-            return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
-        self._core.check_room(form, [answer])
-        values = await self._core.fill(form, [Block("answer", answer)], call)
-        questions = tuple(str(value_of(values, *field.path)["text"]) for field in form.fields)
-        cosines = await self._similarity.similarities(question, questions, call=call)
-        self._core.store(key, {**document_of(values), "similarities": list(cosines)})
-        return ReverseQuestions(questions, cosines)
+        async with self._core.alone(key):
+            known = self._core.stored(key)
+            values = read_document(known, form.fields)
+            cosines = _cosines(known, n)
+            if len(values) == n and cosines is not None:
+                call.ledger.cached_calls += 1
+                return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
+            self._core.check_room(form, [answer])
+            values = await self._core.fill(form, [Block("answer", answer)], call)
+            questions = tuple(str(value_of(values, *field.path)["text"]) for field in form.fields)
+            cosines = await self._similarity.similarities(question, questions, call=call)
+            self._core.store(key, {**document_of(values), "similarities": list(cosines)})
+            return ReverseQuestions(questions, cosines)
 
     async def reference_match(
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
