@@ -245,6 +245,13 @@ class GateSettings(_Table):
     thresholds: str | None = _optional("policy file", "`thresholds.toml` if it exists")
     baseline: str | None = _optional("run directory to compare with")
     baseline_any: bool = Field(default=False, description="compare with the named baseline even if its run failed")
+    baseline_commit: str | None = _optional(
+        "commit, branch or tag to compare with: its system is asked the same questions in the same job"
+    )
+    baseline_entrypoint: str | None = _optional(
+        "entrypoint of the system at that commit, such as the address of a second service", "the commit's own"
+    )
+    baseline_python: str | None = _optional("interpreter of the system at that commit", "that of the current system")
     fail_on: Literal["fail", "inconclusive", "never"] | None = _optional(
         "verdicts that fail the job: `fail`, `inconclusive` (and `fail`), or `never`", "as the policy says"
     )
@@ -370,6 +377,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("gate.thresholds", "RAGSTONE_THRESHOLDS", is_path=True),
     Option("gate.baseline", "RAGSTONE_BASELINE", is_path=True),
     Option("gate.baseline_any", "RAGSTONE_BASELINE_ANY"),
+    Option("gate.baseline_commit", "RAGSTONE_BASELINE_COMMIT"),
+    Option("gate.baseline_entrypoint", "RAGSTONE_BASELINE_ENTRYPOINT"),
+    Option("gate.baseline_python", "RAGSTONE_BASELINE_PYTHON", is_path=True),
     Option("gate.fail_on", "RAGSTONE_FAIL_ON"),
 )
 

@@ -39,6 +39,9 @@ FLAGS: dict[str, str] = {
     "thresholds": "gate.thresholds",
     "baseline": "gate.baseline",
     "baseline_any": "gate.baseline_any",
+    "baseline_commit": "gate.baseline_commit",
+    "baseline_entrypoint": "gate.baseline_entrypoint",
+    "baseline_python": "gate.baseline_python",
     "fail_on": "gate.fail_on",
 }
 """Flag (as a Python name) to the setting it overrides."""
@@ -102,6 +105,9 @@ GATE = (
     setting("thresholds", "FILE"),
     setting("baseline", "RUN_DIR"),
     setting("baseline_any"),
+    setting("baseline_commit", "REF"),
+    setting("baseline_entrypoint", "WHERE"),
+    setting("baseline_python", "EXE"),
     setting("history", "FILE"),
     setting("stop_early"),
     setting("seed", "N"),

@@ -127,8 +127,11 @@ def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) 
     if found is None and baseline is None:
         return None
     manifest = baseline.manifest if baseline is not None else None
+    label = baseline.label if baseline is not None else None
+    if manifest is not None and manifest.same_job:
+        label = f"commit {(manifest.system.commit or 'unknown')[:12]}, asked in the same job"
     return Comparison(
-        label=baseline.label if baseline is not None else None,
+        label=label,
         comparable=found is not None and found.comparable,
         paired=found.paired if found is not None else 0,
         total=found.total if found is not None else 0,
@@ -150,7 +153,10 @@ def _reproduce(manifest: Manifest | None, baseline: RunScores | None) -> tuple[s
         command += ["--golden", file]
     judge = manifest.judge
     command += ["--judge", judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"]
-    if baseline is not None and baseline.manifest is not None and " " not in baseline.label:
+    before = baseline.manifest if baseline is not None else None
+    if before is not None and before.same_job:
+        command += ["--baseline-commit", before.system.commit or "HEAD"]
+    elif baseline is not None and before is not None and " " not in baseline.label:
         command += ["--baseline", baseline.label]
     lines.append(shlex.join(command))
     return tuple(lines)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.run.directory import CACHE, FINGERPRINT_DIGITS, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.directory import ASIDE, CACHE, FINGERPRINT_DIGITS, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"
@@ -36,11 +36,20 @@ def used(baseline: RunDirectory, *, run_id: int | None = None) -> BaselineUsed:
     """`baseline` as the run that is compared with it remembers it."""
     manifest = baseline.manifest
     return BaselineUsed(
-        fingerprint=baseline.fingerprint,
+        fingerprint=lasting_fingerprint(baseline),
         created_at=manifest.created_at,
         commit=manifest.system.commit,
         run_id=run_id,
     )
+
+
+def lasting_fingerprint(baseline: RunDirectory) -> str:
+    """The fingerprint by which later runs know `baseline`.
+
+    The run of a base commit is made anew in each job, so it is known by what its lineage starts with.
+    """
+    fact = baseline.manifest.baseline
+    return fact.lineage[0] if baseline.manifest.same_job and fact and fact.lineage else baseline.fingerprint
 
 
 def lineage(baseline: RunDirectory) -> tuple[str, ...]:
@@ -89,12 +98,12 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
     return RunDirectory.open(target)
 
 
-def drop_carried(directory: Path) -> None:
+def drop_carried(directory: Path, name: str = CARRIED) -> None:
     """Remove the baseline carried in `directory`, if any. A link is removed, not followed."""
     try:
-        _remove(directory / CARRIED)
+        _remove(directory / name)
     except OSError as error:
-        raise RunDirectoryError(f"can't be removed: {error.strerror}.", where=str(directory / CARRIED)) from None
+        raise RunDirectoryError(f"can't be removed: {error.strerror}.", where=str(directory / name)) from None
 
 
 def cache_of(baseline: RunDirectory) -> Path:
@@ -110,7 +119,7 @@ def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        for name in (MANIFEST, SAMPLES):
+        for name in (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, SYSTEM_LOG):
             (path / name).unlink(missing_ok=True)
         path.rmdir()  # fails if it contains anything else, which must not be removed
 

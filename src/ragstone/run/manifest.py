@@ -11,6 +11,7 @@ from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
 from ragstone.judge.protocol import JudgeIdentity
 
 SCHEMA_VERSION: Literal[1] = 1
+SAME_JOB = "it is the run of a base commit, made for one comparison only"
 
 
 class _Part(BaseModel):
@@ -163,6 +164,9 @@ class Manifest(_Part):
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
+    same_job: bool = Field(
+        default=False, description="the run of a base commit, asked in the same job as the run compared with it"
+    )
 
     @property
     def day(self) -> date:
@@ -179,6 +183,8 @@ class Manifest(_Part):
             return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
         if self.baseline is not None:
             return self.baseline
+        if self.same_job:
+            return BaselineFact(eligible=False, reason=SAME_JOB)
         if self.verdict in ("fail", "error"):
             return BaselineFact(eligible=False, reason=f"its verdict was {self.verdict}")
         return BaselineFact(eligible=True, reason="it finished, and no verdict is against it")

@@ -12,6 +12,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.run.directory import (
     ASIDE,
+    BASE_COMMIT,
     CACHE,
     LOCK,
     MANIFEST,
@@ -190,13 +191,21 @@ def refuse_foreign(path: Path) -> None:
         place = path.resolve()
         if place.exists() and not place.is_dir():
             raise RunDirectoryError("it is a file.", where=str(path), hint=hint)
-        foreign = place.is_dir() and any(entry.name != LOCK for entry in place.iterdir()) and not _holds_run(place)
+        foreign = (
+            place.is_dir()
+            and any(entry.name not in (LOCK, BASE_COMMIT) for entry in place.iterdir())
+            and not _holds_run(place)
+        )
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
     if foreign:
         raise RunDirectoryError("the directory exists and does not contain a run.", where=str(path), hint=hint)
     if ".git" in place.parts:
         raise RunDirectoryError("it is git's own folder, or is inside it.", where=str(path), hint=hint)
+
+
+def _holds_other_than_run(place: Path) -> bool:
+    return any(entry.name not in (LOCK, BASE_COMMIT) for entry in place.iterdir()) and not _holds_run(place)
 
 
 def _holds_run(place: Path) -> bool:

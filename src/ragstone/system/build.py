@@ -44,12 +44,14 @@ def build_system(
     log: Path | None = None,
     run_as: RunAs | None = None,
     within: Path | None = None,
+    not_from: Path | None = None,
 ) -> System:
     """The system under test in `settings.entrypoint`, not yet started.
 
     Relative paths start from `root`. `environ` is the whole environment; children get the allow-list and the names in
     `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded answers must
-    be inside `within`. Raises ConfigError.
+    be inside `within`. A python entrypoint must not import anything from the folder `not_from` (the checkout of another
+    version), except what is installed in its environment. Raises ConfigError.
     """
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
@@ -72,7 +74,7 @@ def build_system(
     context = ChildContext(directory, child_environ, SystemLog(log), Guardian(), run_as)
     if scheme == "command":
         return _command(rest, settings, context)
-    return _python(rest, settings, root, environ, context)
+    return _python(rest, settings, root, environ, context, not_from)
 
 
 def split_scheme(entrypoint: str) -> tuple[str, str]:
@@ -109,7 +111,12 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
 
 
 def _python(
-    spec: str, settings: SystemSettings, root: Path, environ: Mapping[str, str], context: ChildContext
+    spec: str,
+    settings: SystemSettings,
+    root: Path,
+    environ: Mapping[str, str],
+    context: ChildContext,
+    not_from: Path | None,
 ) -> System:
     python = _interpreter(settings.python, root, environ)
     local = Path(context.directory, ".venv", *_in_venv())
@@ -126,6 +133,7 @@ def _python(
         memory_limit_bytes=settings.memory_limit_mb and settings.memory_limit_mb * 1_000_000,
         fields=answer_fields(settings),
         hint=hint,
+        not_from=not_from,
     )
     return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
 

@@ -44,7 +44,10 @@ _BOOTSTRAP = (
 
 @dataclass(frozen=True, slots=True)
 class PythonTarget:
-    """Which interpreter runs which attribute (``package.module:attribute`` or ``file.py:attribute``)."""
+    """Which interpreter runs which attribute (``package.module:attribute`` or ``file.py:attribute``).
+
+    Nothing that is imported for it may be in the folder `not_from`.
+    """
 
     python: str
     spec: str
@@ -53,6 +56,7 @@ class PythonTarget:
     memory_limit_bytes: int | None = None
     fields: worker.Fields = field(default_factory=worker.Fields)
     hint: str | None = None
+    not_from: Path | None = None
 
 
 class PythonPeer:
@@ -70,11 +74,13 @@ class PythonPeer:
         child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
         child.write(_frame(inspect.getsource(worker).encode("utf-8")))
-        child.write(
-            _frame(
-                json.dumps({"token": token, "entrypoint": target.spec, "fields": target.fields.paths()}).encode("ascii")
-            )
-        )
+        hello = {
+            "token": token,
+            "entrypoint": target.spec,
+            "fields": target.fields.paths(),
+            "not_from": None if target.not_from is None else str(target.not_from),
+        }
+        child.write(_frame(json.dumps(hello).encode("ascii")))
         try:
             async with asyncio.timeout(target.startup_timeout_s):
                 await self._skip_noise(child, token)

@@ -618,6 +618,20 @@ def _load_file(path: str) -> object:
     return module
 
 
+def _refuse_modules_from(folder: str) -> None:
+    """Raise EntrypointError if a module was imported from `folder`, unless it is installed in this environment."""
+    real = os.path.realpath
+    allowed = tuple(os.path.join(real(path), "") for path in (_here(), sys.prefix, sys.base_prefix))  # noqa: PTH118
+    for name, module in sorted(sys.modules.items()):
+        file = real(getattr(module, "__file__", None) or os.sep)
+        if file.startswith(os.path.join(real(folder), "")) and not file.startswith(allowed):  # noqa: PTH118
+            raise EntrypointError(
+                f"it imports '{name}' from the current checkout ({file}), so the base commit would be asked with the "
+                "current code. Install the base commit in an environment of its own, and name its interpreter with "
+                "--baseline-python."
+            )
+
+
 def formatted(error: BaseException, *own_files: str) -> str:
     """The user's traceback, without Ragstone's own leading frames, at most 8,000 characters."""
     frames = error.__traceback__
@@ -815,6 +829,8 @@ def main() -> NoReturn:
     sys.path[:] = [_here()] + [entry for entry in sys.path if entry not in ("", _here())]
     try:
         asker = adapt(load(hello["entrypoint"]), session.resolve)
+        if hello.get("not_from"):
+            _refuse_modules_from(hello["not_from"])
     except EntrypointError as error:
         link.send({"failed": {"message": str(error), "detail": None}})
         sys.exit(1)

@@ -21,6 +21,7 @@ from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
 from ragstone.run.directory import RunDirectory
+from ragstone.run.lineage import lasting_fingerprint
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
@@ -173,7 +174,7 @@ def _accept_commands(
     thresholds = policy.file
     if thresholds is not None and folder is not None:
         thresholds = Path(thresholds).name
-    now, then = run.fingerprint, baseline.fingerprint
+    now, then = run.fingerprint, lasting_fingerprint(baseline)
     return tuple(
         offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
         for offer in offers(verdict.checks, policy.gate)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ragstone.config import Settings
@@ -18,13 +19,14 @@ from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates, own_templates
-from ragstone.run.directory import RunDirectory, read_manifest
+from ragstone.run.directory import BASE_COMMIT, RunDirectory, read_manifest
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import cache_of, carry, drop_carried, lineage, used
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
+from ragstone.usecases.base_commit import BaseSystem, base_from_git, base_run, evaluate_both, missing_note
 from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
@@ -73,7 +75,8 @@ class GateInputs:
 
     `policy` has `fail-on` applied. `baseline` and `book` are trusted. `notes` and `warnings` are shown before those of
     the verdict. `folder` is the folder in which to run the commands that a report shows; None: any. `unproven` says
-    what the run leaves out, so that it can't pass.
+    what the run leaves out, so that it can't pass. `base` is a system to ask in the same job and compare with; then
+    `baseline` only provides judgements and its lineage.
     """
 
     policy: Policy
@@ -87,6 +90,7 @@ class GateInputs:
     warnings: tuple[str, ...] = ()
     folder: str | None = None
     unproven: str | None = None
+    base: BaseSystem | None = None
 
 
 def read_inputs(settings: Settings) -> GateInputs:
@@ -110,19 +114,18 @@ async def gate(
 
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
+    settings = _with_one_baseline(settings)
     out = settings.path(settings.run.out)
     given, inputs = inputs is not None, inputs or read_inputs(settings)
-    with run_lock(out):
+    with ExitStack() as stack:
+        stack.enter_context(run_lock(out))
         if not given:
             inputs = _with_named_baseline(inputs, settings)
-        baseline = inputs.baseline
-        terms = Terms.of(
-            inputs.policy,
-            ComparedRun.baseline(baseline),
-            context.now().date(),
-            required=settings.gate.baseline is not None,
-            seed=settings.run.seed,
-        )
+            if settings.gate.baseline_commit is not None:
+                found = stack.enter_context(base_from_git(settings, context, inputs.policy))
+                inputs = replace(inputs, base=found)
+        baseline, base = inputs.baseline, inputs.base
+        terms = _terms(inputs, baseline, settings, context)
         early: list[EarlyStop] = []
 
         def watcher(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
@@ -139,11 +142,19 @@ async def gate(
                 judgements_from=cache_of(baseline) if baseline is not None else None,
                 baseline=baseline,
                 watcher=watcher if settings.run.stop_early else None,
+                evaluation=partial(evaluate_both, base=base) if base is not None else None,
             )
         except BaseException:
             with suppress(RagstoneError):
                 hand_on(out, inputs)
             raise
+        if base is not None:
+            baseline = base_run(run)
+            notes = (*inputs.notes, *base.notes, *missing_note(base, baseline))
+            inputs = replace(inputs, baseline=baseline, notes=notes, role=replace(inputs.role, carries=False))
+            terms = _terms(inputs, baseline, settings, context)
+        else:
+            drop_carried(out, BASE_COMMIT)
         current = ComparedRun.of(run)
         verdict = decide(
             current,
@@ -159,6 +170,43 @@ async def gate(
     return GateOutcome(
         verdict, view, run.with_manifest(manifest), exit_code_of(verdict, settings.gate.fail_on), tuple(reports)
     )
+
+
+def _terms(inputs: GateInputs, baseline: RunDirectory | None, settings: Settings, context: RunContext) -> Terms:
+    return Terms.of(
+        inputs.policy,
+        ComparedRun.baseline(baseline),
+        context.now().date(),
+        required=settings.gate.baseline is not None or inputs.base is not None,
+        seed=settings.run.seed,
+    )
+
+
+def _with_one_baseline(settings: Settings) -> Settings:
+    """`settings` with a run directory or a commit as the baseline; a flag overrides the other one in the config file.
+
+    Raises ConfigError if there are two, and for --stop-early with a commit.
+    """
+    named = settings.gate.baseline is not None
+    if settings.gate.baseline_commit is None:
+        return settings
+    if named and ("gate.baseline" in settings.from_file) != ("gate.baseline_commit" in settings.from_file):
+        dropped = "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
+        gate_settings = settings.gate.model_copy(update={dropped: None})
+        return _with_one_baseline(settings.model_copy(update={"gate": gate_settings}))
+    if named:
+        raise ConfigError(
+            "there are two baselines, a run directory and a commit.",
+            where="gate.baseline_commit",
+            hint="Use either --baseline or --baseline-commit.",
+        )
+    if settings.run.stop_early:
+        raise ConfigError(
+            "--stop-early needs the baseline's scores from the start, and those of a commit come with the run.",
+            where="gate.baseline_commit",
+            hint="Remove --stop-early, or compare with a run directory.",
+        )
+    return settings
 
 
 def _with_named_baseline(inputs: GateInputs, settings: Settings) -> GateInputs:

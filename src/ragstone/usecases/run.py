@@ -25,7 +25,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric, select_metrics
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import ASIDE, CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -74,6 +74,22 @@ class Watcher(Protocol):
 MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
 Begin = Callable[[Manifest], RunWriter]
 """Begins a run with a manifest."""
+
+
+class Evaluation(Protocol):
+    """`evaluate_golden_set`, or what takes its place."""
+
+    async def __call__(
+        self,
+        golden: GoldenSet,
+        system: System,
+        judge: Judge,
+        settings: Settings,
+        context: RunContext,
+        *,
+        policy_hash: str | None = None,
+        watcher: MakeWatcher | None = None,
+    ) -> RunDirectory: ...
 
 
 def read_golden_set(settings: Settings) -> GoldenSet:
@@ -125,9 +141,11 @@ async def evaluate_run(
     judgements_from: Path | None = None,
     baseline: RunDirectory | None = None,
     watcher: MakeWatcher | None = None,
+    evaluation: Evaluation | None = None,
 ) -> RunDirectory:
     """Run the evaluation described by `settings` (`golden`: if already read) and return its directory.
 
+    `evaluation` is what to do with golden set, system and judge instead of `evaluate_golden_set`.
     `judgements_from` is the cache of a trusted baseline, whose judgements are reused; some judgements of `baseline` are
     repeated, depending on `settings.judge.canaries`. Raises the matching RagstoneError; finished samples are saved and
     the run can be resumed.
@@ -149,9 +167,8 @@ async def evaluate_run(
             within=settings.within,
         )
         try:
-            run = await evaluate_golden_set(
-                golden, system, judge, settings, context, policy_hash=policy_hash, watcher=watcher
-            )
+            evaluate = evaluation or evaluate_golden_set
+            run = await evaluate(golden, system, judge, settings, context, policy_hash=policy_hash, watcher=watcher)
             run = await watch_judge(
                 run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
             )
@@ -169,6 +186,7 @@ def from_nothing(settings: Settings) -> Settings:
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
     drop_carried(out)
+    drop_carried(out, BASE_COMMIT)
     return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 
