@@ -266,14 +266,18 @@ class Settings(_Table):
     """All settings, frozen. Relative paths start from `root`.
 
     `within` is the folder that every named file must be in, None for anywhere. `config` is the config file that was
-    named explicitly, None for the one in `root`, if any. `from_file` contains the keys (``judge.base_url``) whose value
-    comes from the file and is not overridden.
+    named explicitly, None for the one in `root`, if any; `file` is the one that was read, None if there is none.
+    `from_file` contains the keys (``judge.base_url``) whose value comes from the file and is not overridden. `of_file`
+    are the settings of the file alone, without environment and flags; None if there is no file, or if it is not valid
+    by itself.
     """
 
     root: Path = Path()
     within: Path | None = None
     config: Path | None = None
+    file: Path | None = None
     from_file: frozenset[str] = frozenset()
+    of_file: Settings | None = Field(default=None, repr=False)
     golden: GoldenSettings = GoldenSettings()
     system: SystemSettings = SystemSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -300,15 +304,18 @@ def default_text(field: FieldInfo) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting and its names: table and key in the file, environment variable.
+    """A setting and its names: table and key in the file, environment variable, and flag (without dashes), if any.
 
     `is_path`: relative values set outside the file are relative to the current directory, not to the file's folder.
+    `of_gate`: the decision needs it, not the evaluation.
     """
 
     key: str
     env: str
+    flag: str | None = None
     in_file: bool = True
     is_path: bool = False
+    of_gate: bool = False
 
     @property
     def table(self) -> str:
@@ -334,53 +341,53 @@ class Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("golden.paths", "RAGSTONE_GOLDEN", is_path=True),
-    Option("golden.limit", "RAGSTONE_LIMIT"),
-    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", is_path=True),
+    Option("golden.paths", "RAGSTONE_GOLDEN", "golden", is_path=True),
+    Option("golden.limit", "RAGSTONE_LIMIT", "limit"),
+    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", "entrypoint", is_path=True),
     Option("system.version", "RAGSTONE_SYSTEM_VERSION"),
-    Option("system.python", "RAGSTONE_PYTHON", is_path=True),
+    Option("system.python", "RAGSTONE_PYTHON", "python", is_path=True),
     Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY", is_path=True),
-    Option("system.timeout_s", "RAGSTONE_TIMEOUT"),
+    Option("system.timeout_s", "RAGSTONE_TIMEOUT", "timeout"),
     Option("system.startup_timeout_s", "RAGSTONE_STARTUP_TIMEOUT"),
     Option("system.setup_timeout_s", "RAGSTONE_SETUP_TIMEOUT"),
-    Option("system.concurrency", "RAGSTONE_CONCURRENCY"),
+    Option("system.concurrency", "RAGSTONE_CONCURRENCY", "concurrency"),
     Option("system.retries", "RAGSTONE_SYSTEM_RETRIES"),
     Option("system.memory_limit_mb", "RAGSTONE_SYSTEM_MEMORY_LIMIT"),
-    Option("system.env", "RAGSTONE_SYSTEM_ENV"),
-    Option("judge.name", "RAGSTONE_JUDGE"),
-    Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL"),
+    Option("system.env", "RAGSTONE_SYSTEM_ENV", "system-env"),
+    Option("judge.name", "RAGSTONE_JUDGE", "judge"),
+    Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL", "judge-base-url"),
     Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False),
     Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
     Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False),
     Option("judge.model_digests", "RAGSTONE_MODEL_DIGESTS"),
-    Option("judge.embeddings", "RAGSTONE_EMBEDDINGS"),
+    Option("judge.embeddings", "RAGSTONE_EMBEDDINGS", "embeddings"),
     Option("judge.embeddings_base_url", "RAGSTONE_EMBEDDINGS_BASE_URL"),
     Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False),
     Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
     Option("judge.timeout_s", "RAGSTONE_JUDGE_TIMEOUT"),
     Option("judge.requests_per_minute", "RAGSTONE_REQUESTS_PER_MINUTE"),
     Option("judge.tokens_per_minute", "RAGSTONE_TOKENS_PER_MINUTE"),
-    Option("judge.max_cost_usd", "RAGSTONE_MAX_COST_USD"),
+    Option("judge.max_cost_usd", "RAGSTONE_MAX_COST_USD", "max-cost-usd"),
     Option("judge.ca_bundle", "RAGSTONE_CA_BUNDLE", is_path=True),
     Option("judge.canaries", "RAGSTONE_CANARIES"),
-    Option("judge.refresh", "RAGSTONE_REFRESH"),
-    Option("judge.batch", "RAGSTONE_BATCH"),
-    Option("run.out", "RAGSTONE_OUT", is_path=True),
-    Option("run.metrics", "RAGSTONE_METRICS"),
-    Option("run.repeats", "RAGSTONE_REPEATS"),
-    Option("run.answers", "RAGSTONE_ANSWERS"),
-    Option("run.resume", "RAGSTONE_RESUME"),
-    Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT"),
-    Option("run.stop_early", "RAGSTONE_STOP_EARLY"),
-    Option("run.seed", "RAGSTONE_SEED"),
-    Option("run.history", "RAGSTONE_HISTORY", is_path=True),
-    Option("gate.thresholds", "RAGSTONE_THRESHOLDS", is_path=True),
-    Option("gate.baseline", "RAGSTONE_BASELINE", is_path=True),
-    Option("gate.baseline_any", "RAGSTONE_BASELINE_ANY"),
-    Option("gate.baseline_commit", "RAGSTONE_BASELINE_COMMIT"),
-    Option("gate.baseline_entrypoint", "RAGSTONE_BASELINE_ENTRYPOINT"),
-    Option("gate.baseline_python", "RAGSTONE_BASELINE_PYTHON", is_path=True),
-    Option("gate.fail_on", "RAGSTONE_FAIL_ON"),
+    Option("judge.refresh", "RAGSTONE_REFRESH", "refresh"),
+    Option("judge.batch", "RAGSTONE_BATCH", "batch"),
+    Option("run.out", "RAGSTONE_OUT", "out", is_path=True),
+    Option("run.metrics", "RAGSTONE_METRICS", "metrics"),
+    Option("run.repeats", "RAGSTONE_REPEATS", "repeats"),
+    Option("run.answers", "RAGSTONE_ANSWERS", "answers"),
+    Option("run.resume", "RAGSTONE_RESUME", "resume"),
+    Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT", "time-limit"),
+    Option("run.stop_early", "RAGSTONE_STOP_EARLY", "stop-early", of_gate=True),
+    Option("run.seed", "RAGSTONE_SEED", "seed", of_gate=True),
+    Option("run.history", "RAGSTONE_HISTORY", "history", is_path=True, of_gate=True),
+    Option("gate.thresholds", "RAGSTONE_THRESHOLDS", "thresholds", is_path=True, of_gate=True),
+    Option("gate.baseline", "RAGSTONE_BASELINE", "baseline", is_path=True, of_gate=True),
+    Option("gate.baseline_any", "RAGSTONE_BASELINE_ANY", "baseline-any", of_gate=True),
+    Option("gate.baseline_commit", "RAGSTONE_BASELINE_COMMIT", "baseline-commit", of_gate=True),
+    Option("gate.baseline_entrypoint", "RAGSTONE_BASELINE_ENTRYPOINT", "baseline-entrypoint", of_gate=True),
+    Option("gate.baseline_python", "RAGSTONE_BASELINE_PYTHON", "baseline-python", is_path=True, of_gate=True),
+    Option("gate.fail_on", "RAGSTONE_FAIL_ON", "fail-on", of_gate=True),
 )
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if not option.in_file)
@@ -412,7 +419,7 @@ def load_settings(
     that this and every other named file must be in (on GitHub, the workspace).
     Raises ConfigError with file, key and expectation.
     """
-    table, where, root = _read_file(directory, config, within)
+    file, table, where, root = _read_file(directory, config, within)
     _refuse_unknown(Settings, table, where)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
@@ -434,14 +441,12 @@ def load_settings(
                 value = _from_directory(value, directory, root)
             merged.setdefault(option.table, {})[option.name] = value
             origin[option.key] = source
-        if option.key in ("judge.name", "judge.embeddings"):
-            _place_model(merged, option.name, root if value is None else directory)
-        if option.key == "judge.ca_bundle" and (bundle := merged.get("judge", {}).get("ca_bundle")):
-            merged["judge"]["ca_bundle"] = str(root / str(bundle))
+        _place(merged, option, root if value is None else directory, root)
     from_file = frozenset(key for key, source in origin.items() if source == where)
+    placed = {"root": root, "within": within, "config": config, "file": file}
     try:
         return Settings.model_validate(
-            {**merged, "root": root, "within": within, "config": config, "from_file": from_file}
+            {**merged, **placed, "from_file": from_file, "of_file": _of_file(table, placed, root) if file else None}
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -465,21 +470,23 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
 
 def _read_file(
     directory: Path, config: Path | None, within: Path | None
-) -> tuple[dict[str, dict[str, Any]], str, Path]:
+) -> tuple[Path | None, dict[str, dict[str, Any]], str, Path]:
+    """The config file, its tables, its name in messages, and the folder that its paths are relative to."""
     if config is not None:
         if not os.path.lexists(config):
             raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
         document = read_toml(config, within=within)
         if config.name == PYPROJECT:
             document = _our_table(document)
-        return _tables(document, str(config)), str(config), config.parent
+        return config, _tables(document, str(config)), str(config), config.parent
     # A dangling link is a config that can't be read, not a missing one.
     if os.path.lexists(directory / CONFIG_FILE):
-        return _tables(read_toml(directory / CONFIG_FILE, within=within), CONFIG_FILE), CONFIG_FILE, directory
+        file = directory / CONFIG_FILE
+        return file, _tables(read_toml(file, within=within), CONFIG_FILE), CONFIG_FILE, directory
     if os.path.lexists(directory / PYPROJECT):
-        where = f"{PYPROJECT} [tool.ragstone]"
-        return _tables(_our_table(read_toml(directory / PYPROJECT, within=within)), where), where, directory
-    return {}, "defaults", directory
+        file, where = directory / PYPROJECT, f"{PYPROJECT} [tool.ragstone]"
+        return file, _tables(_our_table(read_toml(file, within=within)), where), where, directory
+    return None, {}, "defaults", directory
 
 
 def _our_table(document: dict[str, Any]) -> dict[str, Any]:
@@ -529,12 +536,29 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     return os.path.relpath(directory / value, root)
 
 
-def _place_model(merged: Mapping[str, dict[str, Any]], name: str, base: Path) -> None:
-    """Take the folder of a local model, which the setting `name` of the judge names, from `base`."""
+def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path) -> None:
+    """Make the paths of the judge, which are not taken from `root` later, relative to the current directory.
+
+    The folder of a local model is taken from `base`.
+    """
     judge = merged.get("judge", {})
-    scheme, separator, folder = str(judge.get(name, "")).partition(":")
-    if scheme.strip() == "local" and separator and folder.strip():
-        judge[name] = f"local:{base / folder.strip()}"
+    if option.key in ("judge.name", "judge.embeddings"):
+        scheme, separator, folder = str(judge.get(option.name, "")).partition(":")
+        if scheme.strip() == "local" and separator and folder.strip():
+            judge[option.name] = f"local:{base / folder.strip()}"
+    if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
+        judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
+
+
+def _of_file(table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object], root: Path) -> Settings | None:
+    """The settings in `table`, the config file's content, alone; None if they are not valid by themselves."""
+    merged = {name: dict(value) for name, value in table.items()}
+    for option in OPTIONS:
+        _place(merged, option, root, root)
+    try:
+        return Settings.model_validate({**merged, **placed})
+    except ValidationError:
+        return None
 
 
 def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

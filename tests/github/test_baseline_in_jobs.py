@@ -94,6 +94,7 @@ def test_after_ten_failed_runs_a_pull_request_still_has_the_good_baseline(season
     bad = season.job()
     assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
     assert "actions/runs/901" in season.github.bodies()[0]
+    assert "gh run download 911 --name ragstone-run --dir ragstone-baseline" in season.github.bodies()[0]
     season.heal()
     repaired = season.job()
     assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")

@@ -33,7 +33,7 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.score import Failed, Scored
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.manifest import Cost, Counts, GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import Cost, Counts, GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import Context, Response
@@ -89,6 +89,11 @@ def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -
         counts=Counts(scored=58, partly_failed=1, system_failed=1),
         cost=Cost(calls=24, cached_calls=212, input_tokens=81_204, output_tokens=6_112, usd=usd),
         wall_s=83.2,
+        invocation=Invocation(
+            command="gate",
+            folder=".",
+            options={"system.entrypoint": text.entrypoint, "golden.paths": (text.file,), "gate.baseline": "main"},
+        ),
     )
 
 

@@ -195,7 +195,7 @@ def test_plain_scores_make_a_view_without_judge_cost_or_commands() -> None:
 
 def test_commands_that_repeat_the_run_are_quoted() -> None:
     text = Text(entrypoint="command:./rag --x 'y'; rm -rf /", file="a b.jsonl")
-    checkout, command = view_of(text=text).reproduce
+    _, checkout, command = view_of(text=text).reproduce
     assert checkout.startswith("git checkout 3f2c1e9")
     assert """--entrypoint 'command:./rag --x '"'"'y'"'"'; rm -rf /'""" in command
     assert "--golden 'a b.jsonl'" in command

@@ -9,41 +9,11 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from ragstone.config import CONFIG_FILE, PYPROJECT, Settings, default_text, load_settings, option_of
+from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, default_text, load_settings, option_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-FLAGS: dict[str, str] = {
-    "golden": "golden.paths",
-    "limit": "golden.limit",
-    "entrypoint": "system.entrypoint",
-    "python": "system.python",
-    "timeout": "system.timeout_s",
-    "concurrency": "system.concurrency",
-    "system_env": "system.env",
-    "judge": "judge.name",
-    "judge_base_url": "judge.base_url",
-    "embeddings": "judge.embeddings",
-    "max_cost_usd": "judge.max_cost_usd",
-    "refresh": "judge.refresh",
-    "batch": "judge.batch",
-    "metrics": "run.metrics",
-    "out": "run.out",
-    "repeats": "run.repeats",
-    "answers": "run.answers",
-    "resume": "run.resume",
-    "time_limit": "run.time_limit_s",
-    "seed": "run.seed",
-    "stop_early": "run.stop_early",
-    "history": "run.history",
-    "thresholds": "gate.thresholds",
-    "baseline": "gate.baseline",
-    "baseline_any": "gate.baseline_any",
-    "baseline_commit": "gate.baseline_commit",
-    "baseline_entrypoint": "gate.baseline_entrypoint",
-    "baseline_python": "gate.baseline_python",
-    "fail_on": "gate.fail_on",
-}
+FLAGS = {option.flag.replace("-", "_"): option.key for option in OPTIONS if option.flag is not None}
 """Flag (as a Python name) to the setting it overrides."""
 
 

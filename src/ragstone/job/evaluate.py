@@ -31,7 +31,7 @@ from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.baseline import open_baseline
 from ragstone.usecases.decide import gate_policy
-from ragstone.usecases.gate import GateInputs, GateOutcome, Role, gate
+from ragstone.usecases.gate import GateInputs, GateOutcome, Role, gate, gate_invocation
 from ragstone.usecases.history import Book
 from ragstone.usecases.no_key_fallback import judge_needs_key, without_key
 from ragstone.usecases.run import RunContext, read_golden_set
@@ -72,6 +72,8 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
         if narrowed.outcome is not None:
             return replace(narrowed.outcome, view=job.redact.view(narrowed.outcome.view))
         settings, unproven = narrowed.settings, narrowed.unproven
+    # Before the settings become those of this job and its container.
+    context = replace(context, invocation=gate_invocation(settings, context))
     settings = _with_canaries(settings, job.event.kind)
     baseline = _baseline(job, write)
     job.notes[:0] = changes_to_the_gate(job, job.policy, golden, baseline)
@@ -162,13 +164,16 @@ def _role(job: Job) -> Role:
     """The role of this run for later ones: a baseline of its branch, if nobody else can start such a run."""
     event = job.event
     branch = event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
-    run_id = job.baseline.run_id if job.baseline is not None else None
+    run_id, artifact = None, None
+    if job.baseline is not None:
+        run_id = job.baseline.run_id
+        artifact = (job.baseline.carried_by or run_id, job.inputs.artifact_name)
     if event.name not in TRUSTED_EVENTS:
-        return Role(refusal=f"a run for a {event.name} event can't be one", run_id=run_id)
+        return Role(refusal=f"a run for a {event.name} event can't be one", run_id=run_id, artifact=artifact)
     if branch is None:
-        return Role(refusal="it ran on a tag, not on a branch", run_id=run_id)
+        return Role(refusal="it ran on a tag, not on a branch", run_id=run_id, artifact=artifact)
     carries = job.baseline is not None and job.baseline.branch == branch
-    return Role(carries=carries, run_id=run_id)
+    return Role(carries=carries, run_id=run_id, artifact=artifact)
 
 
 def _baseline_at(job: Job) -> RunDirectory:

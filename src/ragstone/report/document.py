@@ -208,7 +208,7 @@ class ReportDocument(_Part):
     worst: tuple[SamplePart, ...]
     failures: tuple[FailurePart, ...]
     notes: tuple[str, ...]
-    reproduce: tuple[str, ...] = Field(description="shell commands that reproduce the run")
+    reproduce: tuple[str, ...] = Field(description="shell comments and commands that reproduce the run")
 
 
 def render_json(view: ReportView) -> str:

@@ -20,6 +20,7 @@ from ragstone.report import wording
 from ragstone.report.escape import clip, terminal_line
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
 from ragstone.report.picture import Scale
+from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
 
 _STYLES = {
@@ -56,7 +57,7 @@ def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -
         emoji=False,
     )
     for part in _parts(view, console.width):
-        console.print(part)
+        console.print(part, crop=False)
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
 
 
@@ -93,7 +94,7 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
     parts += _facts(view)
     parts += _worst(view.worst)
     parts += _failures(view.failures)
-    parts += _about(view)
+    parts += _about(view, width)
     return parts
 
 
@@ -202,7 +203,7 @@ def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
     return lines
 
 
-def _about(view: ReportView) -> list[RenderableType]:
+def _about(view: ReportView, width: int) -> list[RenderableType]:
     facts = [formatting.counted(view.run.samples, "sample")]
     if view.judge is not None:
         facts.append(f"judge: {view.judge.label}")
@@ -220,7 +221,16 @@ def _about(view: ReportView) -> list[RenderableType]:
         facts.append(f"compared with {found.label}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
     if view.accept:
-        lines.append(_text("To accept the drop: " + " && ".join(view.accept), "dim", 2000))
+        lines += _commands("To accept the drop:", view.accept, width)
     if not view.passed and view.reproduce:
-        lines.append(_text("To reproduce: " + " && ".join(view.reproduce), "dim", 2000))
+        lines += _commands("To reproduce:", view.reproduce, width)
     return lines
+
+
+def _commands(title: str, commands: tuple[str, ...], width: int) -> list[RenderableType]:
+    """Lines for a shell, never broken by the console: what is copied from the screen must run."""
+    wrapped = [part for line in commands for part in wrap_line(clip(terminal_line(line), 4000), width - 2)]
+    return [
+        Text(title, style="dim"),
+        *(Text(f"  {line}", style="dim", no_wrap=True, overflow="ignore") for line in wrapped),
+    ]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import Comparison, CostFacts, JudgeFacts, Links, ReportView, RunFacts
 from ragstone.report.reliability import language_warnings, offline_grades
+from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
 from ragstone.report.samples import differences, failure_groups, sample_rows, worst_samples
-from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 
@@ -61,7 +60,7 @@ def build_view(
         warnings=(*verdict.warnings, *_languages(current, grades)),
         resolution=verdict.resolution,
         notes=verdict.notes,
-        reproduce=_reproduce(current.manifest, baseline),
+        reproduce=reproduce_lines(current.manifest, baseline.manifest if baseline is not None else None),
         accept=verdict.accept,
         differences=differences(current, compared, [name for name in names if name in shared]) if compared else (),
         sample_metrics=names,
@@ -139,24 +138,3 @@ def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) 
         commit=manifest.system.commit if manifest is not None else None,
         url=links.baseline,
     )
-
-
-def _reproduce(manifest: Manifest | None, baseline: RunScores | None) -> tuple[str, ...]:
-    """Shell commands that reproduce this run; none for plain score files."""
-    if manifest is None:
-        return ()
-    lines = []
-    if manifest.system.commit:
-        lines.append(shlex.join(["git", "checkout", manifest.system.commit]))
-    command = ["ragstone", "gate", "--entrypoint", manifest.system.entrypoint]
-    for file in manifest.golden.files:
-        command += ["--golden", file]
-    judge = manifest.judge
-    command += ["--judge", judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"]
-    before = baseline.manifest if baseline is not None else None
-    if before is not None and before.same_job:
-        command += ["--baseline-commit", before.system.commit or "HEAD"]
-    elif baseline is not None and before is not None and " " not in baseline.label:
-        command += ["--baseline", baseline.label]
-    lines.append(shlex.join(command))
-    return tuple(lines)

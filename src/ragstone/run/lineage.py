@@ -32,14 +32,16 @@ def fingerprint_of(manifest: Manifest, records: bytes) -> str:
     return hashlib.sha256(manifest.created_at.encode() + records).hexdigest()[:FINGERPRINT_DIGITS]
 
 
-def used(baseline: RunDirectory, *, run_id: int | None = None) -> BaselineUsed:
-    """`baseline` as the run that is compared with it remembers it."""
+def used(baseline: RunDirectory, *, run_id: int | None = None, artifact: tuple[int, str] | None = None) -> BaselineUsed:
+    """`baseline` as the run that is compared with it remembers it. `artifact`: the run and name of its artifact."""
     manifest = baseline.manifest
     return BaselineUsed(
         fingerprint=lasting_fingerprint(baseline),
         created_at=manifest.created_at,
         commit=manifest.system.commit,
         run_id=run_id,
+        artifact_run_id=None if artifact is None else artifact[0],
+        artifact=None if artifact is None else artifact[1],
     )
 
 

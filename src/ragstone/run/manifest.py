@@ -82,6 +82,26 @@ class SystemManifest(_Part):
     version: str | None = None
 
 
+class Invocation(_Part):
+    """How the run was started, for the commands that reproduce it.
+
+    `folder` is the place in the repository to start it from (None: not in a repository), and all other paths are
+    relative to it. `config` is the config file, None for the one in `folder`, if any. `options` has the settings that
+    differ from the config file, by key, without secrets; `secrets` are the keys of those that were set. `changed` and
+    `untracked` count the files that differed from the commit; None if that is not known. `from_github`: the commit may
+    have to be fetched.
+    """
+
+    command: Literal["run", "gate"]
+    folder: str | None = None
+    config: str | None = None
+    options: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    changed: int | None = Field(default=None, ge=0)
+    untracked: int | None = Field(default=None, ge=0)
+    from_github: bool = False
+
+
 class GoldenManifest(_Part):
     """The golden set: its files, its hash, and how many samples were to be evaluated."""
 
@@ -110,12 +130,17 @@ class Cost(_Part):
 
 
 class BaselineUsed(_Part):
-    """The run that a run was compared with. `run_id` is GitHub's id, if it came from there."""
+    """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
+
+    `artifact_run_id` and `artifact` say in which artifact of which run it was.
+    """
 
     fingerprint: str
     created_at: str
     commit: str | None = None
     run_id: int | None = None
+    artifact_run_id: int | None = None
+    artifact: str | None = None
 
 
 class AcceptedDrop(_Part):
@@ -167,6 +192,7 @@ class Manifest(_Part):
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
+    invocation: Invocation | None = None
 
     @property
     def day(self) -> date:

@@ -98,13 +98,13 @@ def split_scheme(entrypoint: str) -> tuple[str, str]:
     if colon and close and path_like:
         guess = "//" + rest.lstrip("/") if close[0] in ("http", "https") else rest
         raise ConfigError(
-            f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.",
+            f"unknown scheme '{scheme}' in '{shown_entrypoint(entrypoint)}'.",
             where="system.entrypoint",
-            hint=f"Did you mean '{_shown(f'{close[0]}:{guess}')}'?",
+            hint=f"Did you mean '{shown_entrypoint(f'{close[0]}:{guess}')}'?",
         )
     if "://" in entrypoint:
         raise ConfigError(
-            f"unknown scheme '{scheme}' in '{_shown(entrypoint)}'.", where="system.entrypoint", hint=_FORMS
+            f"unknown scheme '{scheme}' in '{shown_entrypoint(entrypoint)}'.", where="system.entrypoint", hint=_FORMS
         )
     _check_python(entrypoint, entrypoint)
     return "python", entrypoint
@@ -258,7 +258,9 @@ def _check_python(spec: str, entrypoint: str) -> None:
     module, colon, attribute = spec.rpartition(":")
     named = module.endswith(".py") or _ATTRIBUTE.fullmatch(module)
     if not colon or not named or not _ATTRIBUTE.fullmatch(attribute):
-        raise ConfigError(f"'{_shown(entrypoint)}' is not an entrypoint.", where="system.entrypoint", hint=_FORMS)
+        raise ConfigError(
+            f"'{shown_entrypoint(entrypoint)}' is not an entrypoint.", where="system.entrypoint", hint=_FORMS
+        )
 
 
 def _check_url(url: str) -> None:
@@ -271,7 +273,8 @@ def _check_url(url: str) -> None:
         raise ConfigError("the entrypoint is not a valid URL.", where="system.entrypoint", hint=_FORMS)
 
 
-def _shown(entrypoint: str) -> str:
+def shown_entrypoint(entrypoint: str) -> str:
+    """`entrypoint` without the secrets in a URL or a command."""
     from ragstone.system.http_service import without_secrets as without_url_secrets
 
     try:

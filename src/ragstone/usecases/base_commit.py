@@ -87,6 +87,7 @@ async def evaluate_both(
     base_context = replace(
         context,
         environ={**context.environ, "GITHUB_SHA": base.commit},
+        invocation=None,
         progress=Quiet(),
         say=lambda _line: None,
         system_log=base.log,

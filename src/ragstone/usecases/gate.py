@@ -23,13 +23,14 @@ from ragstone.run.directory import BASE_COMMIT, RunDirectory, read_manifest
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import cache_of, carry, drop_carried, lineage, used
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest
+from ragstone.run.manifest import AcceptedDrop, BaselineFact, Invocation, Manifest
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
 from ragstone.usecases.base_commit import BaseSystem, base_from_git, base_run, evaluate_both, missing_note
 from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
+from ragstone.usecases.invocation import invocation_of
 from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set
 
 REPORT_FILES: dict[Format, str] = {
@@ -61,12 +62,14 @@ class Role:
     """The role of a run for later ones.
 
     `refusal` says why it can't be a baseline whatever its verdict, without a full stop. `carries`: if it can't, it
-    carries the baseline that it used. `run_id` is the id of that baseline, on GitHub.
+    carries the baseline that it used. `run_id` is the id of that baseline, on GitHub, and `artifact` is where it was:
+    a run's id, and the artifact's name.
     """
 
     refusal: str | None = None
     carries: bool = False
     run_id: int | None = None
+    artifact: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,8 @@ async def gate(
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
     settings = _with_one_baseline(settings)
+    if context.invocation is None:
+        context = replace(context, invocation=gate_invocation(settings, context))
     out = settings.path(settings.run.out)
     given, inputs = inputs is not None, inputs or read_inputs(settings)
     with ExitStack() as stack:
@@ -209,6 +214,13 @@ def _with_one_baseline(settings: Settings) -> Settings:
     return settings
 
 
+def gate_invocation(settings: Settings, context: RunContext) -> Invocation:
+    """How to start a gate run with these settings again."""
+    return invocation_of(
+        settings, context.environ, command="gate", trusts_checkout=context.trusts_checkout, redact=context.redact
+    )
+
+
 def _with_named_baseline(inputs: GateInputs, settings: Settings) -> GateInputs:
     if settings.gate.baseline is None:
         return inputs
@@ -236,7 +248,7 @@ def hand_on(out: Path, inputs: GateInputs) -> None:
     fact = BaselineFact(
         eligible=False,
         reason="the run was stopped, not finished",
-        used=None if baseline is None else used(baseline, run_id=role.run_id),
+        used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
         lineage=() if baseline is None else lineage(baseline),
     )
     if role.carries and baseline is not None:
@@ -279,6 +291,7 @@ def _write(
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
     manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
     baseline, book, history = inputs.baseline, inputs.book, None
+    current = replace(current, scores=replace(current.scores, manifest=manifest))
     view = view_of(current, verdict, terms.baseline, inputs.links)
     if book is not None:
         history = enter(book, run, manifest, current.scores, inputs.policy)
@@ -312,7 +325,7 @@ def baseline_fact(verdict: GateVerdict, inputs: GateInputs, terms: Terms) -> Bas
     return BaselineFact(
         eligible=eligible,
         reason=reason,
-        used=None if baseline is None else used(baseline, run_id=role.run_id),
+        used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
         lineage=() if baseline is None else lineage(baseline),
         accepted=tuple(
             AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in held

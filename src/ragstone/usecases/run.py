@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,13 +29,14 @@ from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
 from ragstone.system.response import System
+from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.judge_watch import watch_judge
 
 
@@ -47,7 +47,7 @@ class RunContext:
     `redact` removes Ragstone's secrets from a text; `say` shows one line to the user. `trusts_checkout` is False if the
     files there may come from the author under test (on GitHub): then records found there are not resumed from, and
     judgements found there are not reused. `system_log` is a private file for the output of the system under test; it is
-    stored in the run directory, redacted.
+    stored in the run directory, redacted. `invocation` says how the run was started; None: as the settings say.
     """
 
     environ: Mapping[str, str]
@@ -58,6 +58,7 @@ class RunContext:
     trusts_checkout: bool = True
     system_log: Path | None = None
     system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
+    invocation: Invocation | None = None
 
 
 class Watcher(Protocol):
@@ -151,6 +152,9 @@ async def evaluate_run(
     the run can be resumed.
     """
     golden = golden or read_golden_set(settings)
+    if context.invocation is None:  # before the system starts, so that the files are counted as it finds them
+        found = invocation_of(settings, context.environ, command="run", redact=context.redact)
+        context = replace(context, invocation=found)
     out = settings.path(settings.run.out)
     with run_lock(out):
         system = make_system(settings, context)
@@ -383,23 +387,5 @@ def describe_run(
         repeats=settings.run.repeats,
         answers=settings.run.answers,
         policy_hash=policy_hash,
+        invocation=context.invocation,
     )
-
-
-def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
-    """The evaluated commit: from the CI environment, else from git, else None."""
-    if commit := environ.get("GITHUB_SHA"):
-        return commit
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607 - git is where PATH says
-            cwd=root,
-            env={name: value for name, value in environ.items() if name in {"PATH", "HOME", "SYSTEMROOT"}},
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None

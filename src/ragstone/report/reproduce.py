@@ -1,0 +1,133 @@
+"""The shell lines that start a run again. Its manifest may come from elsewhere: only values are taken from it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable
+
+from ragstone import formatting
+from ragstone.config import OPTIONS, Option, variable_of
+from ragstone.run.manifest import Invocation, Manifest
+
+BASELINE_FOLDER = "ragstone-baseline"
+"""The folder that the baseline's artifact is downloaded to."""
+
+_MASK = "***"
+_WORD = re.compile(r"""(?:[^\s'"\\]|'[^']*'|"(?:[^"\\]|\\.)*"|\\.)+|\S""", re.DOTALL)
+
+
+def reproduce_lines(manifest: Manifest | None, baseline: Manifest | None = None) -> tuple[str, ...]:
+    """Comments and commands, for a POSIX shell in the root of the repository; none if it is not known how.
+
+    `baseline` names the commit that was asked in the same job: a branch in the options may have moved since. A run
+    with uncommitted changes can't be reproduced from its commit, so that it is not checked out.
+    """
+    if manifest is None or manifest.invocation is None:
+        return ()
+    found = manifest.invocation
+    base = baseline.system.commit if baseline is not None and baseline.same_job else None
+    if base is not None:
+        found = found.model_copy(update={"options": {**found.options, "gate.baseline_commit": base}})
+    lines = list(_comments(found, manifest.system.commit))
+    if manifest.system.commit and not found.changed and found.folder is not None:
+        lines += _checkout(found, manifest.system.commit, base)
+    if found.folder not in (None, "."):
+        lines.append(shlex.join(["cd", found.folder]))
+    fetched, more = _fetched(manifest) if base is None else ((), ())
+    return (*lines, *fetched, " ".join([*_words(found), *more]))
+
+
+def _comments(found: Invocation, commit: str | None) -> Iterable[str]:
+    if found.folder is None:
+        yield "# In the folder that the run was started in:"
+    else:
+        yield "# In the root of the repository:"
+    if found.changed:
+        at = f"commit {commit[:12]}" if commit is not None and commit.isalnum() else "its commit"
+        yield (
+            f"# The run was made from {at} and uncommitted changes in {formatting.counted(found.changed, 'file')}, "
+            "without which its result can differ."
+        )
+    if found.untracked:
+        yield f"# The folder also contained {formatting.counted(found.untracked, 'untracked file')}."
+    if found.secrets:
+        known = {option.key for option in OPTIONS if not option.in_file}
+        yield f"# Needs {' and '.join(variable_of(key) for key in found.secrets if key in known)}."
+    if any(_MASK in value for values in found.options.values() for value in _many(values)):
+        yield f"# Replace {_MASK}, which stands for a secret."
+
+
+def _checkout(found: Invocation, commit: str, base: str | None) -> Iterable[str]:
+    if found.from_github:
+        yield shlex.join(["git", "fetch", "origin", commit, *([base] if base is not None else [])])
+    yield shlex.join(["git", "checkout", commit])
+
+
+def _fetched(manifest: Manifest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The command that downloads the baseline, if it was an artifact, and the options that name it."""
+    used = manifest.baseline.used if manifest.baseline is not None else None
+    if used is None or used.artifact is None or used.artifact_run_id is None:
+        return (), ()
+    words = ["gh", "run", "download", str(used.artifact_run_id), "--name", used.artifact, "--dir", BASELINE_FOLDER]
+    return (shlex.join(words),), ("--baseline", BASELINE_FOLDER)
+
+
+def _words(found: Invocation) -> list[str]:
+    """`ragstone` with its options, quoted for a shell; what has no flag is set in the environment."""
+    variables: list[str] = []
+    flags: list[str] = []
+    for option in OPTIONS:
+        if not option.in_file or (value := found.options.get(option.key)) is None:
+            continue
+        if option.flag is None or value == "false":
+            variables.append(f"{option.env}={shlex.quote(','.join(_many(value)))}")
+        else:
+            flags += _flag(option, option.flag, value)
+    config = [] if found.config is None else _with_value("config", found.config)
+    return [*variables, "ragstone", found.command, *config, *flags]
+
+
+def _flag(option: Option, flag: str, value: str | tuple[str, ...]) -> list[str]:
+    if option.field.annotation is bool:
+        return [f"--{flag}"]
+    if option.is_path:  # a path can contain a comma
+        return [word for one in _many(value) for word in _with_value(flag, one)]
+    return _with_value(flag, ",".join(_many(value)))
+
+
+def _with_value(flag: str, value: str) -> list[str]:
+    quoted = shlex.quote(value)
+    return [f"--{flag}={quoted}"] if value.startswith("-") else [f"--{flag}", quoted]
+
+
+def _many(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
+
+
+def wrap_line(line: str, width: int) -> list[str]:
+    """A comment or command in lines of at most `width` columns that can be pasted into a shell.
+
+    Only a single long word is wider.
+    """
+    if line.startswith("# "):
+        return textwrap.wrap(line, width, subsequent_indent="# ", break_long_words=False, break_on_hyphens=False)
+    lines = [""]
+    for part in _parts(line):
+        if lines[-1].strip() and len(lines[-1]) + len(part) + len("  \\") > width:
+            lines[-1] += " \\"
+            lines.append("  ")
+        lines[-1] += part if not lines[-1].strip() else f" {part}"
+    return lines
+
+
+def _parts(line: str) -> list[str]:
+    """The words of a command, each flag together with its value."""
+    parts: list[str] = []
+    for word in _WORD.findall(line):
+        if parts and parts[-1].startswith("--") and not any(mark in parts[-1] for mark in "= ") and word[0] != "-":
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    return parts
