@@ -265,3 +265,37 @@ def test_where_only_the_mean_alarms_the_metrics_that_lost_are_named_so_that_they
     named = {check.metric for check in alarm.checks if check.status is Status.FAIL}
     assert None in named
     assert {offer.metric for offer in offers(alarm.checks, policy.gate)} == named - {None} != set()
+
+
+def test_the_loss_of_a_metric_where_less_is_better_is_its_rise() -> None:
+    turned = {"metrics": {name: {"max_rise": 0.02} for name in HEADLINE}}
+    names = {name: f"{name}_errors" for name in HEADLINE}
+    policy = policy_from_mapping({"metrics": {names[name]: rule for name, rule in turned["metrics"].items()}})
+
+    def errors(number: int, lost: float) -> RunScores:
+        run = draw(number, lost)
+        values = {names[name]: [1.0 - value for value in found.values.values()] for name, found in run.metrics.items()}
+        return scores(values, ids=list(run.samples))
+
+    found = History()
+    for number in range(12):
+        run = errors(number, 0.01 * number)
+        found = found.with_run(line(number, versions=dict.fromkeys(names.values(), "1")), compacted(run))
+    now = errors(12, 0.12)
+    drift = measure_drift(found, line(12, versions=dict.fromkeys(names.values(), "1")), compacted(now), now, policy)
+    alarms = [check for check in drift.checks if check.status is Status.FAIL and check.metric is not None]
+    assert alarms
+    for check in alarms:
+        assert "has risen by" in check.reason
+        assert check.current is not None
+        assert check.baseline is not None
+        assert check.current > check.baseline
+        assert (check.estimate or 0.0) < 0.0
+    better = measure_drift(
+        found,
+        line(12, versions=dict.fromkeys(names.values(), "1")),
+        compacted(errors(12, 0.0)),
+        errors(12, 0.0),
+        policy,
+    )
+    assert not any(check.status is Status.FAIL for check in better.checks)

@@ -19,9 +19,8 @@ def _rules(policy: Policy) -> str:
     where = policy.file or "defaults"
     rules = []
     for name, rule in policy.metrics.items():
-        bounds = [
-            f"{word} {bound:g}" for word, bound in (("min", rule.min), ("max_drop", rule.max_drop)) if bound is not None
-        ]
+        keys = (("min", rule.min), ("max", rule.max), ("max_drop", rule.max_drop), ("max_rise", rule.max_rise))
+        bounds = [f"{key} {bound:g}" for key, bound in keys if bound is not None]
         if bounds:
             rules.append(f"{name} {' and '.join(bounds)}")
     return f"{where}: {', '.join(rules) or 'no floors or drops'}"

@@ -21,7 +21,8 @@ from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.policy_file import MAX_POLICY_BYTES, expected, shown, statements
 from ragstone.gate.policy_table import POLICY_FILE, GateRules
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.metrics.registry import lower_is_better
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import lineage
 
@@ -155,18 +156,26 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 
     `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
-    if check.kind not in (CheckKind.DROP, CheckKind.DRIFT) or check.metric is None or check.estimate is None:
+    if check.kind not in CHANGES | {CheckKind.DRIFT} or check.metric is None or check.estimate is None:
         return None
     if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
         return None
-    low = check.interval.low if check.interval is not None else None
-    return check_to_accept(check.metric, check.slice, check.estimate, low, decision)
+    worst, sign = None, 1.0
+    if check.kind is CheckKind.RISE:
+        worst, sign = check.interval.high if check.interval is not None else None, -1.0
+    elif check.interval is not None:
+        worst = check.interval.low
+    far = None if worst is None else sign * worst
+    return check_to_accept(check.metric, check.slice, sign * check.estimate, far, decision)
 
 
 def check_to_accept(
     metric: str, slice_: str | None, estimate: float | None, low: float | None, decision: str
 ) -> Offer | None:
-    """The same from the numbers of a check that did not pass; `low` is the lower end of its interval."""
+    """The same from the numbers of a check that did not pass; `low` is the lower end of its interval.
+
+    For a rise, both are negated.
+    """
     if estimate is None:
         return None
     change = min(estimate, low) if decision == "assured" and low is not None else estimate
@@ -254,10 +263,15 @@ def _value(value: object) -> str:
     return f"{value:.4f}".rstrip("0") if isinstance(value, float) else str(value)
 
 
+def change_word(metric: str) -> str:
+    """``rise`` for a built-in metric where less is better, else ``drop``."""
+    return "rise" if lower_is_better(metric) else "drop"
+
+
 def in_force_note(entry: AcceptedEntry) -> str:
     """One sentence on an entry that is in force."""
     until = f", until {entry.expires}" if entry.expires is not None else ""
     return (
-        f"A drop of {entry.title} of up to {entry.drop:.4g} is accepted{until} "
+        f"A {change_word(entry.metric)} of {entry.title} of up to {entry.drop:.4g} is accepted{until} "
         f"({ACCEPTED_FILE}, {entry.id}): {entry.reason.rstrip('.')}."
     )

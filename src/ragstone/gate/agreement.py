@@ -9,6 +9,7 @@ from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import LEAN
 from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.comparability import is_judged
+from ragstone.gate.direction import as_reported
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import BoundCheck, Rule
@@ -125,7 +126,7 @@ def corrected_floor(
         return (
             mean_interval(question.values, confidence=1.0 - 2.0 * level, groups=groups),
             mean_interval(
-                labelled.residuals(),
+                -labelled.residuals() if question.rule.lower_is_better else labelled.residuals(),
                 confidence=1.0 - 2.0 * level,
                 bounds=(-1.0, 1.0),
                 groups=labelled.group_of_residuals(),
@@ -143,25 +144,29 @@ def corrected_floor(
     low, high = min(low, estimate), max(upper(alpha), estimate)
     leans = estimate < question.bound and upper(LEAN) < question.bound
     status = _against(low, estimate, high, question.bound, policy.gate.decision, leans=leans)
+    way = question.rule.direction
+    limit = f"the {way.level} of {figure(way.shown(question.bound))}"
     words = {
-        Status.PASS: f"the floor of {figure(question.bound)} holds"
+        Status.PASS: f"{limit} holds"
         if low >= question.bound
-        else f"not below the floor of {figure(question.bound)}"
+        else f"not {way.beyond} {limit}"
         if estimate >= question.bound
-        else f"below the floor of {figure(question.bound)}, but not by more than chance explains",
-        Status.FAIL: f"below the floor of {figure(question.bound)}"
+        else f"{way.beyond} {limit}, but not by more than chance explains",
+        Status.FAIL: f"{way.beyond} {limit}"
         if estimate < question.bound
-        else f"not shown to reach the floor of {figure(question.bound)}",
-        Status.INCONCLUSIVE: f"below the floor of {figure(question.bound)}, but not shown to be",
+        else f"not shown to {'be within' if way.lower_is_better else 'reach'} {limit}",
+        Status.INCONCLUSIVE: f"{way.beyond} {limit}, but not shown to be",
     }[status]
-    span = f"{percent(1.0 - 2.0 * alpha)} interval {figure(low)} to {figure(high)}"
-    return Check(
+    ends = sorted((way.shown(low), way.shown(high)))
+    span = f"{percent(1.0 - 2.0 * alpha)} interval {figure(ends[0])} to {figure(ends[1])}"
+    check = Check(
         name=question.name,
         kind=question.kind,
         status=status,
         action=question.action,
-        reason=f"{question.rule.title} as people would score it is {figure(estimate, question.bound)} ({span}; the "
-        f"judge gives {figure(question.current)} on {counted(judged.n, 'sample')}, corrected by "
+        reason=f"{question.rule.title} as people would score it is "
+        f"{figure(way.shown(estimate), way.shown(question.bound))} ({span}; the "
+        f"judge gives {figure(way.shown(question.current))} on {counted(judged.n, 'sample')}, corrected by "
         f"{counted(wrong.n, 'label')}): {words}.",
         metric=question.rule.metric,
         estimate=estimate,
@@ -170,6 +175,7 @@ def corrected_floor(
         current=question.current,
         n=judged.n,
     )
+    return as_reported(check) if way.lower_is_better else check
 
 
 def _against(low: float, estimate: float, high: float, bound: float, decision: str, *, leans: bool) -> Status:

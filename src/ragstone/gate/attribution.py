@@ -9,8 +9,9 @@ import numpy as np
 
 from ragstone.formatting import change, figure
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.grouping import group_labels
-from ragstone.gate.verdict import Attribution, Check, CheckKind, Side, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Attribution, Check, CheckKind, Side, Status
 from ragstone.metrics.registry import find_metric
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
@@ -21,9 +22,12 @@ _CONFIDENCE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
+    """The change of a metric, as it is reported; `fell`: it is shown to have got worse."""
+
     metric: str
     estimate: float
     fell: bool
+    direction: Direction
 
 
 def attribute(
@@ -39,7 +43,7 @@ def attribute(
         for check in checks
         if check.status is Status.FAIL
         and check.metric
-        and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
+        and check.kind in LEVELS | CHANGES
         and find_metric(check.metric) is not None
     ]
     if not failed:
@@ -54,14 +58,17 @@ def attribute(
 def _moved(current: RunScores, baseline: RunScores, pairing: Pairing) -> list[_Moved]:
     found = []
     for metric in pairing.metrics:
-        if find_metric(metric) is None:
+        known = find_metric(metric)
+        if known is None:
             continue
+        way = LOWER if known.info.lower_is_better else HIGHER
         ids = pairing.pairs(metric, current, baseline)
         now, then = current.metrics[metric].values, baseline.metrics[metric].values
         values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
         groups = group_labels(current, {sample_id: index for index, sample_id in enumerate(ids)})
         interval = mean_interval(values, confidence=_CONFIDENCE, bounds=(-1.0, 1.0), groups=groups)
-        found.append(_Moved(metric, interval.estimate, interval.high < 0.0))
+        fell = interval.low > 0.0 if way.lower_is_better else interval.high < 0.0
+        found.append(_Moved(metric, interval.estimate, fell, way))
     return found
 
 
@@ -70,19 +77,20 @@ def _by_change(moved: Sequence[_Moved]) -> Attribution:
     retrieval, generation = fallen[Side.RETRIEVAL], fallen[Side.GENERATION]
     if retrieval and generation:
         reason = (
-            f"Retrieval dropped ({_changes(retrieval)}) and so did generation ({_changes(generation)}): "
+            f"Retrieval {_verb(retrieval)} ({_changes(retrieval)}) and so did generation ({_changes(generation)}): "
             "look at retrieval first, because answers depend on what was retrieved."
         )
         return Attribution(Side.BOTH, reason)
     if retrieval:
         still = _steady(moved, Side.GENERATION)
-        return Attribution(Side.RETRIEVAL, f"Retrieval dropped ({_changes(retrieval)}){still}.")
+        return Attribution(Side.RETRIEVAL, f"Retrieval {_verb(retrieval)} ({_changes(retrieval)}){still}.")
     if generation:
         still = _steady(moved, Side.RETRIEVAL)
-        return Attribution(Side.GENERATION, f"Generation dropped ({_changes(generation)}){still}.")
+        return Attribution(Side.GENERATION, f"Generation {_verb(generation)} ({_changes(generation)}){still}.")
     rest = [one for one in moved if one.fell]
     return Attribution(
-        Side.UNCLEAR, f"The metrics that dropped ({_changes(rest)}) point at neither retrieval nor generation alone."
+        Side.UNCLEAR,
+        f"The metrics that {_verb(rest)} ({_changes(rest)}) point at neither retrieval nor generation alone.",
     )
 
 
@@ -97,15 +105,16 @@ def _by_floor(failed: Sequence[Check]) -> Attribution:
     overall = [check for check in failed if check.slice is None] or failed
     means = {check.metric: check.current for check in reversed(overall) if check.current is not None}
     shown = ", ".join(f"{metric} {figure(mean)}" for metric, mean in sorted(means.items(), key=lambda one: str(one[0])))
+    floors = not any(check.kind in {CheckKind.CEILING, CheckKind.RISE} for check in failed)
+    limits = "below {} floors" if floors else "outside {} limits"
+    its, their = limits.format("its"), limits.format("their")
     if halves == {Side.RETRIEVAL}:
-        return Attribution(Side.RETRIEVAL, f"Only retrieval is below its floors ({shown}).")
+        return Attribution(Side.RETRIEVAL, f"Only retrieval is {its} ({shown}).")
     if halves == {Side.GENERATION}:
-        return Attribution(Side.GENERATION, f"Only generation is below its floors ({shown}).")
+        return Attribution(Side.GENERATION, f"Only generation is {its} ({shown}).")
     if {Side.RETRIEVAL, Side.GENERATION} <= halves:
-        return Attribution(
-            Side.BOTH, f"Retrieval and generation are below their floors ({shown}): look at retrieval first."
-        )
-    return Attribution(Side.UNCLEAR, f"The metrics below their floors ({shown}) point at neither half alone.")
+        return Attribution(Side.BOTH, f"Retrieval and generation are {their} ({shown}): look at retrieval first.")
+    return Attribution(Side.UNCLEAR, f"The metrics {their} ({shown}) point at neither half alone.")
 
 
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)
@@ -117,5 +126,9 @@ def _half(metric: str) -> Side:
 
 
 def _changes(moved: Iterable[_Moved]) -> str:
-    ordered = sorted(moved, key=lambda one: (one.estimate, one.metric))
+    ordered = sorted(moved, key=lambda one: (one.direction.shown_change(one.estimate), one.metric))
     return ", ".join(f"{one.metric} {change(one.estimate)}" for one in ordered[:3])
+
+
+def _verb(moved: Iterable[_Moved]) -> str:
+    return "got worse" if any(one.direction.lower_is_better for one in moved) else "dropped"

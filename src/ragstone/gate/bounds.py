@@ -14,6 +14,7 @@ import numpy as np
 
 from ragstone.gate.columns import Columns
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.direction import as_reported
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.reasons import reason_for
@@ -42,10 +43,13 @@ def questions(
     """Every floor and drop in the rules that has at least one score (or pair)."""
     columns = Columns(current, baseline, pairing)
     for rule in rules:
-        if rule.min is not None and (column := columns.scores(rule.metric, rule.samples)) is not None:
+        lower = rule.lower_is_better
+        column = columns.scores(rule.metric, rule.samples, lower_is_better=lower) if rule.min is not None else None
+        if rule.min is not None and column is not None:
             mean = float(column.now.mean())
             yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, column.units, column.now, rule.min, mean)
-        if rule.max_drop is not None and (column := columns.pairs(rule.metric, rule.samples)) is not None:
+        column = columns.pairs(rule.metric, rule.samples, lower_is_better=lower) if rule.max_drop is not None else None
+        if rule.max_drop is not None and column is not None:
             yield BoundCheck(
                 rule,
                 CheckKind.DROP,
@@ -149,7 +153,7 @@ def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -
         # A score can't drop by more than 1: this few samples can't show any drop.
         detectable = drop if (drop := decision.detectable - one.bound) <= 1.0 else None
     settled = decision.below or (status is Status.PASS and decision.estimate >= one.bound)
-    return Check(
+    check = Check(
         name=one.name,
         kind=one.kind,
         status=status,
@@ -167,6 +171,7 @@ def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -
         detectable_drop=detectable,
         accepted=one.rule.accepted if one.kind is CheckKind.DROP else None,
     )
+    return as_reported(check) if one.rule.lower_is_better else check
 
 
 def _status(decision: Decision, bound: float, how: str, *, against: bool) -> Status:

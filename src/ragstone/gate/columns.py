@@ -41,16 +41,23 @@ class Columns:
         self._pairs: dict[str, Column] = {}
         self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
 
-    def scores(self, metric: str, samples: frozenset[str] | None = None) -> Column | None:
-        """The scores of `metric` (`then` repeats `now`), only for `samples` if given; None if there are none."""
+    def scores(
+        self, metric: str, samples: frozenset[str] | None = None, *, lower_is_better: bool = False
+    ) -> Column | None:
+        """The scores of `metric` (`then` repeats `now`), only for `samples` if given; None if there are none.
+
+        1 − score where less is better, here and in `pairs`.
+        """
         if metric not in self._scores:
             values = self._current.metrics[metric].values if metric in self._current.metrics else _NOTHING
             ids = self.ids if len(values) == len(self.ids) else tuple(i for i in self.ids if i in values)
-            now = np.array([values[i] for i in ids], dtype=np.float64)
+            now = _oriented([values[i] for i in ids], lower_is_better)
             self._scores[metric] = Column(self._units(ids), now, now)
         return self._cut(self._scores[metric], samples)
 
-    def pairs(self, metric: str, samples: frozenset[str] | None = None) -> Column | None:
+    def pairs(
+        self, metric: str, samples: frozenset[str] | None = None, *, lower_is_better: bool = False
+    ) -> Column | None:
         """The paired scores of `metric`, from as many answers on both sides; None if no pair has both."""
         if self._baseline is None or self._pairing is None:
             return None
@@ -62,8 +69,8 @@ class Columns:
             ids = tuple(i for i in ids if i in now and i in then)
             self._pairs[metric] = Column(
                 self._units(ids),
-                np.array([now[i] for i in ids], dtype=np.float64),
-                np.array([then[i] for i in ids], dtype=np.float64),
+                _oriented([now[i] for i in ids], lower_is_better),
+                _oriented([then[i] for i in ids], lower_is_better),
             )
         return self._cut(self._pairs[metric], samples)
 
@@ -97,3 +104,8 @@ def _first(run: RunScores, metric: str, answers: int) -> Mapping[str, float]:
         return scores.values
     first = {i: [value for value in each[:answers] if value is not None] for i, each in scores.answers.items()}
     return {i: sum(values) / len(values) for i, values in first.items() if values}
+
+
+def _oriented(values: list[float], lower_is_better: bool) -> NDArray[np.float64]:
+    scores = np.array(values, dtype=np.float64)
+    return 1.0 - scores if lower_is_better else scores

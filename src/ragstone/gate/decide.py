@@ -26,8 +26,27 @@ from ragstone.gate.run_checks import (
     unfinished_check,
     unknown_tag_checks,
 )
-from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, Comparability, GateVerdict, Side, Status
-from ragstone.gate.warnings import below_by_chance, differences, footnotes, permissive, powerless, unguarded
+from ragstone.gate.verdict import (
+    CHANGES,
+    LEVELS,
+    Action,
+    Attribution,
+    Check,
+    CheckKind,
+    Comparability,
+    GateVerdict,
+    Side,
+    Status,
+)
+from ragstone.gate.warnings import (
+    assumed_directions,
+    below_by_chance,
+    differences,
+    footnotes,
+    permissive,
+    powerless,
+    unguarded,
+)
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import Decision
 
@@ -77,6 +96,7 @@ def decide_gate(
         *canary_warnings(current),
         *below_by_chance(checks),
         *permissive(policy, resolved.rules, offline=offline),
+        *assumed_directions(current, resolved.rules),
         *skipped,
         *([seen] if seen is not None and loud else []),
         *powerless(checks, resolved.rules, policy.alpha),
@@ -99,6 +119,7 @@ def decide_gate(
             warnings=warnings,
             resolution=None if loud else seen,
             inconclusive_blocks=policy.gate.inconclusive == "fail",
+            lower_is_better=frozenset(metric for metric in current.metrics if policy.lower_is_better(metric)),
         ),
     )
 
@@ -186,7 +207,7 @@ def _news(found: Comparability, warnings: Sequence[str]) -> Comparability:
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
     """Add to a failed check of a metric which half of the system it points at."""
-    failed = check.status is Status.FAIL and check.kind in {CheckKind.FLOOR, CheckKind.DROP}
+    failed = check.status is Status.FAIL and check.kind in LEVELS | CHANGES
     if not failed or attribution is None:
         return check
     return replace(check, reason=f"{check.reason} {_POINTS_AT[attribution.side]}")

@@ -28,7 +28,7 @@ from ragstone.gate.policy_table import (
     SystemRules,
 )
 from ragstone.gate.verdict import Action, Check, CheckKind
-from ragstone.metrics.registry import METRICS, select_metrics
+from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,13 @@ class Policy:
         """The share of unchanged runs that may fail by chance, in (0, 0.5]."""
         return 1.0 - self.gate.confidence
 
+    def lower_is_better(self, metric: str) -> bool:
+        """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""
+        known = lower_is_better(metric)
+        if known is not None:
+            return known
+        return any(name == metric and rule.less_is_better for _, name, rule in self.table.rules())
+
     def action_for(self, metric: str, kind: CheckKind, *, offline_judge: bool) -> Action:
         """What a check of `metric` over all samples does if it does not pass.
 
@@ -137,10 +144,18 @@ class Policy:
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
 
+_KEYS = {
+    CheckKind.FLOOR: "min",
+    CheckKind.CEILING: "max",
+    CheckKind.DROP: "max_drop",
+    CheckKind.RISE: "max_rise",
+}
+
+
 def key_of_check(check: Check) -> KeyPath:
     """The key of thresholds.toml behind `check`."""
-    if check.kind in {CheckKind.FLOOR, CheckKind.DROP} and check.metric is not None:
-        rule = ("metrics", check.metric, "min" if check.kind is CheckKind.FLOOR else "max_drop")
+    if check.kind in _KEYS and check.metric is not None:
+        rule = ("metrics", check.metric, _KEYS[check.kind])
         return rule if check.slice is None else ("slices", check.slice, *rule)
     if check.kind is CheckKind.DRIFT and check.metric is not None:
         return ("metrics", check.metric, "max_drift")
@@ -209,13 +224,19 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
 def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the rules in force, independent of the file's layout."""
     rules = policy.table.model_copy(update={"metrics": dict(policy.metrics)}).model_dump(mode="json")
+    for table in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
+        for rule in table.values():
+            # Keys that came later: a policy without them is the same policy.
+            for key in ("max", "max_rise", "lower_is_better"):
+                if rule[key] is None:
+                    del rule[key]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 
 
 def _filled(name: str, rule: MetricRule) -> MetricRule:
     default = DEFAULT_METRICS.get(name)
-    if default is None or rule.min is not None or rule.max_drop is not None or rule.max_drift is not None:
+    if default is None or not rule.checks_nothing:
         return rule
     return rule.model_copy(update={"min": default.min, "max_drop": default.max_drop})
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ragstone.formatting import counted, some
+from ragstone.gate.accepted import change_word
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import KeyPath, MetricRule
 
 _WEAKER_WHEN_LOWER = frozenset({"min", "min_coverage", "min_agreement"})
-_WEAKER_WHEN_HIGHER = frozenset({"max_drop", "max_drift", "latency_p95_s", "max_error_rate"})
+_WEAKER_WHEN_HIGHER = frozenset({"max", "max_drop", "max_rise", "max_drift", "latency_p95_s", "max_error_rate"})
 
 
 def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
@@ -47,7 +48,8 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
     for entry in head.accepted:
         if entry not in base.accepted:
             until = f" until {entry.expires}" if entry.expires is not None else ""
-            yield f"accepts a drop of {entry.title} of up to {entry.drop:.4g}{until} ({entry.id}): {entry.reason}"
+            what = f"a {change_word(entry.metric)} of {entry.title} of up to {entry.drop:.4g}"
+            yield f"accepts {what}{until} ({entry.id}): {entry.reason}"
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:

@@ -15,7 +15,8 @@ from pydantic_core import ErrorDetails
 
 from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, suggestion
-from ragstone.gate.policy_table import DEFAULT_METRICS, KeyPath, PolicyTable
+from ragstone.gate.policy_table import DEFAULT_METRICS, KeyPath, MetricRule, PolicyTable
+from ragstone.metrics.registry import lower_is_better
 
 MAX_POLICY_BYTES = 1_000_000
 _ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
@@ -131,6 +132,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
     except ValidationError as error:
         raise _as_config_error(error, document, file, lines) from None
     for path, name, rule in table.rules():
+        _check_direction(path, name, rule, file, lines)
         has_defaults = path == ("metrics", name) and name in DEFAULT_METRICS
         if path[0] == "slices" and rule.max_drift is not None:
             raise ConfigError(
@@ -138,22 +140,80 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
                 where=_where(file, lines, (*path, "max_drift")),
                 hint=f"Put it under [metrics.{name}].",
             )
-        if rule.min is None and rule.max_drop is None and rule.max_drift is None and not has_defaults:
+        if rule.checks_nothing and not has_defaults:
+            lower = rule.lower_is_better or lower_is_better(name)
+            keys = ("max", "max_rise") if lower else ("min", "max_drop")
             raise ConfigError(
-                f"[{'.'.join(path)}] has none of 'min', 'max_drop' and 'max_drift', so it checks nothing.",
+                f"[{'.'.join(path)}] has none of '{keys[0]}', '{keys[1]}' and 'max_drift', so it checks nothing.",
                 where=_where(file, lines, path),
                 hint="Set one of them, or remove the table.",
             )
+    _check_one_direction(table, file, lines)
     floors = DEFAULT_METRICS if table.metrics is None else table.metrics
     for name in table.must_pass.metrics or ():
-        floor = floors[name].min if name in floors else None
-        if floor is None and table.must_pass.min is None:
+        rule = floors[name] if name in floors else MetricRule()
+        if rule.max is not None or rule.min is not None:
+            continue
+        if rule.max_rise is not None or lower_is_better(name):
+            raise ConfigError(
+                f"'must_pass.metrics' names '{name}', which has no ceiling.",
+                where=_where(file, lines, ("must_pass", "metrics")),
+                hint=f"Set 'max' under [metrics.{name}].",
+            )
+        if table.must_pass.min is None:
             raise ConfigError(
                 f"'must_pass.metrics' names '{name}', which has no floor.",
                 where=_where(file, lines, ("must_pass", "metrics")),
                 hint=f"Set 'min' under [must_pass], or under [metrics.{name}].",
             )
     return table
+
+
+_OTHER_WAY = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
+
+
+def _check_direction(
+    path: KeyPath, name: str, rule: MetricRule, file: str | None, lines: Mapping[KeyPath, int]
+) -> None:
+    """Raise ConfigError for keys that don't fit the direction of the metric."""
+    known = lower_is_better(name)
+    lower = known
+    if lower is None:
+        lower = rule.lower_is_better
+    elif rule.lower_is_better not in (None, known):
+        raise ConfigError(
+            f"'{'.'.join(path)}.lower_is_better' is wrong: in {name}, {'less' if known else 'more'} is better.",
+            where=_where(file, lines, (*path, "lower_is_better")),
+            hint="Remove it; it is only for metrics that Ragstone doesn't know.",
+        )
+    set_ = [key for key in _OTHER_WAY if getattr(rule, key) is not None]
+    if lower is None:
+        # A foreign metric: the keys say which way is better, so they must agree.
+        lower = bool({"max", "max_rise"} & set(set_))
+    for key in set_:
+        if (key in ("max", "max_rise")) is not lower:
+            word = "less" if lower else "more"
+            raise ConfigError(
+                f"'{'.'.join(path)}.{key}' doesn't fit: in {name}, {word} is better"
+                f"{'' if known is not None else ' as the other keys say'}.",
+                where=_where(file, lines, (*path, key)),
+                hint=f"Use '{_OTHER_WAY[key]}'.",
+            )
+
+
+def _check_one_direction(table: PolicyTable, file: str | None, lines: Mapping[KeyPath, int]) -> None:
+    """Raise ConfigError if two tables disagree on which way a foreign metric is better."""
+    first: dict[str, tuple[KeyPath, bool]] = {}
+    for path, name, rule in table.rules():
+        if lower_is_better(name) is not None or not rule.says_direction:
+            continue
+        before, lower = first.setdefault(name, (path, rule.less_is_better))
+        if lower is not rule.less_is_better:
+            raise ConfigError(
+                f"[{'.'.join(before)}] and [{'.'.join(path)}] disagree on whether less of {name} is better.",
+                where=_where(file, lines, path),
+                hint="Use min and max_drop in both, or max and max_rise in both.",
+            )
 
 
 def _as_config_error(

@@ -57,12 +57,26 @@ class GateRules(_Table):
 
 
 class MetricRule(_Table):
-    """[metrics.NAME]: the floor and the allowed drop of one metric."""
+    """[metrics.NAME]: the floor and the allowed drop of one metric, or its ceiling and the allowed rise."""
 
     min: Share | None = Field(default=None, description="Floor: the mean must be at least this.")
+    max: Share | None = Field(
+        default=None, description="Ceiling, for a metric where less is better: the mean must be at most this."
+    )
     max_drop: Share | None = Field(
         default=None,
         description="Allowed drop: the mean must be at most this far below the baseline, on the same samples.",
+    )
+    max_rise: Share | None = Field(
+        default=None,
+        description="Allowed rise, for a metric where less is better: the mean must be at most this far above the "
+        "baseline, on the same samples.",
+    )
+    lower_is_better: bool | None = Field(
+        default=None,
+        strict=True,
+        description="Whether less is better, for a metric that Ragstone doesn't know. Default: true if max or max_rise "
+        "is set.",
     )
     max_drift: Share | None = Field(
         default=None,
@@ -72,6 +86,20 @@ class MetricRule(_Table):
         default=None,
         description="block: a failed check fails the run. warn: it is only reported. Default: block.",
     )
+
+    @property
+    def checks_nothing(self) -> bool:
+        return {self.min, self.max, self.max_drop, self.max_rise, self.max_drift} == {None}
+
+    @property
+    def less_is_better(self) -> bool:
+        """Which way is better, as this table says it."""
+        return self.lower_is_better or self.max is not None or self.max_rise is not None
+
+    @property
+    def says_direction(self) -> bool:
+        """Whether this table says which way is better."""
+        return self.less_is_better or self.lower_is_better is False or {self.min, self.max_drop} != {None}
 
 
 class SliceRules(_Table):
@@ -122,9 +150,13 @@ class MustPass(_Table):
 
     samples: tuple[Name, ...] = Field(default=(), description="Ids of the samples.")
     metrics: tuple[Name, ...] | None = Field(
-        default=None, description="Metrics to check for each sample; default: every metric with a floor."
+        default=None, description="Metrics to check for each sample; default: every metric with a floor or a ceiling."
     )
-    min: Share | None = Field(default=None, description="Minimum for each sample; default: the floor of each metric.")
+    min: Share | None = Field(
+        default=None,
+        description="Minimum for each sample; default: the floor of each metric. Where less is better, the ceiling of "
+        "the metric applies.",
+    )
     action: Action = Field(default=Action.BLOCK, description="block or warn.")
 
 

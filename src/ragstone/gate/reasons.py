@@ -21,34 +21,37 @@ def reason_for(one: BoundCheck, decision: Decision, status: Status, policy: Poli
 
 
 def _floor_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
-    mean, floor = figure(decision.estimate, one.bound), figure(one.bound)
-    span = _span(decision, signed=False)
-    n = counted(decision.n, "sample")
+    way = one.rule.direction
+    found = figure(way.shown(decision.estimate), way.shown(one.bound))
+    limit = f"the {way.level} of {figure(way.shown(one.bound))}"
+    start = f"is {found} on {counted(decision.n, 'sample')} {_span(one, decision)}"
     if status is Status.PASS and decision.above:
-        return f"is {mean} on {n} {span}: the floor of {floor} holds"
+        return f"{start}: {limit} holds"
     if status is Status.PASS and decision.estimate < one.bound:
-        return f"is {mean} on {n} {span}: below the floor of {floor}, but not by more than chance explains"
+        return f"{start}: {way.beyond} {limit}, but not by more than chance explains"
     if status is Status.PASS:
-        return f"is {mean} on {n} {span}, not below the floor of {floor}"
+        return f"{start}, not {way.beyond} {limit}"
     if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
-        return f"is {mean} on {n} {span}, below the floor of {floor}"
+        return f"{start}, {way.beyond} {limit}"
     if status is Status.FAIL:
-        return f"is {mean} on {n} {span}: not shown to reach the floor of {floor}"
-    return f"is {mean} on {n} {span}: below the floor of {floor}, but not shown to be"
+        return f"{start}: not shown to {'be within' if way.lower_is_better else 'reach'} {limit}"
+    return f"{start}: {way.beyond} {limit}, but not shown to be"
 
 
 def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     n = counted(decision.n, "paired sample")
     if not one.values.any():
         return f"is the same as in the baseline on each of {n}"
-    moved = change(decision.estimate, digits_for(decision.estimate, [one.bound]))
-    span = _span(decision, signed=True)
-    too_much = "a drop" if one.bound == 0.0 else f"a drop of more than {figure(-one.bound)}"
-    allowed = "no drop is allowed" if one.bound == 0.0 else f"a drop of {figure(-one.bound)} is allowed"
+    way = one.rule.direction
+    drop = way.change
+    moved = change(way.shown_change(decision.estimate), digits_for(decision.estimate, [one.bound]))
+    span = _span(one, decision)
+    too_much = f"a {drop}" if one.bound == 0.0 else f"a {drop} of more than {figure(-one.bound)}"
+    allowed = f"no {drop} is allowed" if one.bound == 0.0 else f"a {drop} of {figure(-one.bound)} is allowed"
     if one.rule.accepted is not None:
-        too_much = f"a drop of more than {bound(-one.bound)}"
-        allowed = f"a drop of {bound(-one.bound)} is accepted ({one.rule.accepted})"
-    fell = f"dropped by {figure(-decision.estimate, -one.bound)} from the baseline on {n} {span}"
+        too_much = f"a {drop} of more than {bound(-one.bound)}"
+        allowed = f"a {drop} of {bound(-one.bound)} is accepted ({one.rule.accepted})"
+    fell = f"{way.moved} by {figure(-decision.estimate, -one.bound)} from the baseline on {n} {span}"
     if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
         return f"{fell}; {allowed}"
     start = f"changed by {moved} from the baseline on {n} {span}"
@@ -59,18 +62,21 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     if status is Status.PASS and one.rule.accepted is not None:
         return f"{start}; {allowed}"
     if status is Status.PASS and decision.interval.low < one.unchanged:
-        return f"{start}: no drop is shown, and one of more than {figure(-decision.interval.low)} is ruled out"
+        return f"{start}: no {drop} is shown, and one of more than {figure(-decision.interval.low)} is ruled out"
     if status is Status.PASS:
         return f"{start}; {allowed}"
     if status is Status.FAIL:
         return f"{start}: {too_much} is not ruled out"
-    return f"{fell}: a drop is shown, but not one of more than the {figure(-one.bound)} allowed"
+    return f"{fell}: a {drop} is shown, but not one of more than the {figure(-one.bound)} allowed"
 
 
-def _span(decision: Decision, *, signed: bool) -> str:
-    found = decision.interval
-    text = change if signed else figure
-    return f"({percent(found.confidence)} interval {text(found.low)} to {text(found.high)})"
+def _span(one: BoundCheck, decision: Decision) -> str:
+    found, way = decision.interval, one.rule.direction
+    if one.kind is CheckKind.FLOOR:
+        ends = sorted((way.shown(found.low), way.shown(found.high)))
+        return f"({percent(found.confidence)} interval {figure(ends[0])} to {figure(ends[1])})"
+    ends = sorted((way.shown_change(found.low), way.shown_change(found.high)))
+    return f"({percent(found.confidence)} interval {change(ends[0])} to {change(ends[1])})"
 
 
 def _settle(decision: Decision) -> str:

@@ -1,11 +1,12 @@
-"""Samples that got worse, or that are far below their floor."""
+"""Samples that got worse, or that are far below their floor (or above their ceiling)."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.direction import Direction
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Check, Regression, Status
 from ragstone.run.scores import RunScores
@@ -33,10 +34,9 @@ def worst_regressions(
     failed = {check.metric for check in checks if check.status is Status.FAIL and check.metric}
     compared = baseline is not None and pairing is not None and pairing.comparability.comparable
     if compared and baseline is not None and pairing is not None:
-        losses = _fallen(current, baseline, pairing, {rule.metric for rule in rules})
+        losses = _fallen(current, baseline, pairing, {rule.metric: rule.direction for rule in rules})
     else:
-        floors = {rule.metric: rule.min for rule in rules if rule.min is not None and rule.metric in failed}
-        losses = _short(current, floors)
+        losses = _short(current, [rule for rule in rules if rule.metric in failed])
         baseline = None
     in_failed = _by_sample(losses[metric] for metric in losses if metric in failed)
     in_all = _by_sample(losses.values())
@@ -49,22 +49,25 @@ def worst_regressions(
     )
 
 
-def _fallen(current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Collection[str]) -> Losses:
+def _fallen(current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Mapping[str, Direction]) -> Losses:
     losses = {}
-    for metric in metrics:
+    for metric, way in metrics.items():
         ids = pairing.pairs(metric, current, baseline)
         if not ids:
             continue
         now, then = current.metrics[metric].values, baseline.metrics[metric].values
-        losses[metric] = {i: loss for i in ids if (loss := then[i] - now[i]) > 0.0}
+        losses[metric] = {i: loss for i in ids if (loss := -way.shown_change(now[i] - then[i])) > 0.0}
     return losses
 
 
-def _short(current: RunScores, floors: Mapping[str, float]) -> Losses:
-    return {
-        metric: {i: floor - value for i, value in current.metrics[metric].values.items() if value < floor}
-        for metric, floor in floors.items()
-    }
+def _short(current: RunScores, rules: Iterable[Rule]) -> Losses:
+    losses = {}
+    for rule in rules:
+        if rule.min is not None:
+            floor, way = rule.min, rule.direction
+            values = current.metrics[rule.metric].values
+            losses[rule.metric] = {i: loss for i, value in values.items() if (loss := floor - way.shown(value)) > 0.0}
+    return losses
 
 
 def _by_sample(losses: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Action, Check, CheckKind
+from ragstone.gate.verdict import CHANGES, Action, Check
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.family import LOSS, POWER
 from ragstone.stats.power import detectable_drop
@@ -45,11 +45,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The smallest `drop` in `metric` that `n` samples detect in 4 of 5 runs; None: none at all."""
+    """The smallest `drop` in `metric` that `n` samples detect in 4 of 5 runs; None: none at all.
+
+    Where less is better, it is the smallest rise.
+    """
 
     metric: str
     drop: float | None
     n: int
+    lower_is_better: bool = False
 
 
 def sights(
@@ -67,18 +71,19 @@ def sights(
     """
     drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
     drops = [rule for rule in drops if rule.drop_action is Action.BLOCK] or drops
-    checked = {check.metric: check for check in checks if check.kind is CheckKind.DROP and check.slice is None}
+    checked = {check.metric: check for check in checks if check.kind in CHANGES and check.slice is None}
     tests = share_of_error(rules)
     found = []
     for rule in drops:
         if rule.metric in checked:
             check = checked[rule.metric]
-            found.append(Sight(rule.metric, check.detectable_drop, check.n))
+            found.append(Sight(rule.metric, check.detectable_drop, check.n, rule.lower_is_better))
             continue
         spread = spread_of(rule.metric, run, None, None, None, TYPICAL_CHANGED)
         if spread is not None:
             n = samples if samples is not None else spread.n
-            found.append(Sight(rule.metric, _drop(spread, n, rule.max_drop or 0.0, alpha, tests), n))
+            drop = _drop(spread, n, rule.max_drop or 0.0, alpha, tests)
+            found.append(Sight(rule.metric, drop, n, rule.lower_is_better))
     return found
 
 
@@ -103,10 +108,12 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
     """One sentence on what the golden set detects, and whether it is a warning; None if no drop is limited."""
     if not found:
         return None, False
+    lower = {one.lower_is_better for one in found}
+    drop = "drop" if lower == {False} else "rise" if lower == {True} else "drop or rise"
     blind = [f"{one.metric} ({counted(one.n, 'sample')})" for one in found if one.drop is None]
     if blind:
         return (
-            f"This golden set is too small to detect a drop of any size in {', '.join(blind)}; "
+            f"This golden set is too small to detect a {drop} of any size in {', '.join(blind)}; "
             "ragstone plan says how many samples are needed.",
             True,
         )
@@ -115,11 +122,11 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
     each = found[0].metric if len(found) == 1 else each
     if worst > SHORT_SIGHTED:
         return (
-            f"This golden set can't detect a drop of less than {figure(worst)} in 4 of 5 runs ({each}); "
+            f"This golden set can't detect a {drop} of less than {figure(worst)} in 4 of 5 runs ({each}); "
             "ragstone plan says how many samples are needed.",
             True,
         )
-    return f"This golden set detects a drop of {figure(worst)} in 4 of 5 runs ({each}).", False
+    return f"This golden set detects a {drop} of {figure(worst)} in 4 of 5 runs ({each}).", False
 
 
 def share_of_error(rules: Sequence[Rule]) -> float:

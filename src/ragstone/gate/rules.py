@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ragstone.errors import suggestion
 from ragstone.gate.comparability import is_judged
+from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS, MetricRule
 from ragstone.gate.verdict import Action, CheckKind
-from ragstone.metrics.registry import find_metric
+from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.run.scores import RunScores
 
 
@@ -21,8 +22,9 @@ from ragstone.run.scores import RunScores
 class Rule:
     """One metric over all samples, or over those with the tag `slice`; `samples` None means all.
 
-    `key` is its name in the policy (possibly of a family). `written` says that the policy names it, so it must have
-    scores. `accepted` is the id of the accepted drop that `max_drop` comes from, if any.
+    `key` is its name in the policy (possibly of a family). `min` and `max_drop` are on a scale on which more is better:
+    where less is (`lower_is_better`), they are 1 − max and max_rise. `written` says that the policy names it, so it
+    must have scores. `accepted` is the id of the accepted drop that `max_drop` comes from, if any.
     """
 
     key: str
@@ -35,6 +37,11 @@ class Rule:
     slice: str | None = None
     samples: frozenset[str] | None = None
     accepted: str | None = None
+    lower_is_better: bool = False
+
+    @property
+    def direction(self) -> Direction:
+        return LOWER if self.lower_is_better else HIGHER
 
     @property
     def action(self) -> Action:
@@ -56,7 +63,8 @@ class BoundCheck:
     """A floor or a drop to decide.
 
     `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
-    their scores or changes. `unchanged` is the change that counts as no drop at all.
+    their scores or changes. Where less is better, all numbers are those of 1 − score, and `kind` is the floor or drop
+    of that. `unchanged` is the change that counts as no drop at all.
     """
 
     rule: Rule
@@ -76,7 +84,9 @@ class BoundCheck:
 
     @property
     def name(self) -> str:
-        base = f"{self.rule.metric}.{self.kind.value}"
+        direction = self.rule.direction
+        kind = direction.level if self.kind is CheckKind.FLOOR else direction.change
+        base = f"{self.rule.metric}.{kind.value}"
         return base if self.rule.slice is None else f"{self.rule.slice}/{base}"
 
     @property
@@ -107,11 +117,19 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
         members = frozenset(by_tag[tag])
         for name, rule in part.metrics.items():
             action = rule.action or Action.BLOCK
+            lower = policy.lower_is_better(name)
             rules += [
-                Rule(name, metric, rule.min, rule.max_drop, action, action, True, tag, members)
+                Rule(name, metric, *bounds_of(rule), action, action, True, tag, members, lower_is_better=lower)
                 for metric in _members(name, run, part.metrics)
             ]
     return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
+
+
+def bounds_of(rule: MetricRule) -> tuple[float | None, float | None]:
+    """Floor and allowed drop of `rule`, on a scale on which more is better."""
+    if rule.max is not None or rule.max_rise is not None:
+        return None if rule.max is None else 1.0 - rule.max, rule.max_rise
+    return rule.min, rule.max_drop
 
 
 def _widened(rule: Rule, policy: Policy) -> Rule:
@@ -129,11 +147,11 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
             yield Rule(
                 name,
                 metric,
-                rule.min,
-                rule.max_drop,
+                *bounds_of(rule),
                 policy.action_for(name, CheckKind.FLOOR, offline_judge=offline),
                 policy.action_for(name, CheckKind.DROP, offline_judge=offline),
                 policy.names_metrics,
+                lower_is_better=policy.lower_is_better(name),
             )
     if not policy.names_metrics:
         yield from _unnamed(run)
@@ -146,7 +164,8 @@ def _unnamed(run: RunScores) -> Iterator[Rule]:
     for metric in sorted(run.metrics):
         if metric not in covered:
             action = _unnamed_action(metric)
-            yield Rule(metric, metric, None, DEFAULT_MAX_DROP, action, action, False)
+            lower = bool(lower_is_better(metric))
+            yield Rule(metric, metric, None, DEFAULT_MAX_DROP, action, action, False, lower_is_better=lower)
 
 
 def _unnamed_action(metric: str) -> Action:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from ragstone.formatting import clipped, counted, figure, most_common, percent, some
+from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
@@ -115,8 +116,9 @@ def _name(rule: Rule, kind: CheckKind) -> str:
 def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
     """One check for each must-pass sample that did not pass, and one that counts those that did."""
     must = policy.must_pass
+    lower = {rule.metric for rule in rules if rule.lower_is_better}
     needed = {
-        rule.metric: must.min if must.min is not None else rule.min
+        rule.metric: must.min if must.min is not None and not rule.lower_is_better else rule.min
         for rule in rules
         if rule.slice is None and (must.metrics is None or {rule.metric, rule.key} & set(must.metrics))
     }
@@ -125,7 +127,7 @@ def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
     floors = {metric: floor for metric, floor in needed.items() if floor is not None}
     passed = 0
     for sample_id in dict.fromkeys(must.samples):
-        status, why = _must_pass(run, sample_id, floors)
+        status, why = _must_pass(run, sample_id, floors, lower)
         if status is Status.PASS:
             passed += 1
             continue
@@ -148,7 +150,9 @@ def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
         )
 
 
-def _must_pass(run: RunScores, sample_id: str, floors: Mapping[str, float]) -> tuple[Status, str]:
+def _must_pass(
+    run: RunScores, sample_id: str, floors: Mapping[str, float], lower: Collection[str]
+) -> tuple[Status, str]:
     if sample_id not in run.samples:
         return Status.ERROR, "it is not in this run"
     if sample_id in run.system.failures:
@@ -159,10 +163,13 @@ def _must_pass(run: RunScores, sample_id: str, floors: Mapping[str, float]) -> t
         if sample_id in scores.failed:
             unscored.append(f"{metric} could not be scored: {scores.failed[sample_id].reason}")
         elif sample_id in scores.values:
-            value = scores.values[sample_id]
-            reached += value >= floor
-            if value < floor:
-                below.append(f"{metric} is {figure(value, floor)}, required {figure(floor)}")
+            way = LOWER if metric in lower else HIGHER
+            value, required = scores.values[sample_id], way.shown(floor)
+            missed = value > required if way.lower_is_better else value < required
+            reached += not missed
+            if missed:
+                most = "at most " if way.lower_is_better else ""
+                below.append(f"{metric} is {figure(value, required)}, required {most}{figure(required)}")
     if below:
         return Status.FAIL, some(below)
     if unscored:

@@ -18,7 +18,9 @@ class Status(StrEnum):
 
 class CheckKind(StrEnum):
     FLOOR = "floor"
+    CEILING = "ceiling"
     DROP = "drop"
+    RISE = "rise"
     DRIFT = "drift"
     COVERAGE = "coverage"
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
@@ -27,6 +29,13 @@ class CheckKind(StrEnum):
     AGREEMENT = "agreement"
     BASELINE = "baseline"
     ANSWERS = "answers"
+
+
+LEVELS = frozenset({CheckKind.FLOOR, CheckKind.CEILING})
+"""Checks of a mean. A ceiling is the floor of a metric where less is better."""
+
+CHANGES = frozenset({CheckKind.DROP, CheckKind.RISE})
+"""Checks of a change from the baseline. A rise is the drop of a metric where less is better."""
 
 
 class Action(StrEnum):
@@ -50,9 +59,10 @@ class Interval:
 class Check:
     """One requirement, and its result.
 
-    `estimate` is in the metric's unit: the mean for a floor, current minus baseline for a drop, a share for coverage
-    and error rate, seconds for latency. `threshold` is the bound that `estimate` is compared with (for a drop:
-    minus `max_drop`; drift is a drop from the anchor). `n` is the number of samples (pairs) behind the estimate.
+    `estimate` is in the metric's unit: the mean for a floor or ceiling, current minus baseline for a drop or rise, a
+    share for coverage and error rate, seconds for latency. `threshold` is the bound that `estimate` is compared with
+    (for a drop: minus `max_drop`). In drift checks a loss is negative, whichever way is better. `n` is the number of
+    samples (pairs) behind the estimate.
     `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
     accepted drop that the threshold comes from, if any. `reason` is one plain sentence; `short_reason` is the same
     without the metric's name, for readers who see that already.
@@ -127,7 +137,7 @@ class GateVerdict:
 
     `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
     says which drop the golden set can detect, unless a warning does; `notes` are footnotes; `accept` are the commands
-    that accept the drops that fail the run.
+    that accept the drops that fail the run; `lower_is_better` are the metrics where less is better.
     """
 
     status: Status
@@ -141,6 +151,7 @@ class GateVerdict:
     resolution: str | None = None
     inconclusive_blocks: bool = False
     accept: tuple[str, ...] = ()
+    lower_is_better: frozenset[str] = frozenset()
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import counted, most_common, some
@@ -10,7 +11,8 @@ from ragstone.gate.comparability import Pairing
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import share_of_error
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
+from ragstone.metrics.registry import lower_is_better
 from ragstone.run.scores import MetricScores, RunScores
 
 _OTHER_HALF = {
@@ -35,7 +37,7 @@ def unguarded(pairing: Pairing | None, rules: Sequence[Rule], checks: Sequence[C
     else:
         skipped = pairing.comparability.skipped
         yield from dict.fromkeys(skipped[metric] for metric in sorted(drops & skipped.keys()))
-        checked = {(check.metric, check.slice) for check in checks if check.kind is CheckKind.DROP}
+        checked = {(check.metric, check.slice) for check in checks if check.kind in CHANGES}
         for rule in rules:
             compared = rule.max_drop is not None and rule.metric in pairing.metrics
             if compared and (rule.metric, rule.slice) not in checked:
@@ -54,6 +56,31 @@ def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Itera
         yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
+def assumed_directions(current: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
+    """A warning that names metrics of another evaluator that sound as if less were better, and are taken otherwise."""
+    named = sorted(
+        rule.metric
+        for rule in rules
+        if not rule.written and rule.metric in current.metrics and _sounds_lower(rule.metric) and rule.slice is None
+    )
+    if named:
+        yield (
+            f"More is taken for better in {some(named)}, which Ragstone doesn't know. If less is better, set max_rise "
+            f"(or max) under [metrics.{named[0]}] in the policy."
+        )
+
+
+def _sounds_lower(metric: str) -> bool:
+    words = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", metric).lower()))
+    return lower_is_better(metric) is None and bool(words & _LOWER_WORDS)
+
+
+_LOWER_WORDS = frozenset(
+    {"bias", "cer", "cost", "error", "errors", "failure", "failures", "hallucination", "hallucinations", "harm"}
+    | {"latency", "loss", "noise", "perplexity", "risk", "toxicity", "violation", "violations", "wer"}
+)
+
+
 def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> Iterator[str]:
     """A warning that names the rules that can never fail with this few samples."""
     tests = share_of_error(rules)
@@ -63,10 +90,11 @@ def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> I
         part = 1.0 if check.slice is None else 1.0 / max(1, slices)
         if check.action is not Action.BLOCK:
             continue
-        if check.kind is CheckKind.DROP:
+        if check.kind in CHANGES:
             never = check.slice is not None and 0.5**check.n > alpha * part / tests
-        elif check.kind is CheckKind.FLOOR and check.threshold is not None:
-            never = (1.0 - check.threshold) ** check.n > alpha * part * FLOOR_WEIGHT / tests
+        elif check.kind in LEVELS and check.threshold is not None:
+            floor = check.threshold if check.kind is CheckKind.FLOOR else 1.0 - check.threshold
+            never = (1.0 - floor) ** check.n > alpha * part * FLOOR_WEIGHT / tests
         else:
             continue
         if never and check.status is not Status.FAIL:
@@ -84,9 +112,12 @@ def below_by_chance(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def is_below_by_chance(check: Check) -> bool:
-    """Whether a floor passes with an estimate below it, by no more than chance explains."""
-    passes = check.kind is CheckKind.FLOOR and check.status is Status.PASS
-    return passes and check.estimate is not None and check.threshold is not None and check.estimate < check.threshold
+    """Whether a floor passes with an estimate below it (or a ceiling above it), by no more than chance explains."""
+    if check.status is not Status.PASS or check.estimate is None or check.threshold is None:
+        return False
+    if check.kind is CheckKind.CEILING:
+        return check.estimate > check.threshold
+    return check.kind is CheckKind.FLOOR and check.estimate < check.threshold
 
 
 def differences(pairing: Pairing) -> list[str]:

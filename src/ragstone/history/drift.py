@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ragstone.formatting import counted, figure, score
 from ragstone.gate.comparability import is_judged
+from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -40,6 +41,7 @@ class _Asked:
     metric: str
     max_drift: float
     action: Action
+    direction: Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def measure_drift(
 def _asked(policy: Policy, run: RunScores) -> list[_Asked]:
     """The requirements on each metric that the policy has a rule for, over all samples."""
     return [
-        _Asked(rule.metric, _max_drift(policy, rule), _action(policy, rule))
+        _Asked(rule.metric, _max_drift(policy, rule), _action(policy, rule), rule.direction)
         for rule in resolve_rules(policy, run).rules
         if rule.slice is None and rule.metric in run.metrics and run.metrics[rule.metric].values
     ]
@@ -183,6 +185,8 @@ def _checks(runs: Sequence[_Observed], newest: _Observed, asked: Sequence[_Asked
     """One check for each metric, and one for the mean over them."""
     names = [one.metric for one in asked]
     series = _series([*runs, newest], newest.samples, names)
+    lower = [one.direction.lower_is_better for one in asked]
+    series[:, :, lower] = 1.0 - series[:, :, lower]
     allowed = np.array([_accepted(runs, newest, name) for name in names])
     groups = group_codes(newest.samples)
     losses = find_losses(
@@ -206,20 +210,21 @@ def _checks(runs: Sequence[_Observed], newest: _Observed, asked: Sequence[_Asked
 def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_Observed]) -> Check:
     limit = float(np.mean([one.max_drift for one in asked]))
     metric = asked[0].metric if loss.column is not None else None
-    now = loss.newest
-    subject = metric or f"the mean of {_listed([one.metric for one in asked])}"
+    way = asked[0].direction if metric is not None else HIGHER
+    now, then = way.shown(loss.newest), way.shown(loss.newest - loss.change)
+    subject = metric or f"the mean of {_listed([_as_averaged(one) for one in asked])}"
     status = Status.FAIL if loss.found else Status.PASS
     if loss.found:
         taken = f" (of which {figure(spared)} was accepted)" if spared else ""
         too_much = "no loss is allowed" if limit == 0.0 else f"a loss of {limit:g} is too much"
         due = "" if limit == 0.0 else ", and the alarm is raised once half of it is shown"
         reason = (
-            f"{subject} has lost {score(-loss.change, 3)}{taken} since {_when(runs)}, from "
-            f"{score(now - loss.change, 3)} to {score(now, 3)} on {counted(loss.n, 'sample')} in common; "
+            f"{subject} has {'risen by' if way.lower_is_better else 'lost'} {score(-loss.change, 3)}{taken} since "
+            f"{_when(runs)}, from {score(then, 3)} to {score(now, 3)} on {counted(loss.n, 'sample')} in common; "
             f"{too_much}{due}."
         )
     else:
-        reason = f"{subject} has changed by {loss.change:+.3f} since {_when(runs)}."
+        reason = f"{subject} has changed by {way.shown_change(loss.change):+.3f} since {_when(runs)}."
     return Check(
         name=f"{metric}.drift" if metric else "drift",
         kind=CheckKind.DRIFT,
@@ -230,9 +235,14 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
         estimate=loss.excess,
         threshold=0.0 - limit,
         current=now,
-        baseline=now - loss.change,
+        baseline=then,
         n=loss.n,
     )
+
+
+def _as_averaged(one: _Asked) -> str:
+    """The metric as it enters a mean: where less is better, 1 − score."""
+    return f"1 − {one.metric}" if one.direction.lower_is_better else one.metric
 
 
 def _passing_as_one(checks: Sequence[Check]) -> list[Check]:

@@ -19,7 +19,7 @@ class MetricInfo:
 
     `version` changes with the formula; runs with different versions of a metric are not compared on it.
     `blames` is the half of the system that a drop points to. `family` is a name that selects several metrics
-    (``context_precision``). `source` names paper, section and equation.
+    (``context_precision``). `source` names paper, section and equation. `lower_is_better`: 0 is the best score.
     """
 
     name: str
@@ -28,6 +28,7 @@ class MetricInfo:
     blames: Blames
     source: str
     family: str | None = None
+    lower_is_better: bool = False
 
 
 class Metric(Protocol):

@@ -15,6 +15,7 @@ from ragstone.metrics.entities import ContextEntityRecall
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
+from ragstone.metrics.noise_sensitivity import NoiseSensitivity
 from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
 from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
 
@@ -26,6 +27,8 @@ _LISTED: tuple[Metric, ...] = (
     ContextPrecisionNoReference(),
     ContextRelevance(),
     AnswerCorrectness(),
+    NoiseSensitivity(relevant=True),
+    NoiseSensitivity(relevant=False),
     LexicalMatch("exact_match", "Exact match", exact_match),
     LexicalMatch("token_f1", "Token F1", token_f1),
     ContextEntityRecall(),
@@ -45,6 +48,12 @@ HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_preci
 def find_metric(name: str) -> Metric | None:
     """The metric called `name`, listed or with another number (``ndcg@15``); None if there is none."""
     return METRICS.get(name) or retrieval_metric(name) or limit_metric(name)
+
+
+def lower_is_better(name: str) -> bool | None:
+    """Whether 0 is the best score of the metric (or of the family) called `name`; None if there is no such metric."""
+    known = find_metric(name) or next((one for one in METRICS.values() if one.info.family == name), None)
+    return None if known is None else known.info.lower_is_better
 
 
 def select_metrics(names: Iterable[str] | None = None) -> tuple[Metric, ...]:

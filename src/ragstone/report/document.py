@@ -49,6 +49,9 @@ class MetricPart(_Part):
     change_interval: IntervalPart | None
     floor: float | None
     max_drop: float | None
+    ceiling: float | None = Field(default=None, description="instead of a floor, where less is better")
+    max_rise: float | None = Field(default=None, description="instead of max_drop, where less is better")
+    lower_is_better: bool = False
     status: Status | None = Field(description="null if no check covers this metric")
     action: Literal["block", "warn"] | None
     state: str = Field(description="a few words for display")
@@ -63,7 +66,18 @@ class CheckPart(_Part):
 
     name: str
     kind: Literal[
-        "floor", "drop", "drift", "coverage", "must_pass", "latency", "error_rate", "agreement", "baseline", "answers"
+        "floor",
+        "ceiling",
+        "drop",
+        "rise",
+        "drift",
+        "coverage",
+        "must_pass",
+        "latency",
+        "error_rate",
+        "agreement",
+        "baseline",
+        "answers",
     ]
     status: Status
     action: Literal["block", "warn"]
@@ -299,6 +313,9 @@ def _metric(row: MetricRow) -> MetricPart:
         change_interval=_interval(row.change_interval),
         floor=row.floor,
         max_drop=row.max_drop,
+        ceiling=row.ceiling,
+        max_rise=row.max_rise,
+        lower_is_better=row.lower_is_better,
         status=row.status.value if row.status is not None else None,
         action=row.action.value if row.action is not None else None,
         state=row.state,

@@ -11,7 +11,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ragstone import formatting
-from ragstone.gate.verdict import Check, CheckKind
+from ragstone.gate.direction import HIGHER, LOWER
+from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind
 from ragstone.report import plots, wording
 from ragstone.report.escape import html as clean
 from ragstone.report.escape import url
@@ -55,8 +56,9 @@ def render_html(view: ReportView) -> str:
                 "base-uri 'none'; form-action 'none'"
             ),
             metrics=_metrics(view),
-            floor_axis=plots.axis_for(view.all_checks, CheckKind.FLOOR),
-            drop_axis=plots.axis_for(view.all_checks, CheckKind.DROP),
+            floor_axis=plots.axis_for(view.all_checks, LEVELS),
+            drop_axis=plots.axis_for(view.all_checks, CHANGES),
+            lower=any(row.lower_is_better for row in view.metrics),
             differences=[
                 {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
                 | {"plot": plots.histogram(found)}
@@ -101,8 +103,8 @@ def _hash(text: str) -> str:
 
 
 def _metrics(view: ReportView) -> list[dict[str, Any]]:
-    floors = plots.axis_for(view.all_checks, CheckKind.FLOOR)
-    drops = plots.axis_for(view.all_checks, CheckKind.DROP)
+    floors = plots.axis_for(view.all_checks, LEVELS)
+    drops = plots.axis_for(view.all_checks, CHANGES)
     by_key = {(check.kind, check.metric, check.slice): check for check in view.all_checks}
     return [_metric(row, by_key, floors, drops) for row in view.metrics]
 
@@ -113,12 +115,13 @@ def _metric(
     floors: plots.Axis | None,
     drops: plots.Axis | None,
 ) -> dict[str, Any]:
-    floor = checks.get((CheckKind.FLOOR, row.metric, row.slice))
-    drop = checks.get((CheckKind.DROP, row.metric, row.slice))
+    way = LOWER if row.lower_is_better else HIGHER
+    floor = checks.get((way.level, row.metric, row.slice))
+    drop = checks.get((way.change, row.metric, row.slice))
     ends = [row.interval.low, row.interval.high] if row.interval else []
-    digits = formatting.digits_for(row.floor, [row.score, *ends])
+    digits = formatting.digits_for(row.level, [row.score, *ends])
     moved = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
-    drop_digits = formatting.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *moved])
+    drop_digits = formatting.digits_for(row.allowed_change, [row.change, *moved])
     return {
         "row": row,
         "word": wording.status_word(row.status, row.action),
@@ -126,7 +129,7 @@ def _metric(
         "interval": wording.interval(row.interval, digits),
         "change": formatting.change(row.change, drop_digits),
         "change_interval": wording.interval(row.change_interval, drop_digits, signed=True),
-        "thresholds": wording.thresholds(row.floor, row.max_drop),
+        "thresholds": wording.thresholds(row),
         "floor": _drawn(floor, floors),
         "drop": _drawn(drop, drops),
     }
@@ -158,7 +161,7 @@ def _cell(cell: Cell) -> dict[str, str]:
         order = "-1" if cell.state == "failed" else "2"
         return {"text": text, "sort": order, "kind": cell.state, "change": "", "reason": cell.reason or ""}
     moved = "" if not cell.change else formatting.change(cell.change)
-    kind = "worse" if cell.change is not None and cell.change < 0 else "better" if cell.change else "scored"
+    kind = "worse" if cell.worse else "better" if cell.change else "scored"
     return {
         "text": formatting.score(cell.value),
         "sort": f"{cell.value:.6f}",

@@ -126,6 +126,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "passed": view.passed,
         "attribution": _attribution(view, detail),
         "rows": [_row(row, scale) for row in shown],
+        "lower_is_better": any(row.lower_is_better for row in shown),
         "rows_left": len(left),
         "rows_left_passing": sum(row.status is Status.PASS for row in left),
         "checks": [
@@ -211,10 +212,8 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
 
 
 def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
-    digits = formatting.digits_for(row.floor, [row.score, *_ends(row.interval)])
-    change_digits = formatting.digits_for(
-        None if row.max_drop is None else -row.max_drop, [row.change, *_ends(row.change_interval)]
-    )
+    digits = formatting.digits_for(row.level, [row.score, *_ends(row.interval)])
+    change_digits = formatting.digits_for(row.allowed_change, [row.change, *_ends(row.change_interval)])
     return {
         "metric": row.metric,
         "title": row.title,
@@ -225,7 +224,7 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
         "asks": str(row.deciding.kind) if row.deciding else "",
         "change": formatting.change(row.change, change_digits),
         "change_interval": wording.interval(row.change_interval, change_digits, signed=True),
-        "threshold": " · ".join(wording.thresholds(row.floor, row.max_drop)),
+        "threshold": " · ".join(wording.thresholds(row)),
         "status": wording.status_word(row.status, row.action),
         "icon": _icon(row.status, row.action),
         "state": row.state,

@@ -53,7 +53,8 @@ class MetricRow:
     """One metric (of one slice): its score, change, thresholds and state.
 
     `change` is current minus baseline over the samples that both runs have. `status` is None if no check covers the
-    metric. `state` is a few words. `deciding` is the check that the state comes from.
+    metric. `state` is a few words. `deciding` is the check that the state comes from. Where less is better, there are a
+    ceiling and an allowed rise instead of a floor and an allowed drop.
     """
 
     metric: str
@@ -73,6 +74,21 @@ class MetricRow:
     not_applicable: int
     failed: int
     grade: str | None
+    ceiling: float | None = None
+    max_rise: float | None = None
+    lower_is_better: bool = False
+
+    @property
+    def level(self) -> float | None:
+        """The floor or ceiling."""
+        return self.floor if self.ceiling is None else self.ceiling
+
+    @property
+    def allowed_change(self) -> float | None:
+        """The largest change allowed, with its sign."""
+        if self.max_rise is not None:
+            return self.max_rise
+        return None if self.max_drop is None else -self.max_drop
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +226,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One score in the table of samples. `reason` says why there is no value."""
+    """One score in the table of samples. `worse`: it got worse. `reason` says why there is no value."""
 
     value: float | None
     change: float | None
     state: Literal["scored", "not_applicable", "failed", "absent"]
     reason: str | None = None
+    worse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +255,7 @@ class Differences:
 
     metric: str
     title: str
+    lower_is_better: bool
     edges: tuple[float, ...]
     counts: tuple[int, ...]
     worse: int

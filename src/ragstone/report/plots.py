@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import change
-from ragstone.gate.verdict import Check, CheckKind
+from ragstone.gate.verdict import CHANGES, Check, CheckKind
 from ragstone.report.parts import Differences
 
 WIDTH = 240.0
@@ -75,12 +75,13 @@ def _place(value: float, low: float, high: float) -> float:
     return _PAD + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _PAD)
 
 
-def axis_for(checks: Sequence[Check], kind: CheckKind) -> Axis | None:
-    """An axis on which all `checks` of `kind` fit, with round ends; None if there are none."""
-    values = [value for check in checks if check.kind is kind for value in _values(check)]
+def axis_for(checks: Sequence[Check], kinds: frozenset[CheckKind]) -> Axis | None:
+    """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round ends; None if there are none."""
+    values = [value for check in checks if check.kind in kinds for value in _values(check)]
     if not values:
         return None
-    if kind is CheckKind.DROP:
+    signed = kinds == CHANGES
+    if signed:
         values.append(0.0)
     else:
         values.append(1.0)
@@ -89,7 +90,6 @@ def axis_for(checks: Sequence[Check], kind: CheckKind) -> Axis | None:
     high = math.ceil(max(values) / step - 1e-9) * step
     count = round((high - low) / step)
     marks = [low + index * step for index in range(count + 1)]
-    signed = kind is CheckKind.DROP
     return Axis(
         low=low,
         high=high,
@@ -128,7 +128,7 @@ def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
                 y=round(height - tall, 2),
                 width=round(max(end - start - 1.0, 0.5), 2),
                 height=round(tall, 2),
-                side="worse" if high <= 1e-9 else "better",
+                side="worse" if (high <= 1e-9) is not found.lower_is_better else "better",
                 label=f"{number:,} between {change(low)} and {change(high)}",
             )
         )

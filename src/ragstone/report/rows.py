@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ragstone import formatting
-from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Comparability, Status
 from ragstone.gate.warnings import is_below_by_chance
 from ragstone.report import wording
 from ragstone.report.parts import CheckRow, MetricRow
@@ -22,7 +22,7 @@ _SEVERITY = (
     (Status.PASS, Action.BLOCK),
     (Status.PASS, Action.WARN),
 )
-_METRIC_KINDS = (CheckKind.FLOOR, CheckKind.DROP)
+_METRIC_KINDS = LEVELS | CHANGES
 
 
 def severity(status: Status | None, action: Action | None) -> int:
@@ -38,6 +38,7 @@ def metric_rows(
     baseline: RunScores | None,
     comparability: Comparability | None,
     grades: Mapping[str, str],
+    lower_is_better: Collection[str] = (),
 ) -> tuple[MetricRow, ...]:
     """One row per checked metric and slice, then the metrics that are only measured.
 
@@ -60,6 +61,7 @@ def metric_rows(
             current.metrics.get(metric, MetricScores(values={})),
             baseline.metrics.get(metric) if baseline is not None and metric in comparable else None,
             grades.get(metric),
+            metric in lower_is_better,
         )
         for metric, slice_ in keys
     )
@@ -72,9 +74,12 @@ def _metric_row(
     scores: MetricScores,
     baseline: MetricScores | None,
     grade: str | None,
+    lower: bool,
 ) -> MetricRow:
-    floor = next((check for check in checks if check.kind is CheckKind.FLOOR), None)
-    drop = next((check for check in checks if check.kind is CheckKind.DROP), None)
+    floor = next((check for check in checks if check.kind in LEVELS), None)
+    drop = next((check for check in checks if check.kind in CHANGES), None)
+    level = floor.threshold if floor else None
+    allowed = None if drop is None or drop.threshold is None else abs(drop.threshold)
     deciding = min(checks, key=lambda check: severity(check.status, check.action), default=None)
     values = scores.values
     score = floor.estimate if floor and floor.estimate is not None else None
@@ -90,8 +95,8 @@ def _metric_row(
         interval=floor.interval if floor else None,
         change=drop.estimate if drop else _plain_change(values, baseline) if slice_ is None else None,
         change_interval=drop.interval if drop else None,
-        floor=floor.threshold if floor else None,
-        max_drop=None if drop is None or drop.threshold is None else abs(drop.threshold),
+        floor=None if lower else level,
+        max_drop=None if lower else allowed,
         status=deciding.status if deciding else None,
         action=deciding.action if deciding else None,
         state=metric_state(deciding, floor, drop),
@@ -100,6 +105,9 @@ def _metric_row(
         not_applicable=len(scores.not_applicable) if slice_ is None else 0,
         failed=len(scores.failed) if slice_ is None else 0,
         grade=grade,
+        ceiling=level if lower else None,
+        max_rise=allowed if lower else None,
+        lower_is_better=lower,
     )
 
 
@@ -118,20 +126,29 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
     if check is None:
         return "not gated"
     if check.status is Status.FAIL:
-        text = "below floor" if check.kind is CheckKind.FLOOR else "dropped"
+        text = _FAILED.get(check.kind, "failed")
         return text if check.action is Action.BLOCK else f"{text} (warns)"
     if check.status is Status.INCONCLUSIVE:
         more = f", ~{check.n_more:,} more samples" if check.n_more else ""
-        return f"{'floor' if check.kind is CheckKind.FLOOR else 'drop'} unclear{more}"
+        return f"{check.kind} unclear{more}"
     if check.status is Status.ERROR:
         return "error"
     if floor is not None and is_below_by_chance(floor):
-        return "pass: below floor by chance"
-    if drop is not None and drop.accepted is not None and (drop.estimate or 0.0) < 0.0:
-        return "pass: accepted drop"
-    if drop is not None and None not in (drop.estimate, drop.threshold) and drop.estimate < drop.threshold:  # type: ignore[operator]
-        return "pass: no drop shown"
-    return "pass"
+        return f"pass: {_FAILED[floor.kind]} by chance"
+    if drop is None or drop.estimate is None or drop.threshold is None:
+        return "pass"
+    sign = -1.0 if drop.kind is CheckKind.RISE else 1.0
+    if drop.accepted is not None and sign * drop.estimate < 0.0:
+        return f"pass: accepted {drop.kind}"
+    return f"pass: no {drop.kind} shown" if sign * drop.estimate < sign * drop.threshold else "pass"
+
+
+_FAILED = {
+    CheckKind.FLOOR: "below floor",
+    CheckKind.CEILING: "above ceiling",
+    CheckKind.DROP: "dropped",
+    CheckKind.RISE: "rose",
+}
 
 
 def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -177,7 +177,9 @@ def _failed_sample(sample_id: str, current: RunScores, url: ToUrl) -> FailedSamp
     return FailedSample(id=sample_id, origin=origin, url=url(origin) if origin else None)
 
 
-def differences(current: RunScores, baseline: RunScores, metrics: Iterable[str]) -> tuple[Differences, ...]:
+def differences(
+    current: RunScores, baseline: RunScores, metrics: Iterable[str], lower_is_better: Collection[str] = ()
+) -> tuple[Differences, ...]:
     """The distribution of paired differences of each of `metrics`, over the samples that both runs scored."""
     found = []
     for metric in metrics:
@@ -188,23 +190,30 @@ def differences(current: RunScores, baseline: RunScores, metrics: Iterable[str])
         if not deltas.size:
             continue
         moved = deltas[deltas != 0]
+        fell, rose = int((deltas < 0).sum()), int((deltas > 0).sum())
+        lower = metric in lower_is_better
         counts, edges = np.histogram(moved, bins=_BINS, range=(-1.0, 1.0))
         found.append(
             Differences(
                 metric=metric,
                 title=wording.metric_title(metric),
+                lower_is_better=lower,
                 edges=tuple(float(edge) for edge in edges),
                 counts=tuple(int(number) for number in counts),
-                worse=int((deltas < 0).sum()),
+                worse=rose if lower else fell,
                 same=int((deltas == 0).sum()),
-                better=int((deltas > 0).sum()),
+                better=fell if lower else rose,
             )
         )
     return tuple(found)
 
 
 def sample_rows(
-    current: RunScores, baseline: RunScores | None, metrics: Sequence[str], url: ToUrl
+    current: RunScores,
+    baseline: RunScores | None,
+    metrics: Sequence[str],
+    url: ToUrl,
+    lower_is_better: Collection[str] = (),
 ) -> tuple[SampleRow, ...]:
     """At most SAMPLE_ROWS samples, those that failed or got worst first, then the lowest scores."""
     then = baseline.metrics if baseline is not None else {}
@@ -218,17 +227,24 @@ def sample_rows(
             if value is None:
                 failed = failed or bool(scores and sample_id in scores.failed)
                 continue
-            values.append(value)
+            lower = metric in lower_is_better
+            values.append(1.0 - value if lower else value)
             before = then[metric].values.get(sample_id) if metric in then else None
-            changes.append(0.0 if before is None else value - before)
+            change = 0.0 if before is None else value - before
+            changes.append(-change if lower else change)
         return (not failed, min(changes), min(values))
 
     chosen = heapq.nsmallest(SAMPLE_ROWS, current.samples, key=badness)
-    return tuple(_sample_row(sample_id, current, then, metrics, url) for sample_id in chosen)
+    return tuple(_sample_row(sample_id, current, then, metrics, url, lower_is_better) for sample_id in chosen)
 
 
 def _sample_row(
-    sample_id: str, current: RunScores, then: Mapping[str, MetricScores], metrics: Sequence[str], url: ToUrl
+    sample_id: str,
+    current: RunScores,
+    then: Mapping[str, MetricScores],
+    metrics: Sequence[str],
+    url: ToUrl,
+    lower_is_better: Collection[str],
 ) -> SampleRow:
     facts = current.samples[sample_id]
     return SampleRow(
@@ -237,19 +253,24 @@ def _sample_row(
         tags=facts.tags,
         origin=facts.origin,
         url=url(facts.origin) if facts.origin else None,
-        cells=tuple(_cell(sample_id, current.metrics.get(metric), then.get(metric)) for metric in metrics),
+        cells=tuple(
+            _cell(sample_id, current.metrics.get(metric), then.get(metric), lower=metric in lower_is_better)
+            for metric in metrics
+        ),
         latency_s=current.system.latencies_s.get(sample_id),
         failure=current.system.failures.get(sample_id),
     )
 
 
-def _cell(sample_id: str, scores: MetricScores | None, then: MetricScores | None) -> Cell:
+def _cell(sample_id: str, scores: MetricScores | None, then: MetricScores | None, *, lower: bool) -> Cell:
     if scores is None:
         return Cell(None, None, "absent")
     if sample_id in scores.values:
         value = scores.values[sample_id]
         before = then.values.get(sample_id) if then is not None else None
-        return Cell(value, None if before is None else value - before, "scored")
+        if before is None:
+            return Cell(value, None, "scored")
+        return Cell(value, value - before, "scored", worse=value > before if lower else value < before)
     if sample_id in scores.failed:
         return Cell(None, None, "failed", scores.failed[sample_id].reason)
     if sample_id in scores.not_applicable:

@@ -118,9 +118,9 @@ def _metric_table(rows: tuple[MetricRow, ...], width: int) -> Table:
 def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
     word = wording.status_word(row.status, row.action)
     ends = [row.interval.low, row.interval.high] if row.interval else []
-    digits = formatting.digits_for(row.floor, [row.score, *ends])
+    digits = formatting.digits_for(row.level, [row.score, *ends])
     drop_ends = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
-    drop_digits = formatting.digits_for(None if row.max_drop is None else -row.max_drop, [row.change, *drop_ends])
+    drop_digits = formatting.digits_for(row.allowed_change, [row.change, *drop_ends])
     name = row.title if row.slice is None else f"{row.title} · {row.slice}"
     cells: list[RenderableType] = [
         Text(_MARKS[word], style=_STYLES[word]),
@@ -133,7 +133,7 @@ def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
         )
     change = formatting.change(row.change, drop_digits)
     cells.append(Text(f"{change} {wording.interval(row.change_interval, drop_digits, signed=True)}".strip()))
-    return [*cells, Text("\n".join(wording.thresholds(row.floor, row.max_drop))), _text(row.state, _STYLES[word])]
+    return [*cells, Text("\n".join(wording.thresholds(row))), _text(row.state, _STYLES[word])]
 
 
 def _facts(view: ReportView) -> list[RenderableType]:

@@ -48,7 +48,7 @@ def build_view(
         exit_code=verdict.exit_code,
         reason=verdict.reason,
         run=_run(current),
-        metrics=metric_rows(verdict.checks, current, compared, verdict.comparability, grades),
+        metrics=metric_rows(verdict.checks, current, compared, verdict.comparability, grades, verdict.lower_is_better),
         checks=check_rows(verdict.checks),
         all_checks=verdict.checks,
         attribution=verdict.attribution,
@@ -62,9 +62,11 @@ def build_view(
         notes=verdict.notes,
         reproduce=reproduce_lines(current.manifest, baseline.manifest if baseline is not None else None),
         accept=verdict.accept,
-        differences=differences(current, compared, [name for name in names if name in shared]) if compared else (),
+        differences=differences(current, compared, [name for name in names if name in shared], verdict.lower_is_better)
+        if compared
+        else (),
         sample_metrics=names,
-        samples=sample_rows(current, compared, names, links.origin),
+        samples=sample_rows(current, compared, names, links.origin, verdict.lower_is_better),
         samples_total=len(current.samples),
         run_url=links.run,
         artifact_url=links.artifact,

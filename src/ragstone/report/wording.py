@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ragstone.formatting import bound, change, counted, score
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
-from ragstone.report.parts import WorstSample
+from ragstone.report.parts import MetricRow, WorstSample
 
 STATUS_TITLES = {
     Status.PASS: "Pass",
@@ -18,7 +18,9 @@ STATUS_TITLES = {
 
 CHECK_TITLES = {
     CheckKind.FLOOR: "Floor",
+    CheckKind.CEILING: "Ceiling",
     CheckKind.DROP: "Drop",
+    CheckKind.RISE: "Rise",
     CheckKind.DRIFT: "Drift",
     CheckKind.COVERAGE: "Coverage",
     CheckKind.MUST_PASS: "Must pass",
@@ -71,10 +73,10 @@ def first_sentence(text: str) -> tuple[str, str]:
     return (head + ".", rest) if stop else (text, "")
 
 
-def thresholds(floor: float | None, max_drop: float | None) -> list[str]:
-    """``≥ 0.85`` and ``drop ≤ 0.02``, with non-breaking spaces."""
-    shown = [] if floor is None else [f"≥\u00a0{bound(floor)}"]
-    return shown if max_drop is None else [*shown, f"drop\u00a0≤\u00a0{bound(max_drop)}"]
+def thresholds(row: MetricRow) -> list[str]:
+    """``≥ 0.85`` and ``drop ≤ 0.02`` (or ``≤ 0.2`` and ``rise ≤ 0.02``), with non-breaking spaces."""
+    found = (("≥", row.floor), ("≤", row.ceiling), ("drop\u00a0≤", row.max_drop), ("rise\u00a0≤", row.max_rise))
+    return [f"{sign}\u00a0{bound(value)}" for sign, value in found if value is not None]
 
 
 def where_to_look(found: Attribution) -> str:

@@ -15,6 +15,7 @@ from ragstone.files import read_regular
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
+    change_word,
     check_to_accept,
     entry_id,
     entry_text,
@@ -111,25 +112,30 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
     checks = [check for check in _report(path).checks if check.metric == metric and check.slice == slice_]
-    drop = next((check for check in checks if check.kind == "drop"), None)
-    floor = next((check for check in checks if check.kind == "floor" and check.status == "fail"), None)
+    drop = next((check for check in checks if check.kind in ("drop", "rise")), None)
+    floor = next((check for check in checks if check.kind in ("floor", "ceiling") and check.status == "fail"), None)
     name = metric if slice_ is None else f"{metric} on '{slice_}'"
     offer = None
     if drop is not None and drop.status in ("fail", "inconclusive"):
-        low = drop.interval.low if drop.interval is not None else None
-        offer = check_to_accept(metric, slice_, drop.estimate, low, policy.gate.decision)
+        low, estimate = drop.interval.low if drop.interval is not None else None, drop.estimate
+        if drop.kind == "rise":
+            low = -drop.interval.high if drop.interval is not None else None
+            estimate = None if estimate is None else -estimate
+        offer = check_to_accept(metric, slice_, estimate, low, policy.gate.decision)
     drift = next((check for check in checks if check.kind == "drift" and check.status == "fail"), None)
     if offer is None and drift is not None:
         offer = check_to_accept(metric, slice_, drift.estimate, None, policy.gate.decision)
     if offer is None and floor is not None:
-        key = ("metrics", metric, "min") if slice_ is None else ("slices", slice_, "metrics", metric, "min")
+        bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
+        key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
         raise ConfigError(
-            f"{name} is below its floor, and `ragstone accept` does not apply to floors.",
+            f"{name} is {what}, and `ragstone accept` does not apply to {floor.kind}s.",
             where=policy.where(*key),
-            hint="Change its `min` in the policy; the report of the pull request will mention it.",
+            hint=f"Change its `{bound}` in the policy; the report of the pull request will mention it.",
         )
     if offer is None:
-        said = "has no drop check in this run" if drop is None else f"did not fail its drop check: {drop.reason}"
+        word = change_word(metric) if drop is None else drop.kind
+        said = f"has no {word} check in this run" if drop is None else f"did not fail its {word} check: {drop.reason}"
         raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
     return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
 

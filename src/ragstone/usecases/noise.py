@@ -21,7 +21,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.registry import lower_is_better, select_metrics
 from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
@@ -231,8 +231,9 @@ def noise_lines(noise: Noise) -> Iterator[str]:
             )
     for row in noise.metrics:
         if row.too_fine:
+            key = "max_rise" if lower_is_better(row.metric) else "max_drop"
             yield (
-                f"  warning: max_drop = {row.max_drop:g} of {row.metric} is below this noise; allow more, judge each "
+                f"  warning: {key} = {row.max_drop:g} of {row.metric} is below this noise; allow more, judge each "
                 "answer more than once (--repeats), or add samples"
             )
     for name, why in noise.not_measured.items():

@@ -26,7 +26,8 @@ class PlannedMetric:
 
     `needed` samples detect the drop if `max_drop` is allowed, `needed_strict` if no drop is allowed; None: no golden
     set does (the drop is within the allowed drop). `detectable` is the drop that the `n` samples of the run detect;
-    None without a run, or if they detect none.
+    None without a run, or if they detect none. `key` is the policy's key for what is allowed: `max_rise` where less is
+    better.
     """
 
     metric: str
@@ -37,6 +38,7 @@ class PlannedMetric:
     needed_strict: int | None
     n: int
     detectable: float | None
+    key: str = "max_drop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,15 @@ def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, te
         shortfall = detectable_drop(spread.sd, spread.n, power, alpha, **design)
         detectable = allowed + shortfall if math.isfinite(shortfall) and allowed + shortfall <= 1.0 else None
     return PlannedMetric(
-        rule.metric, spread.sd, spread.source, allowed, needed(drop - allowed), needed(drop, 0.0), spread.n, detectable
+        rule.metric,
+        spread.sd,
+        spread.source,
+        allowed,
+        needed(drop - allowed),
+        needed(drop, 0.0),
+        spread.n,
+        detectable,
+        rule.direction.change_key,
     )
 
 
@@ -140,10 +150,10 @@ def plan_lines(found: SamplePlan) -> Iterator[str]:
     for row in found.metrics:
         needed = "no number of samples" if row.needed is None else counted(row.needed, "sample")
         strict = (
-            "" if row.max_drop == 0.0 or row.needed_strict is None else f" ({row.needed_strict:,} with max_drop = 0)"
+            "" if row.max_drop == 0.0 or row.needed_strict is None else f" ({row.needed_strict:,} with {row.key} = 0)"
         )
         spread = f"sd of a difference {score(row.sd)}, {row.source}"
-        yield f"  {row.metric}: {needed} with max_drop = {row.max_drop:g}{strict}; {spread}"
+        yield f"  {row.metric}: {needed} with {row.key} = {row.max_drop:g}{strict}; {spread}"
     for row in found.metrics:
         if row.n and row.detectable is not None:
             yield f"  {row.metric}: the current {row.n:,} samples detect a drop of {score(row.detectable)}"

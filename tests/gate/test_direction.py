@@ -1,0 +1,232 @@
+"""Metrics where less is better: the same decisions as for 1 − score, told the other way round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.errors import ConfigError
+from ragstone.gate.accepted import offers
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import key_of_check, load_policy, policy_from_mapping, policy_hash
+from ragstone.gate.policy_changes import policy_changes
+from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Side, Status
+from ragstone.report.rows import metric_rows
+from ragstone.report.view import build_view
+from ragstone.report.wording import thresholds
+from ragstone.run.scores import RunScores
+from tests.gate.conftest import build_run
+
+RATES = {"error_rate": {"max": 0.2, "max_rise": 0.02}}
+
+
+def decided(now: RunScores, then: RunScores | None, **tables: Any) -> GateVerdict:
+    return decide_gate(now, then, policy_from_mapping(tables))
+
+
+def only(verdict: GateVerdict, kind: CheckKind) -> Check:
+    (found,) = (check for check in verdict.checks if check.kind is kind)
+    return found
+
+
+def rates(mean: float, n: int = 60, name: str = "error_rate") -> RunScores:
+    wrong = round(mean * n)
+    return build_run({name: [1.0] * wrong + [0.0] * (n - wrong)})
+
+
+def test_an_error_rate_that_rises_fails() -> None:
+    verdict = decided(rates(0.65), rates(0.15), metrics=RATES)
+    assert verdict.status is Status.FAIL
+    ceiling, rise = only(verdict, CheckKind.CEILING), only(verdict, CheckKind.RISE)
+    assert (ceiling.name, rise.name) == ("error_rate.ceiling", "error_rate.rise")
+    assert (ceiling.estimate, ceiling.threshold) == pytest.approx((0.65, 0.2))
+    assert (rise.estimate, rise.threshold) == pytest.approx((0.5, 0.02))
+    assert (rise.current, rise.baseline) == pytest.approx((0.65, 0.15))
+    assert ceiling.interval is not None
+    assert ceiling.interval.low < 0.65 < ceiling.interval.high
+    assert "above the ceiling of 0.20" in ceiling.reason
+    assert "rose by 0.50 from the baseline" in rise.reason
+    assert "a rise of 0.02 is allowed" in rise.reason
+    assert {one.sample_id for one in verdict.regressions} <= {f"s{i}" for i in range(9, 39)}
+    assert all((one.current, one.baseline) == (1.0, 0.0) for one in verdict.regressions)
+
+
+def test_an_error_rate_that_falls_passes() -> None:
+    verdict = decided(rates(0.05), rates(0.5), metrics=RATES)
+    assert verdict.status is Status.PASS
+    assert verdict.regressions == ()
+    assert only(verdict, CheckKind.RISE).reason.endswith("no sample got worse.")
+
+
+UNIT = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=4, max_size=12)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    now=UNIT, seed=st.integers(0, 5), bound=st.sampled_from([0.25, 0.5, 0.75]), allowed=st.sampled_from([0.0, 0.125])
+)
+@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
+def test_a_metric_turned_around_gets_the_same_verdict(
+    decision: str, now: list[float], seed: int, bound: float, allowed: float
+) -> None:
+    then = list(np.random.default_rng(seed).permutation(now))
+    gate = {"decision": decision}
+    tags = {"s0": ("x",), "s1": ("x",), "s2": ("x",)}
+
+    def verdict(turned: bool) -> GateVerdict:
+        values = ([1.0 - value for value in side] if turned else side for side in (now, then))
+        current, baseline = (build_run({"quality": list(side)}, tags=tags) for side in values)
+        rule = {"max": 1.0 - bound, "max_rise": allowed} if turned else {"min": bound, "max_drop": allowed}
+        part = {"x": {"metrics": {"quality": rule}}}
+        must = {"samples": ["s0"]}
+        return decided(current, baseline, gate=gate, metrics={"quality": rule}, slices=part, must_pass=must)
+
+    plain, turned = verdict(False), verdict(True)
+    assert turned.status is plain.status
+    assert len(turned.checks) == len(plain.checks)
+    for one, other in zip(plain.checks, turned.checks, strict=True):
+        assert (one.status, one.n, one.n_more) == (other.status, other.n, other.n_more)
+        if one.kind is CheckKind.DROP and one.interval is not None and other.interval is not None:
+            assert other.kind is CheckKind.RISE
+            assert other.estimate == pytest.approx(-(one.estimate or 0.0))
+            assert (other.interval.low, other.interval.high) == pytest.approx((-one.interval.high, -one.interval.low))
+        if one.kind is CheckKind.FLOOR and one.interval is not None and other.interval is not None:
+            assert other.kind is CheckKind.CEILING
+            assert other.estimate == pytest.approx(1.0 - (one.estimate or 0.0))
+            assert (other.interval.low, other.interval.high) == pytest.approx(
+                (1.0 - one.interval.high, 1.0 - one.interval.low)
+            )
+    assert [one.sample_id for one in turned.regressions] == [one.sample_id for one in plain.regressions]
+
+
+def test_a_bound_is_reported_as_it_was_written() -> None:
+    verdict = decided(rates(0.1, n=40), None, metrics={"error_rate": {"max": 0.15}})
+    assert only(verdict, CheckKind.CEILING).threshold == 0.15
+
+
+def test_a_ceiling_that_is_exceeded_by_chance_passes_with_a_warning() -> None:
+    verdict = decided(rates(0.25, n=20), None, metrics={"error_rate": {"max": 0.2}})
+    assert verdict.status is Status.PASS
+    assert any("above the ceiling of 0.20, but not by more than chance explains" in one for one in verdict.warnings)
+
+
+def test_a_must_pass_sample_has_to_keep_to_the_ceiling() -> None:
+    run = build_run({"error_rate": [0.3, 0.1] + [0.0] * 30})
+    verdict = decided(run, None, metrics={"error_rate": {"max": 0.2}}, must_pass=["s0", "s1"])
+    (failed,) = (check for check in verdict.checks if check.status is Status.FAIL)
+    assert failed.reason == "must-pass sample s0: error_rate is 0.30, required at most 0.20."
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "says", "hint"),
+    [
+        ("noise_sensitivity", "min = 0.8", "in noise_sensitivity, less is better", "Use 'max'."),
+        ("noise_sensitivity_relevant", "max_drop = 0.1", "less is better", "Use 'max_rise'."),
+        ("faithfulness", "max = 0.8", "in faithfulness, more is better", "Use 'min'."),
+        ("faithfulness", "max_rise = 0.8", "more is better", "Use 'max_drop'."),
+        ("faithfulness", "lower_is_better = true\nmin = 0.5", "in faithfulness, more is better", "Remove it"),
+        ("error_rate", "max = 0.2\nmax_drop = 0.1", "less is better as the other keys say", "Use 'max_rise'."),
+        ("error_rate", "lower_is_better = true\nmin = 0.1", "less is better", "Use 'max'."),
+        ("error_rate", "lower_is_better = true", "none of 'max', 'max_rise' and 'max_drift'", "Set one of them"),
+    ],
+)
+def test_keys_of_the_wrong_direction_are_refused(tmp_path: Path, name: str, keys: str, says: str, hint: str) -> None:
+    path = tmp_path / "thresholds.toml"
+    path.write_text(f"[metrics.{name}]\n{keys}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=says) as caught:
+        load_policy(path, known_metrics=None)
+    assert hint in str(caught.value)
+    assert f"{path}:" in str(caught.value)
+
+
+def test_two_tables_can_not_disagree_on_a_direction(tmp_path: Path) -> None:
+    path = tmp_path / "thresholds.toml"
+    path.write_text("[metrics.wer]\nmax = 0.2\n[slices.x.metrics.wer]\nmin = 0.2\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"disagree on whether less of wer is better"):
+        load_policy(path, known_metrics=None)
+
+
+def test_a_ceiling_is_found_in_the_policy(tmp_path: Path) -> None:
+    path = tmp_path / "thresholds.toml"
+    path.write_text("[metrics.error_rate]\nmax_rise = 0.02\nmax = 0.2\n", encoding="utf-8")
+    policy = load_policy(path, known_metrics=None)
+    verdict = decide_gate(rates(0.65), rates(0.15), policy)
+    assert {policy.line_of_check(check) for check in verdict.checks if check.status is Status.FAIL} == {2, 3}
+    assert key_of_check(only(verdict, CheckKind.CEILING)) == ("metrics", "error_rate", "max")
+
+
+def test_a_raised_ceiling_weakens_the_gate() -> None:
+    base, head = (policy_from_mapping({"metrics": {"wer": {"max": bound, "max_rise": 0.02}}}) for bound in (0.2, 0.3))
+    assert policy_changes(base, head)[0] == "raises metrics.wer.max from 0.2 to 0.3"
+    assert policy_hash(base) != policy_hash(head)
+
+
+def test_a_policy_without_ceilings_has_the_hash_that_it_always_had() -> None:
+    assert policy_hash(policy_from_mapping({"metrics": {"faithfulness": {"min": 0.8}}})) == HASH_BEFORE_CEILINGS
+
+
+HASH_BEFORE_CEILINGS = "85d70617b5e96ee330f2e1e92df3a4ba6f39ad637dd2c410f8b81b205c9f7474"
+
+
+def test_scores_of_another_evaluator_that_sound_as_if_less_were_better_are_pointed_out() -> None:
+    verdict = decide_gate(rates(0.65), rates(0.15), policy_from_mapping({}))
+    (said,) = (one for one in verdict.warnings if "More is taken for better" in one)
+    assert said.startswith("More is taken for better in error_rate, which Ragstone doesn't know.")
+    assert "[metrics.error_rate]" in said
+    named = decided(rates(0.65), rates(0.15), metrics=RATES)
+    assert not any("More is taken" in one for one in named.warnings)
+    other = decide_gate(rates(0.65, name="helpfulness"), rates(0.15, name="helpfulness"), policy_from_mapping({}))
+    assert not any("More is taken" in one for one in other.warnings)
+
+
+def test_a_rise_can_be_accepted() -> None:
+    policy = policy_from_mapping({"metrics": {"error_rate": {"max_rise": 0.02}}})
+    verdict = decide_gate(rates(0.65), rates(0.15), policy)
+    (offer,) = offers(verdict.checks, policy.gate)
+    assert offer.drop == pytest.approx(0.5)
+    assured = policy_from_mapping({"metrics": {"error_rate": {"max_rise": 0.02}}, "gate": {"decision": "assured"}})
+    (wider,) = offers(decide_gate(rates(0.65), rates(0.15), assured).checks, assured.gate)
+    assert wider.drop > offer.drop
+
+
+def test_a_metric_of_generation_that_rises_points_at_generation() -> None:
+    name = "noise_sensitivity_relevant"
+    verdict = decided(rates(0.65, name=name), rates(0.15, name=name), metrics={"noise_sensitivity": {"max_rise": 0.02}})
+    assert verdict.attribution is not None
+    assert verdict.attribution.side is Side.GENERATION
+    assert "Generation got worse (noise_sensitivity_relevant +0.50)" in verdict.attribution.reason
+    lone = decided(rates(0.65, name=name), None, metrics={"noise_sensitivity": {"max": 0.2}})
+    assert lone.attribution is not None
+    assert lone.attribution.reason == "Only generation is outside its limits (noise_sensitivity_relevant 0.65)."
+
+
+def test_the_report_tells_a_rise_as_worse() -> None:
+    now, then = rates(0.65), rates(0.15)
+    verdict = decided(now, then, metrics=RATES)
+    view = build_view(verdict, now, then)
+    (row,) = view.metrics
+    assert (row.floor, row.max_drop, row.ceiling, row.max_rise) == (None, None, 0.2, 0.02)
+    assert thresholds(row) == ["≤\u00a00.2", "rise\u00a0≤\u00a00.02"]
+    assert row.state in ("above ceiling", "rose")
+    (moved,) = view.differences
+    assert (moved.worse, moved.better) == (30, 0)
+    assert {cell.worse for sample in view.samples for cell in sample.cells if cell.change} == {True}
+    better = build_view(decided(then, now, metrics=RATES), then, now)
+    assert better.metrics[0].state == "pass"
+    assert (better.differences[0].worse, better.differences[0].better) == (0, 30)
+
+
+def test_a_measured_metric_without_a_rule_keeps_its_direction() -> None:
+    run = build_run({"noise_sensitivity_irrelevant": [0.1, 0.2], "faithfulness": [1.0, 0.9]})
+    verdict = decided(run, None, metrics={"faithfulness": {"min": 0.5}})
+    assert verdict.lower_is_better == {"noise_sensitivity_irrelevant"}
+    rows = metric_rows(verdict.checks, run, None, None, {}, verdict.lower_is_better)
+    assert {row.metric: row.lower_is_better for row in rows} == {
+        "faithfulness": False,
+        "noise_sensitivity_irrelevant": True,
+    }
