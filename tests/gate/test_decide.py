@@ -222,6 +222,14 @@ def test_a_metric_that_the_defaults_name_and_that_applies_to_nothing_is_a_note(r
     assert "context_recall applies to no sample, most often because the sample has no reference." in verdict.notes
 
 
+def test_a_metric_that_failed_where_it_applies_is_not_said_to_apply_to_nothing(run: MakeRun) -> None:
+    broken = {f"s{index}": Failed("system", "time-out") for index in range(3)}
+    excused = {f"s{index}": "the sample has no reference" for index in range(3, 60)}
+    recall = "context_recall"
+    one = run({"faithfulness": HIGH, recall: []}, failed={recall: broken}, not_applicable={recall: excused})
+    assert not any("applies to no sample" in note for note in decide_gate(one, None, default_policy()).notes)
+
+
 def test_half_of_a_family_that_no_sample_counts_to_is_no_news(run: MakeRun) -> None:
     excused = {f"s{index}": "the sample has a reference" for index in range(60)}
     one = run(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ragstone.formatting import counted, figure, percent
+from ragstone.formatting import clipped, counted, figure, most_common, percent
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
@@ -67,6 +67,25 @@ def _answers(run: RunScores, asked: Sequence[str], allowed: float) -> Check:
         threshold=allowed,
         current=share,
         n=len(asked),
+    )
+
+
+def no_answer_check(run: RunScores) -> Check | None:
+    """An error if the system under test failed on every sample of a finished run: then nothing else can be checked."""
+    failures = run.system.failures
+    finished = run.manifest is not None and run.manifest.state == "finished"
+    if not finished or not run.samples or not failures.keys() >= run.samples.keys() or any(run.system.answers.values()):
+        return None
+    reasons = {failures[sample_id].rstrip(".") for sample_id in run.samples}
+    often = "" if len(reasons) == 1 else ", most often"
+    why = clipped(most_common(failures[sample_id].rstrip(".") for sample_id in run.samples))
+    return Check(
+        name="system.answers",
+        kind=CheckKind.ANSWERS,
+        status=Status.ERROR,
+        action=Action.BLOCK,
+        reason=f"the system under test failed on all of {counted(len(run.samples), 'sample')}{often}: {why}.",
+        n=len(run.samples),
     )
 
 

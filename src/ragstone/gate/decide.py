@@ -8,7 +8,7 @@ from functools import partial
 
 from ragstone.formatting import counted
 from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
-from ragstone.gate.answers import answers_checks
+from ragstone.gate.answers import answers_checks, no_answer_check
 from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
@@ -72,6 +72,9 @@ def decide_gate(
     policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
     resolved = resolve_rules(policy, current)
     pairing = None if baseline is None else pair_runs(current, baseline, unmatched=policy.gate.unmatched)
+    if (nothing := no_answer_check(current)) is not None:
+        draft = GateVerdict(Status.ERROR, "", (), comparability=None if pairing is None else pairing.comparability)
+        return _verdict((nothing,), policy, draft)
     asked = list(questions(current, baseline, pairing, resolved.rules))
     checks = [
         *_baseline_checks(pairing, resolved.rules, policy, required=baseline_required),

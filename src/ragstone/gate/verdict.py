@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ragstone.errors import EXIT_GATE_FAILED, EXIT_INCONCLUSIVE, EXIT_PASS, BaselineError, JudgeError
+from ragstone.errors import (
+    EXIT_GATE_FAILED,
+    EXIT_INCONCLUSIVE,
+    EXIT_PASS,
+    BaselineError,
+    JudgeError,
+    SystemUnderTestError,
+)
 
 
 class Status(StrEnum):
@@ -170,11 +177,13 @@ class GateVerdict:
 
     @property
     def exit_code(self) -> int:
-        """0 pass (or inconclusive, if the policy allows it) · 1 fail · 5 coverage · 6 baseline · 8 inconclusive."""
+        """0 pass (or inconclusive, if allowed) · 1 fail · 4 no answers · 5 coverage · 6 baseline · 8 inconclusive."""
         if self.status is Status.FAIL:
             return EXIT_GATE_FAILED
         if self.status is Status.ERROR:
             errors = {check.kind for check in self.checks if check.status is Status.ERROR}
+            if CheckKind.ANSWERS in errors:
+                return SystemUnderTestError.exit_code
             return BaselineError.exit_code if errors == {CheckKind.BASELINE} else JudgeError.exit_code
         if self.status is Status.INCONCLUSIVE and self.inconclusive_blocks:
             return EXIT_INCONCLUSIVE

@@ -138,7 +138,9 @@ def footnotes(
         other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
         if other.values:
             continue  # every sample belongs to one half of the family, so an empty other half is expected
-        if not rule.written and scores is not None and not scores.values and scores.not_applicable:
+        if scores is None or scores.failed:
+            continue  # it applies to what failed
+        if not rule.written and not scores.values and scores.not_applicable:
             why = most_common(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."
     if baseline is not None and pairing is not None:

@@ -32,11 +32,13 @@ def build_view(
     """Gather everything a report shows.
 
     `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
-    are shown without answer and statements. `links` makes places clickable. Pure; strings are not changed.
+    are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
+    are neither metrics nor a judge. Pure; strings are not changed.
     """
     links = links or Links()
     names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
-    judge = _judge(current, names)
+    unanswered = bool(current.samples) and current.system.failures.keys() >= current.samples.keys()
+    judge = None if unanswered else _judge(current, names)
     grades = dict(judge.grades) if judge else {}
     comparable = verdict.comparability is not None and verdict.comparability.comparable
     compared = baseline if comparable else None
@@ -48,7 +50,9 @@ def build_view(
         exit_code=verdict.exit_code,
         reason=verdict.reason,
         run=_run(current),
-        metrics=metric_rows(verdict.checks, current, compared, verdict.comparability, grades, verdict.lower_is_better),
+        metrics=()
+        if unanswered
+        else metric_rows(verdict.checks, current, compared, verdict.comparability, grades, verdict.lower_is_better),
         checks=check_rows(verdict.checks),
         all_checks=verdict.checks,
         attribution=verdict.attribution,

@@ -28,6 +28,10 @@ _PLACEHOLDER = re.compile(r"\{(?:question|id)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
+_LAST_WORDS_S = 5.0
+_UNFLUSHED = (
+    ": it printed the answer only when its input ended. It must flush each line (in Python: print(line, flush=True))"
+)
 
 
 class CommandPeer:
@@ -76,7 +80,10 @@ class CommandPeer:
             async with asyncio.timeout(allowed):
                 value, latency_s = await self._reply(child)
         except TimeoutError:
-            return self._lost(sample, SystemFailureKind.TIMEOUT, f"No answer within {allowed:g} s.")
+            message = f"No answer within {allowed:g} s"
+            if self._answers == 0 and await self._answers_at_the_end(child):
+                return self._lost(sample, SystemFailureKind.BAD_RETURN, f"{message}{_UNFLUSHED}.")
+            return self._lost(sample, SystemFailureKind.TIMEOUT, f"{message}.")
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
@@ -93,6 +100,16 @@ class CommandPeer:
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
+
+    async def _answers_at_the_end(self, child: Child) -> bool:
+        """Whether the answer was there, in the program's own buffer, which it empties when its input ends."""
+        child.close_stdin()
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self._reply(child)
+        except (TimeoutError, EOFError, ValueError):
+            return False
+        return True
 
     async def _reply(self, child: Child) -> tuple[object, float]:
         """The next line as JSON, and the seconds it took. Raises EOFError, or ValueError with the line."""

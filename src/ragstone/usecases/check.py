@@ -18,7 +18,7 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.run.scores import RunScores
-from ragstone.system.response import Response
+from ragstone.system.response import Response, SystemFailureKind
 from ragstone.usecases.baseline import open_baseline
 from ragstone.usecases.decide import ComparedRun, model_name_warnings, read_policy
 from ragstone.usecases.run import RunContext, make_system, read_golden_set
@@ -69,7 +69,9 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
                 f"{response.failure.kind}: {response.failure.message}"
                 + (f"\n{response.failure.detail}" if response.failure.detail else ""),
                 where=system.entrypoint,
-                hint="Fix the system, or raise --timeout if it needs longer.",
+                hint="Fix the system, or raise --timeout if it needs longer."
+                if response.failure.kind is SystemFailureKind.TIMEOUT
+                else "Fix the system; it is asked like this for each sample.",
             )
         return CheckResult(
             golden=golden,
