@@ -52,6 +52,17 @@ class Family:
 
     def draw(self, rng: np.random.Generator, runs: int, n: int, drop: float) -> tuple[Floats, Floats]:
         """Scores (runs, n, 4) of the baseline and of the current run, whose expected mean is lower by `drop`."""
+        baseline, (current,), _ = self.draw_answers(rng, runs, n, drop)
+        return baseline, current
+
+    def draw_answers(
+        self, rng: np.random.Generator, runs: int, n: int, drop: float, answers: int = 1
+    ) -> tuple[Floats, list[Floats], NDArray[np.bool_]]:
+        """The same with several answers of the current run to each question, and which questions are answered anew.
+
+        These are answered anew each time; the others are answered as in the baseline, and the answer is judged once.
+        What a drop made bad is bad each time.
+        """
         skill = np.empty((runs, n, len(self.metrics)))
         for j, metric in enumerate(self.metrics):
             skill[:, :, j] = rng.beta(metric.a, metric.b, size=(runs, n))
@@ -59,7 +70,12 @@ class Family:
         bad = renewed & (rng.random((runs, n)) < self._share_bad(drop))
         baseline = self._answers(rng, skill, np.zeros_like(bad))
         current = np.where(renewed[..., None], self._answers(rng, skill, bad), baseline)
-        return self._judged(rng, baseline), self._judged(rng, current)
+        judged, first = self._judged(rng, baseline), self._judged(rng, current)
+        more = [
+            np.where(renewed[..., None], self._judged(rng, self._answers(rng, skill, bad)), first)
+            for _ in range(answers - 1)
+        ]
+        return judged, [first, *more], renewed
 
     def true_means(self, drop: float) -> tuple[Floats, Floats]:
         """Expected scores (4,) of the current run and of the difference, from 400,000 simulated questions."""

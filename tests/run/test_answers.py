@@ -12,7 +12,9 @@ import pytest
 
 from ragstone.config import RunSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.sample import Sample
+from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -23,6 +25,7 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from ragstone.usecases.noise import noise_lines, recorded_noise
 from ragstone.usecases.rescore import Rescored, rescore
 from ragstone.usecases.run import RunContext, evaluate_golden_set, make_system
 from tests.run.builders import Answering, judge, judgement, samples
@@ -254,6 +257,57 @@ def test_metrics_are_added_to_every_stored_answer(tmp_path: Path) -> None:
     assert system.asked == []
     assert [record.responses for record in more.records()] == before
     assert more.manifest.metrics.keys() == {"faithfulness", "token_f1"}
+
+
+def change_round(line: dict[str, object]) -> None:
+    line["answers"][0]["repeat_scores"]["faithfulness"][1] = 0.9  # type: ignore[index]
+
+
+def test_the_recorded_rounds_must_follow_from_the_judgements(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path, run=RunSettings(out="run", metrics=("faithfulness",), answers=2, repeats=2))
+    golden = samples(6)
+    run = asyncio.run(evaluate_golden_set(golden, InTurn(), judge(golden), settings, RunContext(environ={})))
+    assert confirm(RunDirectory.open(run.path)).scores().metrics["faithfulness"].readings["q1"] == ((1.0, 1.0),) * 2
+    with pytest.raises(RunDirectoryError, match="'q1': faithfulness does not follow"):
+        confirm(changed(run, change_round))
+
+
+def test_stability_is_recorded_replayed_and_recomputed(tmp_path: Path) -> None:
+    names = ("answer_stability_tokens",)
+    settings = Settings(root=tmp_path, run=RunSettings(out="run", metrics=names, answers=3))
+    golden = samples(4)
+    run = asyncio.run(evaluate_golden_set(golden, InTurn(), judge(golden), settings, RunContext(environ={})))
+    assert run.scores().metrics["answer_stability_tokens"].values == {f"q{i}": pytest.approx(0.5) for i in range(4)}
+    assert confirm(RunDirectory.open(run.path)).scores() == run.scores()
+
+    def raise_stability(line: dict[str, object]) -> None:
+        line["scores"]["answer_stability_tokens"]["value"] = 1.0  # type: ignore[index]
+
+    with pytest.raises(RunDirectoryError, match="answer_stability_tokens does not follow"):
+        confirm(changed(run, raise_stability))
+
+
+def test_the_noise_of_asking_again_is_read_from_the_answers(tmp_path: Path) -> None:
+    good, bad = judgement(True), judgement(False)
+
+    class Unsteady(ScriptedJudge):
+        async def support(self, contexts: Any, statements: Any, *, call: Call) -> Any:
+            self.asked = getattr(self, "asked", 0) + 1
+            return (good if self.asked % 3 else bad).support
+
+    golden = samples(6)
+    run = evaluated(tmp_path, InTurn(), Unsteady({sample.id: good for sample in golden}), answers=2)
+    found = recorded_noise(run, policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.0}}}))
+    (row,) = found.metrics
+    assert found.asked_again
+    assert row.found.sd > 0
+    text = "\n".join(noise_lines(found))
+    assert "from several answers to each question" in text
+    assert "system and judge" in text
+    assert "ask more often (--answers)" in text
+    once = evaluated(tmp_path / "once", InTurn(), judge(golden), answers=1)
+    with pytest.raises(ConfigError, match="judged once"):
+        recorded_noise(once, policy_from_mapping({}))
 
 
 def test_no_more_questions_are_in_flight_than_the_system_takes() -> None:

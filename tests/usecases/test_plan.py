@@ -18,7 +18,8 @@ from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import Status
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
-from ragstone.usecases.plan import plan
+from ragstone.usecases.plan import plan, plan_lines
+from tests.gate.conftest import make_manifest
 
 
 def policy(max_drop: float = 0.0, **more: Any) -> Policy:
@@ -114,3 +115,22 @@ def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -
     document = json.loads(CliRunner().invoke(command, [str(scores), "--drop", "0.1", "--format", "json"]).stdout)
     assert document["metrics"][0]["metric"] == "m"
     assert document["needed"] == document["metrics"][0]["needed"]
+
+
+def test_several_answers_to_each_question_say_how_much_the_system_varies() -> None:
+    rng = np.random.default_rng(2)
+    means = rng.random(200)
+    answers = {f"s{i}": tuple(np.clip(mean + rng.normal(0.0, 0.1, 3), 0.0, 1.0)) for i, mean in enumerate(means)}
+    rounds = {i: tuple((value,) for value in each) for i, each in answers.items()}
+    scores = MetricScores({i: float(np.mean(each)) for i, each in answers.items()}, answers=answers, readings=rounds)
+    manifest = make_manifest(answers=3)
+    several = RunScores("run", {"m": scores}, {i: SampleFacts() for i in answers}, manifest=manifest)
+    row = plan(policy(), drop=0.05, run=several).metrics[0]
+    assert row.source == "200 samples with 3 answers each"
+    assert row.sd == pytest.approx(0.1 * (2 / 3) ** 0.5, rel=0.1)
+    needed = dict(row.by_answers)
+    assert row.needed == needed[3]
+    assert (needed[5] or 0) < (needed[3] or 0) < (needed[1] or 0) < 4 * (needed[3] or 0)
+    lines = "\n".join(plan_lines(plan(policy(), drop=0.05, run=several)))
+    assert "variance of a score: samples " in lines
+    assert f"samples needed: {needed[1]} with --answers 1, {needed[3]} with --answers 3" in lines

@@ -61,6 +61,7 @@ def questions(
                 float(column.then.mean()),
                 # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
                 unchanged=0.0 if rule.accepted is None else 0.0 - rule.max_drop,
+                answers=column.answers,
             )
 
 
@@ -88,6 +89,7 @@ def decide_questions(
             bounds=(0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0),
             groups=None if labels is None else labels[one.units],
             weight=_weight(one, slices),
+            answers=one.answers,
         )
         for one in asked
     ]

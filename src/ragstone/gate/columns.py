@@ -10,22 +10,28 @@ from numpy.typing import NDArray
 
 from ragstone.gate.comparability import Pairing
 from ragstone.run.scores import RunScores
+from ragstone.stats.signflip import Answers
 
 _NOTHING: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One metric: `units` (n,) are positions in `Columns.ids`, `now` (n,) the scores, `then` (n,) the baseline's."""
+    """One metric: `units` (n,) are positions in `Columns.ids`, `now` (n,) the scores, `then` (n,) the baseline's.
+
+    `answers` are the scores behind them, if the runs have different numbers of answers.
+    """
 
     units: NDArray[np.int64]
     now: NDArray[np.float64]
     then: NDArray[np.float64]
+    answers: Answers | None = None
 
     def cut(self, members: NDArray[np.bool_]) -> Column:
         """The rows with a sample in `members`, a mask over all samples."""
         kept = members[self.units]
-        return Column(self.units[kept], self.now[kept], self.then[kept])
+        answers = None if self.answers is None else self.answers.cut(kept)
+        return Column(self.units[kept], self.now[kept], self.then[kept], answers)
 
 
 class Columns:
@@ -58,19 +64,18 @@ class Columns:
     def pairs(
         self, metric: str, samples: frozenset[str] | None = None, *, lower_is_better: bool = False
     ) -> Column | None:
-        """The paired scores of `metric`, from as many answers on both sides; None if no pair has both."""
+        """The paired scores of `metric`; None if no pair has both."""
         if self._baseline is None or self._pairing is None:
             return None
         if metric not in self._pairs:
             ids = self._pairing.pairs(metric, self._current, self._baseline)
-            fewest = min(_answers(self._current), _answers(self._baseline))
-            now = _first(self._current, metric, fewest) if ids else _NOTHING
-            then = _first(self._baseline, metric, fewest) if ids else _NOTHING
-            ids = tuple(i for i in ids if i in now and i in then)
+            now = self._current.metrics[metric].values if ids else _NOTHING
+            then = self._baseline.metrics[metric].values if ids else _NOTHING
             self._pairs[metric] = Column(
                 self._units(ids),
                 _oriented([now[i] for i in ids], lower_is_better),
                 _oriented([then[i] for i in ids], lower_is_better),
+                _answers_of(metric, ids, self._current, self._baseline, lower_is_better) if ids else None,
             )
         return self._cut(self._pairs[metric], samples)
 
@@ -89,23 +94,36 @@ class Columns:
         return column if len(column.units) else None
 
 
-def _answers(run: RunScores) -> int:
+def _answers_of(
+    metric: str, ids: tuple[str, ...], current: RunScores, baseline: RunScores, lower_is_better: bool
+) -> Answers | None:
+    """The scores behind the differences in `metric`, if the runs have different numbers of answers.
+
+    The difference between a mean of several answers and a single one is not symmetric when nothing has changed.
+    """
+    if answers_per_sample(current) == answers_per_sample(baseline):
+        return None
+    alike = [_is_one(metric, i, current) and _is_one(metric, i, baseline) for i in ids]
+    now, then = (_oriented(_each(metric, ids, run), lower_is_better) for run in (current, baseline))
+    return Answers(now, then, np.array(alike, dtype=np.bool_))
+
+
+def _each(metric: str, ids: tuple[str, ...], run: RunScores) -> list[list[float]]:
+    scores = run.metrics[metric]
+    rows = [scores.answers.get(i, (scores.values[i],) * answers_per_sample(run)) for i in ids]
+    return [[np.nan if value is None else value for value in row] for row in rows]
+
+
+def _is_one(metric: str, sample_id: str, run: RunScores) -> bool:
+    """Whether there is one answer, one answer given several times, or one score for all of them."""
+    return sample_id not in run.metrics[metric].answers or len(set(run.system.answers.get(sample_id, ()))) == 1
+
+
+def answers_per_sample(run: RunScores) -> int:
+    """How often the system was asked each question; 1 for a plain score file."""
     return 1 if run.manifest is None else run.manifest.answers
 
 
-def _first(run: RunScores, metric: str, answers: int) -> Mapping[str, float]:
-    """The scores of `metric` over the first `answers` answers to each sample.
-
-    A mean of several answers and a single one have different distributions: their difference is not symmetric when
-    nothing has changed, and the test would fail far more healthy runs than it should.
-    """
-    scores = run.metrics[metric]
-    if _answers(run) == answers:
-        return scores.values
-    first = {i: [value for value in each[:answers] if value is not None] for i, each in scores.answers.items()}
-    return {i: sum(values) / len(values) for i, values in first.items() if values}
-
-
-def _oriented(values: list[float], lower_is_better: bool) -> NDArray[np.float64]:
+def _oriented(values: list[float] | list[list[float]], lower_is_better: bool) -> NDArray[np.float64]:
     scores = np.array(values, dtype=np.float64)
     return 1.0 - scores if lower_is_better else scores

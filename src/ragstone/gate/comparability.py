@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
@@ -149,10 +148,7 @@ def _harmless_differences(now: Manifest, then: Manifest) -> list[str]:
     if now.repeats != then.repeats:
         notes.append(f"answers were judged {_times(then.repeats)} for the baseline and {_times(now.repeats)} now.")
     if now.answers != then.answers:
-        notes.append(
-            f"the system was asked {_times(then.answers)} for the baseline and {_times(now.answers)} now: drops are "
-            f"decided on the first {counted(min(now.answers, then.answers), 'answer')} of both."
-        )
+        notes.append(f"each question was asked {_times(then.answers)} for the baseline and {_times(now.answers)} now.")
     if then.state != "finished":
         notes.append("the baseline run did not finish; only its finished samples are compared.")
     return notes

@@ -26,6 +26,7 @@ from ragstone.gate.run_checks import (
     unfinished_check,
     unknown_tag_checks,
 )
+from ragstone.gate.stability import stability_notes
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -117,6 +118,7 @@ def decide_gate(
             notes=(
                 *canary_notes(current),
                 *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),
+                *stability_notes(current, resolved.rules),
                 *footnotes(current, baseline, pairing, resolved.rules),
             ),
             warnings=warnings,

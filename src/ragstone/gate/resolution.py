@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import FLOOR_WEIGHT
+from ragstone.gate.columns import answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
@@ -155,8 +156,9 @@ def spread_of(
     sd: float | None,
     changed: float,
 ) -> Spread | None:
-    """The variation of paired differences of `metric`: from pairs, from scores assuming that a share `changed` is
-    regenerated, or assumed (`sd` of one score); None if the run has too few scores."""
+    """The variation of paired differences of `metric`: from pairs, from several answers to each question, from scores
+    assuming that a share `changed` is regenerated, or assumed (`sd` of one score); None if the run has too few scores.
+    """
     assumed = math.sqrt(2.0 * changed)
     if run is None:
         return Spread(metric, assumed * (sd or TYPICAL_SD), "assumed", 0)
@@ -164,6 +166,9 @@ def spread_of(
     if baseline is not None and pairing is not None:
         found = _from_pairs(metric, run, baseline, pairing)
     if found is None or found.sd == 0.0:  # identical runs give no information
+        measured = _from_answers(metric, run)
+        if measured is not None and measured.sd > 0.0:
+            return measured
         found = _from_scores(metric, run, assumed, f"{percent(changed)} assumed to change") or found
     if found is not None and found.sd == 0.0:
         found = replace(found, sd=assumed * TYPICAL_SD, source="assumed, because no score differs")
@@ -177,6 +182,20 @@ def _from_pairs(metric: str, run: RunScores, baseline: RunScores, pairing: Pairi
     now, then = run.metrics[metric].values, baseline.metrics[metric].values
     values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
     return _measured(metric, values, ids, run, 1.0, f"{len(ids)} paired samples")
+
+
+def _from_answers(metric: str, run: RunScores) -> Spread | None:
+    """The differences between runs of an unchanged system, from the answers to each question in one run."""
+    scores, each = run.metrics.get(metric), answers_per_sample(run)
+    if each < 2 or scores is None:
+        return None
+    answers = {i: values for i, values in scores.answers.items() if None not in values}
+    if len(answers) < 2:
+        return None
+    ids = tuple(sorted(answers))
+    table = np.array([answers[i] for i in ids], dtype=np.float64)
+    spread = _measured(metric, table[:, 0] - table[:, 1], ids, run, 1.0, f"{len(ids)} samples with {each} answers each")
+    return replace(spread, sd=math.sqrt(2.0 * float(np.mean(np.var(table, axis=1, ddof=1))) / each))
 
 
 def _from_scores(metric: str, run: RunScores, factor: float, how: str) -> Spread | None:

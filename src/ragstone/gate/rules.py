@@ -16,6 +16,7 @@ from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS, Metric
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.run.scores import RunScores
+from ragstone.stats.signflip import Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class BoundCheck:
 
     `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
     their scores or changes. Where less is better, all numbers are those of 1 − score, and `kind` is the floor or drop
-    of that. `unchanged` is the change that counts as no drop at all.
+    of that. `unchanged` is the change that counts as no drop at all. `answers` are the scores behind the changes if one
+    run has more answers to each question than the other.
     """
 
     rule: Rule
@@ -76,6 +78,7 @@ class BoundCheck:
     current: float
     baseline: float | None = None
     unchanged: float = 0.0
+    answers: Answers | None = None
 
     @property
     def samples(self) -> tuple[str, ...]:

@@ -15,20 +15,28 @@ REVERSE_QUESTIONS = 3
 
 
 async def collect_judgements(
-    judge: Judge, sample: Sample, response: Response, needs: frozenset[JudgementKind], call: Call
+    judge: Judge,
+    sample: Sample,
+    response: Response,
+    needs: frozenset[JudgementKind],
+    call: Call,
+    *,
+    previous: Response | None = None,
 ) -> Judgements:
     """Ask `judge` for everything in `needs`; a judgement that fails is replaced by a JudgementFailure.
 
-    Support and reference match wait for the statements; the others run concurrently. A judgement that can't apply
+    `previous` is the previous response to the same question, if there is one to compare this one with. Support and
+    matches wait for the statements; the others run concurrently. A judgement that can't apply
     (support without contexts or statements, reference match without a reference) stays None. Raises JudgeError when the
     judge can't continue.
     """
-    judging = _Round(judge, sample, response, call)
+    judging = _Round(judge, sample, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
     needs_statements = needs & {
         JudgementKind.STATEMENTS,
         JudgementKind.SUPPORT,
         JudgementKind.REFERENCE_MATCH,
+        JudgementKind.PREVIOUS_MATCH,
     }
     try:
         async with asyncio.TaskGroup() as group:
@@ -46,11 +54,12 @@ async def collect_judgements(
 
 
 class _Round:
-    def __init__(self, judge: Judge, sample: Sample, response: Response, call: Call) -> None:
+    def __init__(self, judge: Judge, sample: Sample, response: Response, call: Call, previous: Response | None) -> None:
         self._judge = judge
         self._sample = sample
         self._response = response
         self._call = call
+        self._previous = previous
 
     async def statement_list(
         self,
@@ -67,20 +76,21 @@ class _Round:
             if JudgementKind.SUPPORT in needs and result.statements and self._response.contexts:
                 tasks[JudgementKind.SUPPORT] = group.create_task(self._support(result))
             if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
-                tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(self._reference_match(result))
+                reference = self._sample.reference
+                tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(self._match(reference, result))
+            if JudgementKind.PREVIOUS_MATCH in needs and self._previous is not None and not result.abstains:
+                before = self._previous.answer
+                if before.strip() and before != answer:
+                    tasks[JudgementKind.PREVIOUS_MATCH] = group.create_task(self._match(before, result))
         return result
 
     async def _support(self, found: StatementList) -> object:
         return await _outcome(self._judge.support(self._response.contexts, found.statements, call=self._call))
 
-    async def _reference_match(self, found: StatementList) -> object:
+    async def _match(self, reference: str, found: StatementList) -> object:
         return await _outcome(
             self._judge.reference_match(
-                self._sample.question,
-                self._sample.reference or "",
-                found.statements,
-                self._response.answer,
-                call=self._call,
+                self._sample.question, reference, found.statements, self._response.answer, call=self._call
             )
         )
 

@@ -19,6 +19,7 @@ class JudgementKind(StrEnum):
     REVERSE_QUESTIONS = "reverse_questions"
     REFERENCE_MATCH = "reference_match"
     CONTEXT_RELEVANCE = "context_relevance"
+    PREVIOUS_MATCH = "previous_match"
 
 
 class Verdict(StrEnum):
@@ -159,7 +160,10 @@ class JudgementFailure:
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """All results of one judging round for one response. None: not requested."""
+    """All results of one judging round for one response. None: not requested.
+
+    `previous_match` compares the answer with the previous one to the same question, which stands for the reference.
+    """
 
     statements: StatementList | JudgementFailure | None = None
     support: SupportTable | JudgementFailure | None = None
@@ -167,6 +171,7 @@ class Judgements:
     reverse_questions: ReverseQuestions | JudgementFailure | None = None
     reference_match: ReferenceMatch | JudgementFailure | None = None
     context_relevance: ContextGrades | JudgementFailure | None = None
+    previous_match: ReferenceMatch | JudgementFailure | None = None
 
 
 def context_id(rank: int) -> str:

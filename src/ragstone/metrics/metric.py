@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
@@ -45,6 +46,15 @@ class Metric(Protocol):
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         """The score of one successful response. Pure; never raises."""
+        ...
+
+
+@runtime_checkable
+class ComparesAnswers(Protocol):
+    """A metric of all answers to one sample together, for a system that is asked several times."""
+
+    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
+        """The score of two or more successful responses, each with one judging round. Pure; never raises."""
         ...
 
 

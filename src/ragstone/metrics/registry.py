@@ -18,6 +18,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.noise_sensitivity import NoiseSensitivity
 from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
 from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
+from ragstone.metrics.stability import AnswerStability, TokenStability
 
 _LISTED: tuple[Metric, ...] = (
     Faithfulness(),
@@ -34,6 +35,8 @@ _LISTED: tuple[Metric, ...] = (
     ContextEntityRecall(),
     CitationValidity(),
     CitationSupport(),
+    AnswerStability(),
+    TokenStability(),
     *usual_retrieval_metrics(),
     *usual_limit_metrics(),
 )

@@ -22,7 +22,7 @@ from ragstone.report.parts import (
     SampleRow,
     WorstSample,
 )
-from ragstone.run.record import SampleRecord
+from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 ToUrl = Callable[[Origin], str | None]
@@ -100,20 +100,32 @@ def _worst(
     }
     if record is None:
         return WorstSample(question=facts.question, **shared)  # type: ignore[arg-type]
-    judged = record.judgements[0] if record.judgements else Judgements()
+    shown = _worst_answer(record, [change.metric for change in changes])
+    judged = shown.judgements[0] if shown.judgements else Judgements()
     use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
     return WorstSample(
         question=record.sample.question or facts.question,
-        answer=record.response.answer,
+        answer=shown.response.answer,
         baseline_answer=before.response.answer if before is not None else None,
         reference=record.sample.reference,
         unsupported=_unsupported(judged),
         missing=_missing(use),
-        contexts=len(record.response.contexts),
+        contexts=len(shown.response.contexts),
         useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
         detailed=True,
         **shared,  # type: ignore[arg-type]
     )
+
+
+def _worst_answer(record: SampleRecord, metrics: Sequence[str]) -> Answer:
+    """The answer with the lowest mean score of `metrics`; of equal ones, the first."""
+
+    def mean(answer: Answer) -> float:
+        scores = [answer.scores.get(name) for name in metrics]
+        values = [score.value for score in scores if isinstance(score, Scored)]
+        return sum(values) / len(values) if values else 1.0
+
+    return min(record.answers, key=mean)
 
 
 def _note(record: SampleRecord | None, metric: str) -> str | None:

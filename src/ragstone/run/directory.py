@@ -99,6 +99,7 @@ class RunDirectory:
         failed: dict[str, dict[str, Failed]] = {name: {} for name in names}
         samples: dict[str, SampleFacts] = {}
         each: dict[str, dict[str, tuple[float | None, ...]]] = {name: {} for name in names}
+        readings: dict[str, dict[str, tuple[tuple[float, ...], ...]]] = {name: {} for name in names}
         latencies: dict[str, float] = {}
         failures: dict[str, str] = {}
         failed_answers: dict[str, int] = {}
@@ -140,8 +141,12 @@ class RunDirectory:
                 match score:
                     case Scored(value):
                         values[name][sample_id] = value
-                        if len(facts.answers) > 1:
-                            each[name][sample_id] = tuple(_value(one.scores.get(name)) for one in facts.answers)
+                        answer_values = tuple(_value(one.scores.get(name)) for one in facts.answers)
+                        rounds = tuple(one.readings(name) for one in facts.answers)
+                        if len(facts.answers) > 1 and any(one is not None for one in answer_values):
+                            each[name][sample_id] = answer_values
+                        if sum(map(len, rounds)) > 1:
+                            readings[name][sample_id] = tuple(one for one in rounds if one)
                     case NotApplicable(reason):
                         not_applicable[name][sample_id] = reason
                     case Failed():
@@ -152,7 +157,9 @@ class RunDirectory:
         return RunScores(
             label=str(self.path),
             metrics={
-                name: MetricScores(values[name], not_applicable[name], failed[name], version, each[name])
+                name: MetricScores(
+                    values[name], not_applicable[name], failed[name], version, each[name], readings[name]
+                )
                 for name, version in names.items()
             },
             samples=samples,

@@ -129,14 +129,17 @@ class _Engine:
         sample, ledger = asked.sample, Ledger()
         needs = needed_judgements(self._metrics, sample)
         answers: list[Answer] = []
+        previous: Response | None = None
         # One after the other, so that the judgements of an answer that comes twice are in the cache.
         for response in asked.in_order():
             rounds: list[Judgements] = []
             for repeat in range(self._repeats if needs and response.failure is None else 0):
                 call = Call(sample.id, repeat, ledger)
-                rounds.append(await collect_judgements(self._judge, sample, response, needs, call))
+                found = await collect_judgements(self._judge, sample, response, needs, call, previous=previous)
+                rounds.append(found)
             answers.append(scored_answer(self._metrics, sample, response, rounds))
-        return SampleRecord(sample, tuple(answers), sample_scores(answers), ledger)
+            previous = response
+        return SampleRecord(sample, tuple(answers), sample_scores(self._metrics, sample, answers), ledger)
 
 
 @dataclass(frozen=True, slots=True)

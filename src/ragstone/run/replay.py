@@ -7,7 +7,7 @@ that this version can't recompute are unverified.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.errors import RunDirectoryError
@@ -43,15 +43,15 @@ def confirm(run: RunDirectory) -> RunDirectory:
         replayed = [
             scored_answer(metrics, record.sample, answer.response, answer.judgements) for answer in record.answers
         ]
+        for answer, again in zip(record.answers, replayed, strict=True):
+            for name, rounds in again.repeat_scores.items():
+                if not _alike(answer.repeat_scores.get(name, ()), rounds):
+                    raise _does_not_follow(run, sample_id, name)
         pairs = [(answer.scores, again.scores) for answer, again in zip(record.answers, replayed, strict=True)]
-        for recorded, scores in (*pairs, (record.scores, sample_scores(replayed))):
+        for recorded, scores in (*pairs, (record.scores, sample_scores(metrics, record.sample, replayed))):
             for name, score in scores.items():
                 if name not in recorded or not _same(recorded[name], score):
-                    raise RunDirectoryError(
-                        f"sample '{sample_id}': {name} does not follow from the recorded judgements.",
-                        where=str(run.path / SAMPLES),
-                        hint="The file was changed after the run; run the evaluation again.",
-                    )
+                    raise _does_not_follow(run, sample_id, name)
 
     run.scores(replay)
     if wrong:
@@ -63,6 +63,20 @@ def confirm(run: RunDirectory) -> RunDirectory:
     manifest = run.manifest.model_copy(update={"golden": golden.model_copy(update={"content_hash": found})})
     write_manifest(run.path, manifest)
     return run.with_manifest(manifest)
+
+
+def _does_not_follow(run: RunDirectory, sample_id: str, metric: str) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"sample '{sample_id}': {metric} does not follow from the recorded judgements.",
+        where=str(run.path / SAMPLES),
+        hint="The file was changed after the run; run the evaluation again.",
+    )
+
+
+def _alike(recorded: Sequence[float], replayed: Sequence[float]) -> bool:
+    return len(recorded) == len(replayed) and all(
+        abs(one - other) <= _TOLERANCE for one, other in zip(recorded, replayed, strict=True)
+    )
 
 
 def _golden_hash(hashes: Mapping[str, str]) -> str:

@@ -30,7 +30,8 @@ class MetricScores:
     """One metric over a run: every sample is in exactly one of the three, by id.
 
     `answers` has the score of each answer to a sample in `values`, in the order in which the system was asked (None:
-    the metric does not apply to that answer). It is empty if the system was asked each question once.
+    the metric does not apply to that answer). It is empty if the system was asked each question once. `readings` has
+    the scores of all judging rounds of each answer, if there were several answers or rounds.
     """
 
     values: Mapping[str, float]
@@ -38,6 +39,7 @@ class MetricScores:
     failed: Mapping[str, Failed] = field(default_factory=dict)
     version: str | None = None
     answers: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    readings: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

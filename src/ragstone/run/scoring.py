@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ragstone.formatting import counted, figure
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import Metric
+from ragstone.metrics.metric import ComparesAnswers, Metric
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.record import Answer
 from ragstone.system.response import Response
@@ -54,14 +54,30 @@ def combine_rounds(each: Sequence[Score]) -> Score:
 def scored_answer(
     metrics: Sequence[Metric], sample: Sample, response: Response, rounds: Sequence[Judgements]
 ) -> Answer:
-    """One answer of a sample, with its scores."""
-    scores, repeats = score_response(metrics, sample, response, rounds)
+    """One answer of a sample, with its scores; those of metrics that compare answers are the sample's alone."""
+    alone = [metric for metric in metrics if not isinstance(metric, ComparesAnswers)]
+    scores, repeats = score_response(alone, sample, response, rounds)
     return Answer(response, tuple(rounds), scores, repeats)
 
 
-def sample_scores(answers: Sequence[Answer]) -> dict[str, Score]:
-    """The scores of a sample, by metric, from those of its answers."""
-    return {name: combine_answers([answer.scores[name] for answer in answers]) for name in answers[0].scores}
+def sample_scores(metrics: Sequence[Metric], sample: Sample, answers: Sequence[Answer]) -> dict[str, Score]:
+    """The scores of a sample, by metric, from its answers."""
+    return {
+        metric.info.name: _compared(metric, sample, answers)
+        if isinstance(metric, ComparesAnswers)
+        else combine_answers([answer.scores[metric.info.name] for answer in answers])
+        for metric in metrics
+    }
+
+
+def _compared(metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]) -> Score:
+    responses = [answer.response for answer in answers]
+    failures = [response.failure for response in responses if response.failure is not None]
+    if failures:
+        several = f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
+        return Failed("system", f"{several}{failures[0].kind}: {failures[0].message}")
+    rounds = zip(*(answer.judgements or (Judgements(),) for answer in answers), strict=False)
+    return combine_rounds([metric.compare(sample, responses, judged) for judged in rounds])
 
 
 def combine_answers(each: Sequence[Score]) -> Score:

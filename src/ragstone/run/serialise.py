@@ -99,6 +99,7 @@ class _ResponseFactsLine(BaseModel):
 class _AnswerFactsLine(BaseModel):
     response: _ResponseFactsLine
     scores: dict[str, _ScoreLine]
+    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
 
 class _FactsLine(BaseModel):
@@ -109,6 +110,7 @@ class _FactsLine(BaseModel):
     response: _ResponseFactsLine | None = None
     answers: tuple[_AnswerFactsLine, ...] = ()
     scores: dict[str, _ScoreLine]
+    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
@@ -124,6 +126,12 @@ class AnswerFacts:
     latency_s: float | None
     failure: str | None
     scores: Mapping[str, Score]
+    repeat_scores: Mapping[str, tuple[float, ...]]
+
+    def readings(self, metric: str) -> tuple[float, ...]:
+        """The scores of all judging rounds of this answer; empty if it has no score."""
+        score = self.scores.get(metric)
+        return self.repeat_scores.get(metric) or ((score.value,) if isinstance(score, Scored) else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +198,11 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
     parsed = _validated(_FACTS, line, where)
     scores = _scores_from_line(parsed.scores)
     if parsed.response is not None:
-        answers: tuple[AnswerFacts, ...] = (_answer_facts(parsed.response, scores),)
+        answers: tuple[AnswerFacts, ...] = (_answer_facts(parsed.response, scores, parsed.repeat_scores),)
     else:
-        answers = tuple(_answer_facts(each.response, _scores_from_line(each.scores)) for each in parsed.answers)
+        answers = tuple(
+            _answer_facts(each.response, _scores_from_line(each.scores), each.repeat_scores) for each in parsed.answers
+        )
     return RecordFacts(
         sample_id=parsed.sample.id,
         question=parsed.sample.question,
@@ -207,13 +217,16 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
     )
 
 
-def _answer_facts(response: _ResponseFactsLine, scores: Mapping[str, Score]) -> AnswerFacts:
+def _answer_facts(
+    response: _ResponseFactsLine, scores: Mapping[str, Score], repeat_scores: Mapping[str, tuple[float, ...]]
+) -> AnswerFacts:
     failure = response.failure
     return AnswerFacts(
         answer=None if failure else fingerprint(response.answer),
         latency_s=response.latency_s,
         failure=f"{failure.kind}: {failure.message}" if failure else None,
         scores=scores,
+        repeat_scores=repeat_scores,
     )
 
 

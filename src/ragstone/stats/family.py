@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from ragstone.stats.bounded_mean import Blocks, blocks_of, p_mean_at_least, p_mean_at_most
 from ragstone.stats.intervals import MeanInterval, checked, is_paired, mean_interval, reached
 from ragstone.stats.power import detectable_drop
-from ragstone.stats.signflip import TAIL, flipped_sums, on_grid, upper_ranks
+from ragstone.stats.signflip import TAIL, Answers, flipped_sums, flips, on_grid, relabelled_sums, upper_ranks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,7 +39,9 @@ class Hypothesis:
 
     `units` (n,) are sample indices, shared by all hypotheses: values with the same index are dependent. `bounds` is the
     range of the values. `groups` (n,) labels related samples, with one numbering for all hypotheses; None means that
-    samples are independent. `weight` is the hypothesis's share of alpha relative to the others.
+    samples are independent. `weight` is the hypothesis's share of alpha relative to the others. `answers`
+    are those behind differences between unequal numbers of answers; None: a difference and its negative are equally
+    likely if nothing changed.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Hypothesis:
     bounds: tuple[float, float] = (0.0, 1.0)
     groups: Ints | None = None
     weight: float = 1.0
+    answers: Answers | None = None
 
     @property
     def paired(self) -> bool:
@@ -102,7 +105,7 @@ def adjusted_p_values(hypotheses: Sequence[Hypothesis], *, seed: int = 0) -> tup
     """Marginal (m,) and adjusted (m,) p-values of the m hypotheses that a mean is at least its bound."""
     if not hypotheses:
         return np.zeros(0), np.zeros(0)
-    sums = flipped_sums(_unit_totals(hypotheses), draws=DRAWS, seed=seed)
+    sums = _null_sums(hypotheses, seed)
     null = upper_ranks(-sums)
     p = np.array([_p_below(h, float(null[0, j])) for j, h in enumerate(hypotheses)])
     ties = np.array([_tie_share(h, sums[:, j]) for j, h in enumerate(hypotheses)])
@@ -155,6 +158,21 @@ def _unit_totals(hypotheses: Sequence[Hypothesis]) -> Floats:
     for j, h in enumerate(hypotheses):
         totals[:, j] = np.bincount(row_of[h.units], weights=on_grid(h.values - h.bound), minlength=len(totals))
     return totals
+
+
+def _null_sums(hypotheses: Sequence[Hypothesis], seed: int) -> Floats:
+    """(draws, m): sums of values minus their bound over equally likely data; the first are those observed."""
+    ways = max((h.answers.ways for h in hypotheses if h.answers is not None), default=0)
+    if not ways:
+        return flipped_sums(_unit_totals(hypotheses), draws=DRAWS, seed=seed)
+    likely = [
+        flips(h.values - h.bound, ways) if h.answers is None else h.answers.relabelled(h.bound) for h in hypotheses
+    ]
+    each = [
+        _unit_totals([replace(h, values=one[:, way], bound=0.0) for h, one in zip(hypotheses, likely, strict=True)])
+        for way in range(ways)
+    ]
+    return relabelled_sums(np.stack(each, axis=1), draws=DRAWS, seed=seed)
 
 
 def _p_below(h: Hypothesis, flipped: float) -> float:

@@ -17,11 +17,13 @@ from ragstone.gate.comparability import is_judged, pair_runs
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
+from ragstone.gate.stability import variance_words
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import lower_is_better, select_metrics
+from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
@@ -43,8 +45,8 @@ class MetricNoise:
 
     `found` covers the judged answers; `floor` is the drop in the mean that the judge's noise alone exceeds in 5 of 100
     comparisons of two freshly judged runs of the whole golden set (`n_run` samples). `parts` splits the variance of a
-    score into samples, system (only with a second run) and judge. `max_drop` is the policy's allowed drop; `too_fine`
-    says that it is less than `floor`.
+    score into samples, system (with a second run or several answers) and judge. `max_drop` is the policy's allowed
+    drop; `too_fine` says that it is less than `floor`.
     """
 
     metric: str
@@ -61,13 +63,17 @@ class MetricNoise:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a judge, by metric. `ledger` is the cost of `judged` answers; both are 0 for recorded repeats."""
+    """The noise of a judge, by metric. `ledger` is the cost of `judged` answers; both are 0 for recorded repeats.
+
+    `asked_again`: every answer was judged once, so the noise is that of asking the system again and judging its answer.
+    """
 
     judge: str
     judged: int
     metrics: tuple[MetricNoise, ...]
     not_measured: Mapping[str, str]
     ledger: Ledger
+    asked_again: bool = False
 
 
 class Replay:
@@ -138,21 +144,22 @@ async def measure_noise(
 
 
 def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | None = None) -> Noise:
-    """The same from repeats recorded in the runs (``--repeats 2`` or more); nothing is judged again.
+    """The same from what the runs recorded (``--repeats 2`` or ``--answers 2``, or more); nothing is judged again.
 
-    Raises ConfigError for a run whose answers were judged once.
+    If every answer was judged once, the noise is that of several answers. Raises ConfigError for a run with one answer
+    to each question, judged once.
     """
     for side in (run, again):
-        if side is not None and side.manifest.repeats < 2:
+        if side is not None and side.manifest.repeats < 2 and run.manifest.answers < 2:
             raise ConfigError(
                 "the answers of this run were judged once.",
                 where=str(side.path),
-                hint="Evaluate with --repeats 2, or remove --recorded to judge them again.",
+                hint="Evaluate with --repeats 2 or --answers 2, or remove --recorded to judge them again.",
             )
     metrics = _judged_metrics(run)
     records = [list(side.records()) for side in (run, again) if side is not None]
     rows, missing = _rows(records, metrics, run.scores(), policy)
-    return Noise(run.manifest.judge.label(), 0, rows, missing, Ledger())
+    return Noise(run.manifest.judge.label(), 0, rows, missing, Ledger(), asked_again=run.manifest.repeats < 2)
 
 
 def _judged_metrics(run: RunDirectory) -> list[Metric]:
@@ -180,21 +187,38 @@ def _rows(
     allowed = {rule.metric: rule.max_drop for rule in resolve_rules(policy, scores).rules if rule.slice is None}
     rows, missing = [], {}
     for name in (metric.info.name for metric in metrics):
-        sides = [_readings(records, name) for records in judged]
-        if len(sides[0]) < 2:
-            missing[name] = f"only {len(sides[0])} answers were scored twice"
+        sides = [side for records in judged for side in _readings(records, name)]
+        pairs = _pairs(sides)
+        if len(pairs) < 2:
+            missing[name] = f"only {len(pairs)} answers were scored twice"
             continue
-        rows.append(_row(name, sides, scores, allowed.get(name)))
+        rows.append(_row(name, pairs, sides, scores, allowed.get(name)))
     return tuple(rows), missing
 
 
-def _readings(records: Sequence[SampleRecord], name: str) -> dict[str, tuple[float, ...]]:
-    found = {record.sample.id: record.answers[0].repeat_scores.get(name, ()) for record in records}
-    return {sample_id: found[sample_id][:2] for sample_id in sorted(found) if len(found[sample_id]) >= 2}
+def _readings(records: Sequence[SampleRecord], name: str) -> Sequence[Readings]:
+    """The scores of all rounds of the first answer to each sample, of the second, and so on."""
+    sides: list[dict[str, tuple[float, ...]]] = [{} for _ in range(max(len(record.answers) for record in records))]
+    for record in sorted(records, key=lambda record: record.sample.id):
+        for side, answer in zip(sides, record.answers, strict=True):
+            score = answer.scores.get(name)
+            rounds = answer.repeat_scores.get(name) or ((score.value,) if isinstance(score, Scored) else ())
+            if rounds:
+                side[record.sample.id] = rounds
+    return sides
 
 
-def _row(name: str, sides: Sequence[Readings], scores: RunScores, max_drop: float | None) -> MetricNoise:
-    pairs = sides[0]
+def _pairs(sides: Sequence[Readings]) -> Readings:
+    """Two readings of each sample: of the same answer, if it was judged twice, else of two answers."""
+    twice = {sample_id: rounds[:2] for sample_id, rounds in sides[0].items() if len(rounds) >= 2}
+    if twice or len(sides) < 2:
+        return twice
+    return {i: (rounds[0], sides[1][i][0]) for i, rounds in sides[0].items() if i in sides[1]}
+
+
+def _row(
+    name: str, pairs: Readings, sides: Sequence[Readings], scores: RunScores, max_drop: float | None
+) -> MetricNoise:
     first, second = np.array(list(pairs.values()), dtype=np.float64).T
     groups = group_labels(scores, {sample_id: index for index, sample_id in enumerate(pairs)})
     found = noise_floor(first, second, groups=groups)
@@ -217,12 +241,17 @@ def _parts(sides: Sequence[Readings]) -> VarianceComponents:
 
 def noise_lines(noise: Noise) -> Iterator[str]:
     """The report as lines of text."""
+    more = "judge each answer more than once (--repeats)"
     how = f"{noise.judged} answers judged twice, {_cost(noise.ledger)}" if noise.judged else "from recorded repeats"
+    again = "answers were judged again"
+    if noise.asked_again:
+        how, again = "from several answers to each question", "questions were asked again"
+        more = "ask more often (--answers)"
     yield f"{noise.judge}, {how}:"
     for row in noise.metrics:
         found = row.found
         if found.changed == 0.0:
-            yield f"  {row.metric}: no score changed when {found.n} answers were judged again{_shares(row.parts)}"
+            yield f"  {row.metric}: no score changed when {found.n} {again}{_shares(row.parts)}"
         else:
             yield (
                 f"  {row.metric}: {percent(found.changed)} of {found.n} scores changed, sd {score(found.sd, 3)}"
@@ -233,18 +262,16 @@ def noise_lines(noise: Noise) -> Iterator[str]:
         if row.too_fine:
             key = "max_rise" if lower_is_better(row.metric) else "max_drop"
             yield (
-                f"  warning: {key} = {row.max_drop:g} of {row.metric} is below this noise; allow more, judge each "
-                "answer more than once (--repeats), or add samples"
+                f"  warning: {key} = {row.max_drop:g} of {row.metric} is below this noise; allow more, {more}, or "
+                "add samples"
             )
     for name, why in noise.not_measured.items():
         yield f"  {name}: not measured, {why}"
 
 
 def _shares(parts: VarianceComponents) -> str:
-    named = (("samples", parts.units), ("system", parts.draws), ("judge", parts.readings))
-    shares = [(word, parts.share(part)) for word, part in named]
-    known = [f"{word} {percent(share)}" for word, share in shares if share is not None]
-    return f" (variance: {', '.join(known)})" if known else ""
+    words = variance_words(parts)
+    return f" (variance: {words})" if words else ""
 
 
 def _cost(ledger: Ledger) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, percent, score
+from ragstone.gate.columns import answers_per_sample
 from ragstone.gate.comparability import pair_runs
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, imagined_run, share_of_error, spread_of
 from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import LOSS
@@ -27,7 +30,8 @@ class PlannedMetric:
     `needed` samples detect the drop if `max_drop` is allowed, `needed_strict` if no drop is allowed; None: no golden
     set does (the drop is within the allowed drop). `detectable` is the drop that the `n` samples of the run detect;
     None without a run, or if they detect none. `key` is the policy's key for what is allowed: `max_rise` where less is
-    better.
+    better. `variance` names the sources of the variance of a score, and `by_answers` are the samples needed if the
+    system is asked so many times, both if the run has several answers.
     """
 
     metric: str
@@ -39,6 +43,8 @@ class PlannedMetric:
     n: int
     detectable: float | None
     key: str = "max_drop"
+    variance: str = ""
+    by_answers: tuple[tuple[int, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,8 @@ def plan(
             continue
         spread = spread_of(rule.metric, run, baseline, pairing, sd, changed)
         if spread is not None:
-            rows.append(_row(rule, spread, drop, power, policy.alpha, shares))
+            planned = partial(_row, rule, drop=drop, power=power, alpha=policy.alpha, tests=shares)
+            rows.append(planned(spread) if run is None else _with_answers(planned, rule.metric, run, spread))
     if not rows:
         raise ConfigError(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
@@ -140,6 +147,23 @@ def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, te
     )
 
 
+ASKED = (1, 3, 5)
+"""The numbers of answers for which a plan says how many samples are needed."""
+
+
+def _with_answers(
+    planned: Callable[[Spread], PlannedMetric], metric: str, run: RunScores, spread: Spread
+) -> PlannedMetric:
+    """The row of `metric`; if the run has several answers, with the sources of variance, and the need for other numbers
+    of answers."""
+    row, each = planned(spread), answers_per_sample(run)
+    parts = variance_of(run.metrics[metric]) if each > 1 else None
+    if parts is None:
+        return row
+    needed = tuple((k, planned(replace(spread, sd=spread.sd * math.sqrt(each / k))).needed) for k in ASKED)
+    return replace(row, variance=variance_words(parts), by_answers=needed)
+
+
 def plan_lines(found: SamplePlan) -> Iterator[str]:
     """The plan as lines of text."""
     checks = "one blocking check" if found.tests == 1 else f"{found.tests} blocking checks"
@@ -154,6 +178,13 @@ def plan_lines(found: SamplePlan) -> Iterator[str]:
         )
         spread = f"sd of a difference {score(row.sd)}, {row.source}"
         yield f"  {row.metric}: {needed} with {row.key} = {row.max_drop:g}{strict}; {spread}"
+        if row.variance:
+            yield f"    variance of a score: {row.variance}"
+        if row.by_answers:
+            each = ", ".join(
+                f"{'none' if count is None else f'{count:,}'} with --answers {asked}" for asked, count in row.by_answers
+            )
+            yield f"    samples needed: {each}"
     for row in found.metrics:
         if row.n and row.detectable is not None:
             yield f"  {row.metric}: the current {row.n:,} samples detect a drop of {score(row.detectable)}"

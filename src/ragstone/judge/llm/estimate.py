@@ -105,6 +105,8 @@ def estimate_cost(
             name = (
                 "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
             )
+            if kind is JudgementKind.PREVIOUS_MATCH:
+                name = str(JudgementKind.REFERENCE_MATCH)
             sent, received = _tokens(kind, texts)
             prefix = prefix_tokens(layout.prompts[name])
             read += prefix + sent
@@ -152,7 +154,7 @@ def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None)
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
     """The judgements that will be requested: support and reference match also need the statements."""
     asked = set(needs)
-    if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH}:
+    if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH, JudgementKind.PREVIOUS_MATCH}:
         asked.add(JudgementKind.STATEMENTS)
     if not sample.reference:
         asked.discard(JudgementKind.REFERENCE_MATCH)
@@ -172,6 +174,10 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
         JudgementKind.REFERENCE_MATCH: (
             texts.question + texts.reference + texts.answer * 3,
             texts.reference // 3 + (texts.answer_statements + texts.reference_statements) * 14,
+        ),
+        JudgementKind.PREVIOUS_MATCH: (
+            texts.question + texts.answer * 4,
+            texts.answer // 3 + 2 * texts.answer_statements * 14,
         ),
         JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
     }[kind]

@@ -1,0 +1,153 @@
+"""Answer stability: several answers to one question, compared with each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import (
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    Statement,
+    StatementList,
+    Support,
+    Verdict,
+)
+from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.protocol import Call
+from ragstone.judge.scripted import ScriptedJudge
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.stability import AnswerStability, TokenStability
+from ragstone.run.engine import run_samples
+from ragstone.run.record import SampleRecord
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+
+SAMPLE = Sample("q", "When was it opened?")
+
+
+def responses(*answers: str) -> list[Response]:
+    return [Response("q", answer) for answer in answers]
+
+
+def judged(supported: int, *, of: int = 2, abstains: bool = False) -> Judgements:
+    """`supported` of two statements are in the previous answer, and as many of its statements are in this one."""
+    statements = tuple(Statement(f"s{i}", "It is so.") for i in range(of))
+    verdicts = [Verdict.SUPPORTED if i < supported else Verdict.UNSUPPORTED for i in range(of)]
+    match = ReferenceMatch(
+        tuple(Statement(f"r{i}", "It is so.") for i in range(of)),
+        tuple(Support(f"s{i}", verdict) for i, verdict in enumerate(verdicts)),
+        tuple(Support(f"r{i}", verdict) for i, verdict in enumerate(verdicts)),
+    )
+    return Judgements(statements=StatementList(statements, abstains), previous_match=match)
+
+
+@pytest.mark.parametrize(
+    ("answers", "judgements", "value"),
+    [
+        (["In 1931.", "In 1930.", "Yes."], [judged(0), judged(1), judged(0)], 0.25),
+        (["In 1931.", "in 1931"], [Judgements(), Judgements()], 1.0),  # equal texts take no judge
+        (["", "Unknown."], [judged(0, abstains=True)] * 2, 1.0),
+        (["In 1931.", "Unknown."], [judged(0), judged(2, abstains=True)], 0.0),
+    ],
+)
+def test_each_answer_is_compared_with_the_one_before_it(
+    answers: Sequence[str], judgements: Sequence[Judgements], value: float
+) -> None:
+    found = AnswerStability().compare(SAMPLE, responses(*answers), judgements)
+    assert isinstance(found, Scored)
+    assert found.value == pytest.approx(value)
+    assert (found.note or "").endswith("compared by the judge")
+
+
+def test_a_comparison_that_failed_is_not_left_out() -> None:
+    failed = Judgements(statements=judged(1).statements, previous_match=JudgementFailure("refused"))
+    found = AnswerStability().compare(SAMPLE, responses("a", "b", "c"), [judged(2), judged(2), failed])
+    assert found == Failed("judge", "refused")
+
+
+def test_token_overlap_compares_all_pairs() -> None:
+    found = TokenStability().compare(SAMPLE, responses("blue house", "blue house", "red house"), [Judgements()] * 3)
+    assert isinstance(found, Scored)
+    assert found.value == pytest.approx((1.0 + 0.5 + 0.5) / 3)
+    assert found.note == "3 pairs of answers compared by token overlap"
+
+
+def run(answers: Sequence[str | None], metrics: Sequence[str], judge: object) -> SampleRecord:
+    given = iter(answers)
+
+    class System:
+        entrypoint = "python:app:answer"
+        concurrency = 1
+
+        async def start(self) -> None: ...
+
+        async def ask(self, sample: Sample) -> Response:
+            answer = next(given)
+            if answer is None:
+                return Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "60 s"))
+            return Response(sample.id, answer, (Context("The bridge was opened in 1931."),))
+
+        async def close(self) -> None: ...
+
+    records: list[SampleRecord] = []
+    asyncio.run(
+        run_samples(
+            [SAMPLE],
+            system=System(),
+            judge=judge,  # type: ignore[arg-type]
+            metrics=select_metrics(metrics),
+            sink=records.append,
+            answers=len(answers),
+        )
+    )
+    return records[0]
+
+
+NAMES = ("answer_stability", "answer_stability_tokens")
+SAME = "The bridge was opened in 1931."
+OTHER = "Nobody lives on the island any more."
+
+
+def test_the_offline_judge_tells_answers_that_agree_from_answers_that_do_not() -> None:
+    values = {}
+    for name, answers in {"same": [SAME, "It was opened in 1931."], "other": [SAME, OTHER]}.items():
+        score = run(answers, NAMES, OfflineJudge()).scores["answer_stability"]
+        assert isinstance(score, Scored)
+        values[name] = score.value
+    assert values["same"] > values["other"] + 0.3
+
+
+def scores(answers: Sequence[str | None]) -> list[Score]:
+    found = run(answers, NAMES, ScriptedJudge({"q": judged(1)})).scores
+    return [found[name] for name in NAMES]
+
+
+def test_a_system_that_is_asked_once_has_no_stability() -> None:
+    assert scores([SAME]) == [NotApplicable("the system was asked once; --answers 3 asks it again")] * 2
+
+
+def test_a_failed_answer_fails_the_comparison() -> None:
+    assert scores([SAME, None, SAME]) == [Failed("system", "1 of 3 answers: timeout: 60 s")] * 2
+
+
+def test_the_first_answer_and_an_answer_given_again_take_no_comparison() -> None:
+    asked: list[str] = []
+
+    class Counting(ScriptedJudge):
+        async def reference_match(self, question, reference, statements, answer, *, call):  # type: ignore[no-untyped-def]
+            asked.append(f"{reference} / {answer}")
+            return await super().reference_match(question, reference, statements, answer, call=call)
+
+    script = {"q": Judgements(statements=judged(1).statements, reference_match=judged(1).previous_match)}
+    run([SAME, OTHER, OTHER], ["answer_stability"], Counting(script))
+    assert asked == [f"{SAME} / {OTHER}"]
+    needs = frozenset({JudgementKind.STATEMENTS, JudgementKind.PREVIOUS_MATCH})
+    alone = asyncio.run(collect_judgements(Counting(script), SAMPLE, responses(OTHER)[0], needs, Call("q")))
+    assert alone.previous_match is None
