@@ -137,15 +137,20 @@ def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
             status=status,
             action=must.action,
             reason=f"must-pass sample {sample_id}: {why}.",
+            short_reason=f"{why}.",
+            sample=sample_id,
             n=1,
         )
     if passed:
+        total = len(set(must.samples))
+        which = f"all {counted(total, 'sample')}" if passed == total else f"the other {passed} of {total} samples"
         yield Check(
             name="must_pass",
             kind=CheckKind.MUST_PASS,
             status=Status.PASS,
             action=must.action,
-            reason=f"{passed} of {counted(len(set(must.samples)), 'must-pass sample')} passed.",
+            reason=f"{passed} of {counted(total, 'must-pass sample')} passed.",
+            short_reason=which,
             n=passed,
         )
 

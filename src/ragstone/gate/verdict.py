@@ -71,8 +71,9 @@ class Check:
     (for a drop: minus `max_drop`). In drift checks a loss is negative, whichever way is better. `n` is the number of
     samples (pairs) behind the estimate.
     `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
-    accepted drop that the threshold comes from, if any. `reason` is one plain sentence; `short_reason` is the same
-    without the metric's name, for readers who see that already.
+    accepted drop that the threshold comes from, if any. `sample` is the id of the one sample that it is about, if any.
+    `reason` is one plain sentence; `short_reason` is the same without the name of the metric or sample, for readers who
+    see that already.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Check:
     n_more: int | None = None
     detectable_drop: float | None = None
     accepted: str | None = None
+    sample: str | None = None
     short_reason: str | None = None
 
 

@@ -26,14 +26,14 @@ def render_junit(view: ReportView) -> str:
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
     _describe(checks, view)
-    checks.add_testcases([_check_case(check, view) for check in view.all_checks])
+    checks.add_testcases(_named_apart([_check_case(check, view) for check in view.all_checks]))
     checks.add_testcases([_warning_case(number, warning) for number, warning in enumerate(view.warnings, 1)])
     document.add_testsuite(checks)
     cases = [_worst_case(sample, view) for sample in view.worst]
     cases += [case for group in view.failures for case in _failed_cases(group)]
     if cases:
         samples = TestSuite("samples")
-        samples.add_testcases(cases)
+        samples.add_testcases(_named_apart(cases))
         document.add_testsuite(samples)
     document.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = document.tostring()  # type: ignore[no-untyped-call]
@@ -41,6 +41,17 @@ def render_junit(view: ReportView) -> str:
     root = ElementTree.fromstring(body)  # noqa: S314 - our own
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _named_apart(cases: list[TestCase]) -> list[TestCase]:
+    """The same, numbered where the name repeats: readers of JUnit keep one case of each name."""
+    seen: dict[str, int] = {}
+    for case in cases:
+        name = str(case.name)
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            case.name = f"{name} ({seen[name]})"
+    return cases
 
 
 def _line(text: str, length: int = 300) -> str:

@@ -169,8 +169,10 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
 
 
 def check_title(check: Check) -> str:
-    """``Coverage``, ``Floor: Faithfulness (lang:de)``."""
+    """``Coverage``, ``Floor: Faithfulness (lang:de)``, ``Must pass: refund-window``."""
     title = wording.CHECK_TITLES[check.kind]
+    if check.sample is not None:
+        title = f"{title}: {check.sample}"
     if check.kind is CheckKind.ANSWERS and check.metric is not None:
         return "Retrieval"  # the reason names the metric
     if check.metric is not None:
@@ -184,6 +186,10 @@ def check_reason(check: Check) -> str:
 
 
 def _found(check: Check) -> str:
+    if check.kind is CheckKind.MUST_PASS:
+        return (check.short_reason or "") if check.status is Status.PASS else "failed"
+    if check.estimate is None:
+        return ""
     if check.kind is CheckKind.ANSWERS and check.metric is None:
         return f"{formatting.percent(check.estimate)} empty"
     if check.kind in (CheckKind.COVERAGE, CheckKind.ERROR_RATE):

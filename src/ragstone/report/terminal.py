@@ -140,7 +140,9 @@ def _facts(view: ReportView) -> list[RenderableType]:
     lines: list[RenderableType] = [Text("")]
     for row in view.checks:
         word = wording.status_word(row.check.status, row.check.action)
-        said = check_reason(row.check) if row.check.status is not Status.PASS else f"{row.found} ({row.wanted})"
+        said = row.found + (f" ({row.wanted})" if row.wanted else "")
+        if row.check.status is not Status.PASS or not said:
+            said = check_reason(row.check)
         lines.append(
             Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(terminal_line(f"{row.title}: {said}"), 600), ""))
         )

@@ -1,0 +1,58 @@
+"""Must-pass samples in each report: named once, and what is said of them is true."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.view import build_view
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+
+def view_of(values: dict[str, float], must: list[str]) -> ReportView:
+    run = RunScores("run", {"faithfulness": MetricScores(values)}, {key: SampleFacts(question=key) for key in values})
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}, "must_pass": must})
+    return build_view(decide_gate(run, None, policy), run)
+
+
+VALUES = {f"q{number}": 1.0 for number in range(40)}
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_a_failed_sample_is_named_in_the_title_and_the_rest_counted(form: str) -> None:
+    view = view_of({**VALUES, "refunds": 0.2, "returns": 0.1}, ["refunds", "returns", "q1", "q2"])
+    text = render(view, "text" if form == "text" else "md").replace("**", "")
+    assert text.count("refunds: Faithfulness is 0.20, required 0.50.") == 1
+    assert "Must pass: returns" in text
+    assert "the other 2 of 4 samples" in text
+    assert "()" not in text
+    assert "Must pass: – " not in text
+
+
+def test_all_that_pass_are_one_row() -> None:
+    text = render(view_of(VALUES, ["q1", "q2"]), "text")
+    assert "✔ Must pass: all 2 samples\n" in text
+
+
+def test_the_html_report_names_each_once_among_the_facts() -> None:
+    text = render(view_of({**VALUES, "refunds": 0.2}, ["refunds", "q1"]), "html")
+    facts = text.partition('<ul class="facts">')[2].partition("</ul>")[0]
+    assert facts.count("Must pass: refunds") == 1
+    assert "the other 1 of 2 samples" in facts
+
+
+def test_junit_has_no_two_cases_of_one_name() -> None:
+    long = "x" * 400
+    values = {**VALUES, "refunds": 0.2, f"{long}1": 0.1, f"{long}2": 0.1}
+    root = ElementTree.fromstring(render(view_of(values, ["refunds", f"{long}1", f"{long}2", "q1"]), "junit"))
+    for suite in root.iter("testsuite"):
+        names = [case.get("name") for case in suite.iter("testcase")]
+        assert len(names) == len(set(names))
+    names = [case.get("name") for case in root.iter("testcase")]
+    assert "Must pass: refunds" in names
+    assert "Must pass" in names
