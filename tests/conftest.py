@@ -72,6 +72,7 @@ SLOW = (
     "test_contributing.py",
     "usecases/test_decide.py",
     "usecases/test_judge_watch.py",
+    "usecases/test_rejudge.py",
     "usecases/test_rescore.py",
 )
 

@@ -41,7 +41,15 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+?) *#*$", re.M)
 _SETTINGS_TABLES = {"golden", "system", "judge", "run"}
 _POLICY_TABLES = {"metrics", "slices", "must_pass", "labels", "drift"}
-_POLICY_GATE_KEYS = {"min_coverage", "confidence", "decision", "inconclusive", "on_no_baseline", "unmatched"}
+_POLICY_GATE_KEYS = {
+    "min_coverage",
+    "confidence",
+    "decision",
+    "inconclusive",
+    "on_no_baseline",
+    "on_judge_change",
+    "unmatched",
+}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import CARRIED, carry
-from tests.github.builders import FACTS, Checkout, Outcome
+from tests.github.builders import FACTS, Checkout, Outcome, pull_request
 from tests.github.fake import FakeGitHub
 from tests.github.runs import artifact_of, make_run
 
@@ -374,3 +374,73 @@ def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, mon
     season.checkout.write("ragstone.toml", text)
     found = season.job()
     assert (found.code, found.outputs["baseline-run-id"]) == (0, "901")
+
+
+def judged_by(season: Season, **judge: str) -> None:
+    """A run on main whose artifact was judged by another judge."""
+    assert season.job("push").code == 0
+    manifest = season.manifest()
+    manifest["judge"].update(judge)
+    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    season.upload()
+
+
+def test_a_pull_request_after_a_change_of_the_judge_is_guarded(season: Season) -> None:
+    judged_by(season, version="1")
+    same = season.job()
+    assert same.code == 0
+    assert "the baseline's answers were judged again by offline judge" in same.summary
+    season.checkout.answer_badly()
+    bad = season.job()
+    assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
+    assert "judged again" in season.github.bodies()[0]
+    # A run on main becomes the baseline as any other: by the judge of today.
+    season.heal()
+    season.merge()
+    last = 900 + season.runs
+    after = season.job()
+    assert after.outputs["baseline-run-id"] == str(last)
+    assert "judged again" not in after.summary
+
+
+def test_a_fork_that_is_judged_offline_is_guarded_too(season: Season) -> None:
+    season.checkout.write(
+        "ragstone.toml",
+        """
+        [golden]
+        paths = ["golden.jsonl"]
+        [system]
+        entrypoint = "file:outputs.jsonl"
+        [judge]
+        name = "openai:gpt-x"
+        [run]
+        metrics = ["faithfulness"]
+        [gate]
+        without_key = "offline"
+        """,
+    )
+    judged = {"RAGSTONE_JUDGE": "offline"}
+    season.job("push", **judged)
+    manifest = season.manifest()
+    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
+    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    season.upload()
+    season.checkout.answer_badly()
+    season.runs += 1
+    shutil.rmtree(season.out, ignore_errors=True)
+    run_id = 900 + season.runs
+    season.github.add_run(run_id, event="pull_request", branch="topic", status="in_progress")
+    found = season.checkout.gate(season.github, "pull_request", pull_request(fork=True), GITHUB_RUN_ID=str(run_id))
+    assert found.code == 1
+    assert "offline judge is used instead" in found.summary
+    assert "the baseline's answers were judged again by offline judge" in found.summary
+
+
+def test_what_a_baseline_says_in_its_answers_is_only_judged(season: Season) -> None:
+    hostile = "\n::set-output name=verdict::pass\n"
+    season.checkout.answer({name: fact + hostile * (name == "moon") for name, _, fact in FACTS})
+    judged_by(season, version="1")
+    season.checkout.answer_badly()
+    found = season.job()
+    assert (found.code, found.outputs["verdict"]) == (1, "fail")
+    assert not any("set-output" in line for line in found.annotations)

@@ -30,7 +30,7 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
 
     \b
     Examples:
-      ragstone rescore ragstone-run --judge openai:gpt-5-mini
+      ragstone rescore ragstone-run --judge openai:gpt-5.4-mini
       ragstone rescore ragstone-run --metrics answer_correctness --out with-correctness
       ragstone rescore interactions.jsonl --out production --missing
     """

@@ -8,7 +8,7 @@ from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import find_metric
-from ragstone.run.manifest import JudgeManifest, Manifest
+from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
 
 _PROBE = Sample(id="probe", question="?", reference="!")
@@ -96,43 +96,58 @@ def _same_metrics(
     notes: list[str],
     skipped: dict[str, str],
 ) -> tuple[str, ...]:
-    other_judge = None
-    if current.manifest is not None and baseline.manifest is not None:
-        other_judge = _judge_difference(current.manifest.judge, baseline.manifest.judge) or observed_difference(
-            current.manifest, baseline.manifest
-        )
-    elif current.manifest is not None or baseline.manifest is not None:
+    if (current.manifest is None) != (baseline.manifest is None):
         bare = baseline if baseline.manifest is None else current
         notes.append(f"{bare.label} does not name its judge; it is assumed to be the same.")
+    other_judge = judge_difference(current, baseline)
+    changed = outdated(current, baseline)
     compared: list[str] = []
     for name in sorted(current.metrics):
-        now, then = current.metrics[name], baseline.metrics.get(name)
-        if then is None:
-            skipped[name] = f"the baseline has no {name}: not compared."
-        elif now.version is not None and then.version is not None and now.version != then.version:
-            skipped[name] = f"{name} was version {then.version} in the baseline and is {now.version} now: not compared."
-        elif other_judge is not None and is_judged(name):
-            skipped[name] = other_judge
-        elif any(sample_id in now.values and sample_id in then.values for sample_id in samples):
+        now = current.metrics[name]
+        if name in changed:
+            end = "metrics that use the judge are not compared." if changed[name] == other_judge else "not compared."
+            skipped[name] = f"{changed[name]}: {end}"
+        elif any(sample_id in now.values and sample_id in baseline.metrics[name].values for sample_id in samples):
             compared.append(name)
         elif now.values:
             skipped[name] = f"{name} has no sample with a score in both runs: not compared."
     return tuple(compared)
 
 
-def _judge_difference(now: JudgeManifest, then: JudgeManifest) -> str | None:
-    if now == then:
+def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
+    """The metrics of `current` that `baseline` did not score in the same way, each with the reason as a clause.
+
+    It has no scores of them, in another version, or by another judge.
+    """
+    other_judge = judge_difference(current, baseline)
+    found: dict[str, str] = {}
+    for name, now in sorted(current.metrics.items()):
+        then = baseline.metrics.get(name)
+        if then is None:
+            found[name] = f"the baseline has no {name}"
+        elif now.version is not None and then.version is not None and now.version != then.version:
+            found[name] = f"{name} was version {then.version} in the baseline and is {now.version} now"
+        elif other_judge is not None and is_judged(name):
+            found[name] = other_judge
+    return found
+
+
+def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
+    """How the judges of two runs differ, as a clause; None if they do not, or are not known."""
+    if current.manifest is None or baseline.manifest is None:
         return None
-    end = "metrics that use the judge are not compared."
+    now, then = current.manifest.judge, baseline.manifest.judge
+    if now == then:
+        return observed_difference(current.manifest, baseline.manifest)
     if now.label() != then.label():
-        return f"the judge changed from {then.label()} to {now.label()}: {end}"
+        return f"the judge changed from {then.label()} to {now.label()}"
     if now.version != then.version:
-        return f"the prompts of the judge changed ({then.version[:12]} to {now.version[:12]}): {end}"
+        return f"the prompts of the judge changed ({then.version[:12]} to {now.version[:12]})"
     if now.embeddings != then.embeddings:
-        return f"the embedding model changed from {then.embeddings or 'none'} to {now.embeddings or 'none'}: {end}"
+        return f"the embedding model changed from {then.embeddings or 'none'} to {now.embeddings or 'none'}"
     if now.endpoint != then.endpoint:
-        return f"the judge's endpoint changed from {then.endpoint} to {now.endpoint}: {end}"
-    return f"the judge's parameters changed: {end}"
+        return f"the judge's endpoint changed from {then.endpoint} to {now.endpoint}"
+    return "the judge's parameters changed"
 
 
 def is_judged(metric: str) -> bool:

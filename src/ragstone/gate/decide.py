@@ -13,6 +13,7 @@ from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
 from ragstone.gate.early import family_size, watched_decisions
+from ragstone.gate.judge_change import judge_change_check
 from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
 from ragstone.gate.regressions import worst_regressions
@@ -77,8 +78,9 @@ def decide_gate(
         draft = GateVerdict(Status.ERROR, "", (), comparability=None if pairing is None else pairing.comparability)
         return _verdict((nothing,), policy, draft)
     asked = list(questions(current, baseline, pairing, resolved.rules))
+    changed = list(judge_change_check(current, baseline, resolved.rules, policy))
     checks = [
-        *_baseline_checks(pairing, resolved.rules, policy, required=baseline_required),
+        *(changed or _baseline_checks(pairing, resolved.rules, policy, required=baseline_required)),
         *unknown_tag_checks(resolved.unknown_tags),
         *coverage_checks(current, resolved.rules, policy),
         *agreement_checks(current, resolved.rules, policy),

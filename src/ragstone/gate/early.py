@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ragstone.gate.bounds import questions
 from ragstone.gate.comparability import pair_runs
+from ragstone.gate.judge_change import to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
 from ragstone.gate.verdict import Action, CheckKind
@@ -130,6 +131,8 @@ class EarlyStop:
         if self._baseline is not None:
             pairing = pair_runs(run, self._baseline, unmatched=self._policy.gate.unmatched)
         resolved = resolve_rules(self._policy, run)
+        if self._baseline is not None and to_rejudge(run, self._baseline, resolved.rules, self._policy):
+            return False  # their drops are not known before the baseline is judged again
         if resolved.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
             return False  # a slice without samples so far
         level = self._policy.alpha / max(1, family_size(resolved.rules, baseline=self._baseline is not None))

@@ -14,7 +14,6 @@ STEADY = 0.02
 """Maximum share of verdicts that an unchanged judge changes between two requests."""
 
 ALPHA = 0.05
-_END = "metrics that use the judge are not compared."
 
 
 def moved(canaries: Canaries | None) -> bool:
@@ -60,14 +59,14 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
 
 
 def observed_difference(now: Manifest, then: Manifest) -> str | None:
-    """Why two runs with the same judge name had different judges; None if they had not, or it is unknown."""
+    """How judges of the same name differed in two runs, as a clause; None if they did not, or it is unknown."""
     mine, theirs = now.observed, then.observed
     if mine is None or theirs is None:
         return None
     if theirs.models and (new := _new(mine.models, theirs.models)):
-        return f"the judge '{now.judge.model}' replied as {_list(new)} now and as {_list(theirs.models)} before: {_END}"
+        return f"the judge '{now.judge.model}' replied as {_list(new)} now and as {_list(theirs.models)} before"
     if theirs.ways and (new := _new(mine.ways, theirs.ways)):
-        return f"the judge's request mode is {_list(new)} now and was {_list(theirs.ways)} before: {_END}"
+        return f"the judge's request mode is {_list(new)} now and was {_list(theirs.ways)} before"
     return None
 
 

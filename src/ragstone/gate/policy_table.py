@@ -49,6 +49,12 @@ class GateRules(_Table):
         description="What happens to drop checks without a comparable baseline: pass says so at the top of the "
         "report, warn makes the run inconclusive, fail ends the job with exit code 6.",
     )
+    on_judge_change: Literal["rejudge", "skip", "fail"] = Field(
+        default="rejudge",
+        description="If the baseline was scored by another judge, with other prompts or by another version of a "
+        "metric: rejudge scores its stored answers again and compares like with like, skip does not check those drops "
+        "and says so, fail ends the job with exit code 6.",
+    )
     unmatched: Literal["pair", "refuse"] = Field(
         default="pair",
         description="If the two runs do not have the same samples: pair compares those that both have and reports "

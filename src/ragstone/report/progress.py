@@ -41,6 +41,9 @@ class BarProgress:
         self._states: Counter[str] = Counter()
 
     def start(self, total: int | None) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._states.clear()
         self._task = self._bar.add_task("", total=total, states="")
         self._bar.start()
 
@@ -67,6 +70,8 @@ class LineProgress:
 
     def start(self, total: int | None) -> None:
         self._total = total
+        self._said = -1
+        self._states.clear()
         self._last = self._clock()
         if total == 0:
             self._said = 0

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
-from ragstone.judge.protocol import JudgeIdentity
+from ragstone.judge.protocol import JudgeIdentity, Ledger
 
 SCHEMA_VERSION: Literal[1] = 1
 SAME_JOB = "it is the run of a base commit, made for one comparison only"
@@ -127,6 +127,30 @@ class Cost(_Part):
     cached_input_tokens: int = Field(default=0, ge=0)
     output_tokens: int = Field(default=0, ge=0)
     usd: float | None = Field(default=0.0, ge=0)
+
+    def plus(self, other: Cost) -> Cost:
+        """Both together."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Cost(
+            calls=self.calls + other.calls,
+            cached_calls=self.cached_calls + other.cached_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=usd,
+        )
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Cost:
+        """The cost in `ledger`."""
+        return cls(
+            calls=ledger.calls,
+            cached_calls=ledger.cached_calls,
+            input_tokens=ledger.input_tokens,
+            cached_input_tokens=ledger.cached_input_tokens,
+            output_tokens=ledger.output_tokens,
+            usd=ledger.cost_usd,
+        )
 
 
 class BaselineUsed(_Part):

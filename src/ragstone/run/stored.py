@@ -68,6 +68,13 @@ class StoredAnswers:
         self._fields = worker.Fields()
         self._open = ExitStack()
 
+    @classmethod
+    def of(cls, run: RunDirectory) -> StoredAnswers:
+        """The answers of `run`. Raises RunDirectoryError."""
+        stored = cls(run.manifest.system.entrypoint)
+        stored.read_run(run)
+        return stored
+
     def __len__(self) -> int:
         return len(self._samples)
 

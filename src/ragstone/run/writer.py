@@ -135,7 +135,7 @@ class RunWriter:
         self.manifest = self.manifest.model_copy(
             update={
                 "counts": counts.model_copy(update={state: getattr(counts, state) + 1}),
-                "cost": _add_cost(self.manifest.cost, record),
+                "cost": self.manifest.cost.plus(Cost.of(record.ledger)),
             }
         )
 
@@ -167,19 +167,6 @@ class RunWriter:
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest atomically."""
     replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
-
-
-def _add_cost(cost: Cost, record: SampleRecord) -> Cost:
-    ledger = record.ledger
-    usd = None if cost.usd is None or ledger.cost_usd is None else cost.usd + ledger.cost_usd
-    return Cost(
-        calls=cost.calls + ledger.calls,
-        cached_calls=cost.cached_calls + ledger.cached_calls,
-        input_tokens=cost.input_tokens + ledger.input_tokens,
-        cached_input_tokens=cost.cached_input_tokens + ledger.cached_input_tokens,
-        output_tokens=cost.output_tokens + ledger.output_tokens,
-        usd=usd,
-    )
 
 
 def refuse_foreign(path: Path) -> None:
@@ -248,7 +235,7 @@ def _finished_part(path: Path, keep: Callable[[SampleRecord], bool]) -> tuple[di
                 offsets[record.sample.id] = end
                 state = sample_state(record.scores, record.responses)
                 counts[state] = counts.get(state, 0) + 1
-                cost = _add_cost(cost, record)
+                cost = cost.plus(Cost.of(record.ledger))
                 good += len(line)
             end += len(line)
     if good == end:

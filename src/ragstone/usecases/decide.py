@@ -54,10 +54,14 @@ def gate_policy(settings: Settings) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One side of a comparison. `run` is None for a plain score file."""
+    """One side of a comparison. `run` is None for a plain score file.
+
+    `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
+    """
 
     scores: RunScores
     run: RunDirectory | None = None
+    details: RunDirectory | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -79,7 +83,8 @@ class ComparedRun:
 
     def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
         """The records of `ids`, if there are records."""
-        return {} if self.run is None else self.run.find(ids)
+        source = self.details or self.run
+        return {} if source is None else source.find(ids)
 
 
 @dataclass(frozen=True, slots=True)

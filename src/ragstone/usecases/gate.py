@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
+from ragstone.usecases.rejudge import Rejudging
 from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set
 
 REPORT_FILES: dict[Format, str] = {
@@ -124,6 +126,7 @@ async def gate(
     given, inputs = inputs is not None, inputs or read_inputs(settings)
     with ExitStack() as stack:
         stack.enter_context(run_lock(out))
+        private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
         if not given:
             inputs = _with_named_baseline(inputs, settings)
             if settings.gate.baseline_commit is not None:
@@ -138,6 +141,8 @@ async def gate(
             early.append(watch_run(golden, manifest, terms.in_force, before, terms.seed))
             return early[-1]
 
+        rejudging = Rejudging(terms.baseline, inputs.policy, settings, context, folder=Path(private))
+
         try:
             run = await evaluate_run(
                 settings,
@@ -148,11 +153,13 @@ async def gate(
                 baseline=baseline,
                 watcher=watcher if settings.run.stop_early else None,
                 evaluation=partial(evaluate_both, base=base) if base is not None else None,
+                afterwards=rejudging.judge_again if base is None else None,
             )
         except BaseException:
             with suppress(RagstoneError):
-                hand_on(out, inputs)
+                hand_on(out, inputs, undecided=rejudging.begun)
             raise
+        rejudged = rejudging.result
         if base is not None:
             baseline = base_run(run)
             notes = (*inputs.notes, *base.notes, *missing_note(base, baseline))
@@ -160,14 +167,16 @@ async def gate(
             terms = _terms(inputs, baseline, settings, context)
         else:
             drop_carried(out, BASE_COMMIT)
+            run = run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)}))
+            terms = replace(terms, baseline=rejudged.baseline)
         current = ComparedRun.of(run)
         verdict = decide(
             current,
             terms,
             book=inputs.book,
             looked_in_order=early[0].order if early else None,
-            notes=inputs.notes,
-            warnings=inputs.warnings,
+            notes=(*inputs.notes, *rejudged.notes),
+            warnings=(*inputs.warnings, *rejudged.warnings),
             folder=inputs.folder,
             unproven=inputs.unproven,
         )
@@ -239,15 +248,18 @@ def _with_named_baseline(inputs: GateInputs, settings: Settings) -> GateInputs:
 _STANDS_IN = "The run in {} can't be a baseline; compared with the baseline that it was compared with."
 
 
-def hand_on(out: Path, inputs: GateInputs) -> None:
-    """Put baseline and history into a run that was stopped: its artifact may be the newest one."""
+def hand_on(out: Path, inputs: GateInputs, *, undecided: bool = False) -> None:
+    """Put baseline and history into a run that was stopped: its artifact may be the newest one.
+
+    `undecided`: the run itself had finished.
+    """
     manifest = read_manifest(out)
-    if manifest.state != "stopped":
+    if manifest.state != "stopped" and not undecided:
         return
     role, baseline, book = inputs.role, inputs.baseline, inputs.book
     fact = BaselineFact(
         eligible=False,
-        reason="the run was stopped, not finished",
+        reason="the gate was stopped before its verdict" if undecided else "the run was stopped, not finished",
         used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
         lineage=() if baseline is None else lineage(baseline),
     )

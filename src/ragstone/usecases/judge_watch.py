@@ -25,7 +25,7 @@ async def watch_judge(
     update: dict[str, object] = {"observed": _observed(sightings, used_earlier)}
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
         found, ledger = await _ask(judge, sightings, baseline, canaries)
-        update |= {"canaries": found, "cost": _with(run.manifest.cost, ledger)}
+        update |= {"canaries": found, "cost": run.manifest.cost.plus(Cost.of(ledger))}
     manifest = run.manifest.model_copy(update=update)
     write_manifest(run.path, manifest)
     return run.with_manifest(manifest)
@@ -48,15 +48,3 @@ def _observed(sightings: Sightings, earlier: Observed | None) -> Observed | None
         ways=tuple(sorted({*sightings.ways, *known.ways})),
     )
     return found if found != Observed() else None
-
-
-def _with(cost: Cost, ledger: Ledger) -> Cost:
-    usd = None if cost.usd is None or ledger.cost_usd is None else cost.usd + ledger.cost_usd
-    return Cost(
-        calls=cost.calls + ledger.calls,
-        cached_calls=cost.cached_calls + ledger.cached_calls,
-        input_tokens=cost.input_tokens + ledger.input_tokens,
-        cached_input_tokens=cost.cached_input_tokens + ledger.cached_input_tokens,
-        output_tokens=cost.output_tokens + ledger.output_tokens,
-        usd=usd,
-    )

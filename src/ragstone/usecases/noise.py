@@ -18,7 +18,7 @@ from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.stability import variance_words
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
@@ -28,8 +28,8 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
+from ragstone.run.stored import StoredAnswers
 from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
-from ragstone.system.response import Response
 from ragstone.usecases.run import RunContext
 
 DEFAULT_LIMIT = 100
@@ -76,23 +76,6 @@ class Noise:
     asked_again: bool = False
 
 
-class Replay:
-    """A `System` that replays the answers of a finished run."""
-
-    concurrency = 4
-
-    def __init__(self, entrypoint: str, responses: Mapping[str, Response]) -> None:
-        self.entrypoint = entrypoint
-        self._responses = responses
-
-    async def start(self) -> None: ...
-
-    async def ask(self, sample: Sample) -> Response:
-        return self._responses[sample.id]
-
-    async def close(self) -> None: ...
-
-
 async def measure_noise(
     run: RunDirectory,
     policy: Policy,
@@ -113,19 +96,20 @@ async def measure_noise(
     metrics = _judged_metrics(run)
     scores = run.scores()
     drawn = _draw(run, scores, again, limit, settings.run.seed)
-    sides = [side.find(drawn) for side in (run, again) if side is not None]
-    golden = GoldenSet(tuple(sides[0][sample_id].sample for sample_id in drawn))
+    sides = [StoredAnswers.of(side) for side in (run, again) if side is not None]
+    samples = {sample.id: sample for sample in sides[0].golden}
+    golden = GoldenSet(tuple(samples[sample_id] for sample_id in drawn))
     judging = judge or build_judge(
         settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
     judged: list[list[SampleRecord]] = []
     context.progress.start(len(golden) * len(sides))
     try:
-        for records in sides:
+        for side in sides:
             judged.append([])
             await run_samples(
                 golden,
-                system=Replay(run.manifest.system.entrypoint, {i: one.response for i, one in records.items()}),
+                system=side,
                 judge=judging,
                 metrics=metrics,
                 sink=judged[-1].append,
@@ -134,6 +118,8 @@ async def measure_noise(
             )
     finally:
         context.progress.finish()
+        for side in sides:
+            await side.close()
         if judge is None:
             await judging.close()
     ledger = Ledger()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -73,6 +73,9 @@ class Watcher(Protocol):
 
 
 MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
+Afterwards = Callable[[RunDirectory, Judge], Awaitable[None]]
+"""Something to do with a finished run, and the judge that is still open."""
+
 Begin = Callable[[Manifest], RunWriter]
 """Begins a run with a manifest."""
 
@@ -143,6 +146,7 @@ async def evaluate_run(
     baseline: RunDirectory | None = None,
     watcher: MakeWatcher | None = None,
     evaluation: Evaluation | None = None,
+    afterwards: Afterwards | None = None,
 ) -> RunDirectory:
     """Run the evaluation described by `settings` (`golden`: if already read) and return its directory.
 
@@ -176,6 +180,8 @@ async def evaluate_run(
             run = await watch_judge(
                 run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
             )
+            if afterwards is not None:
+                await afterwards(run, judge)
             for note in getattr(judge, "notes", ()):  # adaptations and limitations of an LLM judge
                 context.say(f"judge: {note}")
             return run

@@ -1,0 +1,112 @@
+"""A baseline by another judge: which drops it leaves unguarded, and how far the two judges agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragstone.formatting import change, counted, percent, score
+from ragstone.gate.comparability import outdated
+from ragstone.gate.grouping import group_labels
+from ragstone.gate.judge_drift import observed_difference
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.run.scores import RunScores
+from ragstone.stats.agreement import Agreement, krippendorff_alpha
+from ragstone.stats.intervals import MeanInterval, mean_interval
+
+CONFIDENCE = 0.95
+
+
+def to_rejudge(current: RunScores, baseline: RunScores, rules: Sequence[Rule], policy: Policy) -> dict[str, str]:
+    """The metrics with an allowed drop for which the baseline is to be judged again, each with the reason."""
+    if policy.gate.on_judge_change != "rejudge":
+        return {}
+    # A model that was replaced behind its name has the same identity, so its judgements can't be told apart.
+    moved = None
+    if current.manifest is not None and baseline.manifest is not None:
+        moved = observed_difference(current.manifest, baseline.manifest)
+    return {name: why for name, why in _unguarded(current, baseline, rules).items() if why != moved}
+
+
+def judge_change_check(
+    current: RunScores, baseline: RunScores | None, rules: Sequence[Rule], policy: Policy
+) -> Iterator[Check]:
+    """An error if the baseline was scored in another way, and the policy does not allow that."""
+    if baseline is None or policy.gate.on_judge_change != "fail":
+        return
+    found = {name: why for name, why in _unguarded(current, baseline, rules).items() if name in baseline.metrics}
+    if found:
+        why = "; ".join(dict.fromkeys(found.values()))
+        yield Check(
+            name="baseline",
+            kind=CheckKind.BASELINE,
+            status=Status.ERROR,
+            action=Action.BLOCK,
+            reason=f'{why}, and the policy says on_judge_change = "fail".',
+        )
+
+
+def _unguarded(current: RunScores, baseline: RunScores, rules: Sequence[Rule]) -> dict[str, str]:
+    drops = {rule.metric for rule in rules if rule.max_drop is not None}
+    return {name: why for name, why in outdated(current, baseline).items() if name in drops}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgesCompared:
+    """One metric on the same answers, as scored `then` and `now` (means), on `n` samples.
+
+    `difference` is now minus then; `agreement` is Krippendorff's alpha at interval level.
+    """
+
+    metric: str
+    n: int
+    then: float
+    now: float
+    difference: MeanInterval
+    agreement: Agreement
+
+    def sentence(self) -> str:
+        """The comparison for a report."""
+        span = f"{percent(self.difference.confidence)} interval"
+        text = (
+            f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
+            f"{score(self.then)} before (difference {change(self.difference.estimate)}, {span} "
+            f"{change(self.difference.low)} to {change(self.difference.high)})"
+        )
+        found = self.agreement
+        if found.estimate is None or found.low is None or found.high is None:
+            return f"{text}; all scores are the same."
+        return (
+            f"{text}; agreement of the scores {score(found.estimate)} (Krippendorff's alpha, {span} {score(found.low)} "
+            f"to {score(found.high)})."
+        )
+
+
+def compare_judges(
+    then: RunScores, now: RunScores, metrics: Sequence[str], *, seed: int = 0
+) -> tuple[JudgesCompared, ...]:
+    """Compare the scores of the same answers by two judges, on the samples that both scored."""
+    found = []
+    for metric in metrics:
+        before, after = then.metrics.get(metric), now.metrics[metric]
+        ids = sorted(before.values.keys() & after.values.keys()) if before is not None else []
+        if before is None or not ids:
+            continue
+        old = np.array([before.values[i] for i in ids], dtype=np.float64)
+        new = np.array([after.values[i] for i in ids], dtype=np.float64)
+        groups = group_labels(now, {sample_id: index for index, sample_id in enumerate(ids)})
+        found.append(
+            JudgesCompared(
+                metric=metric,
+                n=len(ids),
+                then=float(old.mean()),
+                now=float(new.mean()),
+                difference=mean_interval(new - old, confidence=CONFIDENCE, bounds=(-1.0, 1.0), groups=groups),
+                agreement=krippendorff_alpha(np.vstack([old, new]), level="interval", confidence=CONFIDENCE, seed=seed),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,220 @@
+"""After a change of the judge: judge the baseline's stored answers again in the same job, to compare like with like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+
+from ragstone.config import Settings
+from ragstone.errors import JudgeError, TimeLimitReached
+from ragstone.formatting import counted, dollars, some
+from ragstone.gate.comparability import outdated, pair_runs
+from ragstone.gate.judge_change import compare_judges, to_rejudge
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import resolve_rules
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.judgements import JudgementKind
+from ragstone.judge.llm.estimate import CostEstimate
+from ragstone.judge.protocol import Judge
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import find_metric
+from ragstone.run.directory import RunDirectory
+from ragstone.run.manifest import Cost
+from ragstone.run.scores import RunScores
+from ragstone.run.stored import StoredAnswers
+from ragstone.system.response import Context, Response
+from ragstone.usecases.decide import ComparedRun
+from ragstone.usecases.rescore import stored_cost
+from ragstone.usecases.run import RunContext, evaluate_golden_set
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """The baseline to compare with, its new scores in place of those that can't be compared, and what it cost.
+
+    `warnings` say what was done or left undone, `notes` how far the two judges agree.
+    """
+
+    baseline: ComparedRun | None
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    cost: Cost = field(default_factory=Cost)
+
+
+class Rejudging:
+    """Judges `baseline` again after a run, if its judge was another one; `result` is the baseline to compare with.
+
+    `begun`: the run has finished, and its verdict is still to come.
+    `folder` is an empty folder for the new records.
+    """
+
+    def __init__(
+        self, baseline: ComparedRun | None, policy: Policy, settings: Settings, context: RunContext, *, folder: Path
+    ) -> None:
+        self.result = Rejudged(baseline)
+        self._policy = policy
+        self._settings = settings
+        self._context = context
+        self._folder = folder
+        self._started = monotonic()
+        self.begun = False
+
+    async def judge_again(self, run: RunDirectory, judge: Judge) -> None:
+        """To be called with the finished `run` and its judge, which is still open."""
+        self.begun = True
+        limit = self._settings.run.time_limit_s
+        left = None if limit is None else limit - (monotonic() - self._started)
+        baseline = self.result.baseline
+        self.result = await rejudge(
+            baseline, run, judge, self._policy, self._settings, self._context, folder=self._folder, time_left_s=left
+        )
+
+
+async def rejudge(
+    baseline: ComparedRun | None,
+    run: RunDirectory,
+    judge: Judge,
+    policy: Policy,
+    settings: Settings,
+    context: RunContext,
+    *,
+    folder: Path,
+    time_left_s: float | None = None,
+) -> Rejudged:
+    """Judge the answers of `baseline` as those of the finished `run` were, with the same `judge`, its cache and budget.
+
+    Only if the policy says so, and only the samples and metrics that are compared and differ in judge, prompts or
+    version. If the budget, the time or the judge do not suffice, the baseline is returned as it is, with a warning that
+    says what is not guarded. The new records are written to the empty `folder`.
+    """
+    if baseline is None or baseline.run is None:
+        return Rejudged(baseline)
+    now = run.scores()
+    rules = resolve_rules(policy, now).rules
+    wanted = to_rejudge(now, baseline.scores, rules, policy)
+    ids = pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples
+    if not wanted or not ids:
+        return Rejudged(baseline)
+    stored = StoredAnswers.of(baseline.run)
+    try:
+        paired = frozenset(ids)
+        golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
+        metrics = _metrics(wanted, outdated(now, baseline.scores), golden)
+        why = "; ".join(dict.fromkeys(wanted.values()))
+        update = {
+            "out": str(folder),
+            "metrics": tuple(metric.info.name for metric in metrics),
+            "resume": False,
+            "time_limit_s": time_left_s,
+            "answers": baseline.run.manifest.answers,
+        }
+        own = settings.model_copy(update={"run": settings.run.model_copy(update=update)})
+        # An answer that is the same in both runs was judged a moment ago, and is in the cache.
+        different = GoldenSet(tuple(sample for sample in golden if sample.id not in _same_answers(run, stored, paired)))
+        cost = stored_cost(own, different, metrics, stored)
+        if (obstacle := _obstacle(cost, run.manifest.cost, settings, time_left_s)) is not None:
+            return Rejudged(baseline, (_unguarded(why, wanted, len(golden), cost, obstacle),))
+        context.say(
+            f"{why}: judging {counted(len(golden), 'answer')} of the baseline again, to compare like with like: "
+            f"{cost.sentence()}."
+        )
+        try:
+            again = await evaluate_golden_set(golden, stored, judge, own, replace(context, system_log=None))
+        except (JudgeError, TimeLimitReached) as error:
+            return Rejudged(baseline, (_unguarded(why, wanted, len(golden), cost, error.message),))
+    finally:
+        await stored.close()
+    scores = again.scores()
+    label = again.manifest.judge.label()
+    spent = again.manifest.cost
+    price = "" if spent.usd is None else f", {dollars(spent.usd)}"
+    paid = f" ({counted(spent.calls, 'call')}{price})" if spent.calls else ""
+    names = tuple(metric.info.name for metric in metrics)
+    judges = compare_judges(baseline.scores, scores, names, seed=settings.run.seed)
+    said = (
+        f"{why[:1].upper()}{why[1:]}: the baseline's answers were judged again by {label}{paid}, so drops compare like "
+        "with like."
+    )
+    if judges:
+        said += " Floors were set for the old scores; the notes say how far the new ones differ."
+    return Rejudged(
+        ComparedRun(_merged(baseline.scores, scores, now), baseline.run, details=again),
+        (said, *_lost(scores, names)),
+        tuple(one.sentence() for one in judges),
+        spent,
+    )
+
+
+def _same_answers(run: RunDirectory, stored: StoredAnswers, ids: frozenset[str]) -> frozenset[str]:
+    """The samples with the same answers and contexts in `run` as in `stored`."""
+
+    def said(responses: Iterable[Response]) -> list[tuple[str, tuple[Context, ...]]]:
+        return [(response.answer, response.contexts) for response in responses]
+
+    found = (record for record in run.records() if record.sample.id in ids)
+    return frozenset(
+        record.sample.id
+        for record in found
+        if said(record.responses)
+        == said(stored.response(record.sample.id, number) for number in range(len(record.answers)))
+    )
+
+
+def _metrics(wanted: Mapping[str, str], changed: Mapping[str, str], golden: GoldenSet) -> list[Metric]:
+    """The metrics to score: those with an allowed drop, and those that need no other judgement than they do."""
+    known = {name: metric for name in changed if (metric := find_metric(name)) is not None}
+
+    def needs(metric: Metric) -> frozenset[JudgementKind]:
+        return frozenset().union(*(metric.needs(sample) for sample in golden))
+
+    asked = frozenset[JudgementKind]().union(*(needs(known[name]) for name in wanted if name in known))
+    return [metric for name, metric in known.items() if name in wanted or needs(metric) <= asked]
+
+
+def _obstacle(cost: CostEstimate, run: Cost, settings: Settings, time_left_s: float | None) -> str | None:
+    """Why the baseline can't be judged again, if that is known before."""
+    if time_left_s is not None and time_left_s <= 0:
+        return "the time limit is reached"
+    budget = settings.judge.max_cost_usd
+    if budget is None or cost.usd is None:
+        return None
+    left = budget - (run.usd or 0.0)
+    if cost.usd <= left:
+        return None
+    enough = math.ceil(100.0 * ((run.usd or 0.0) + cost.usd)) / 100.0
+    return f"{dollars(max(left, 0.0))} of the budget is left; raise judge.max_cost_usd to {dollars(enough)}"
+
+
+def _unguarded(why: str, wanted: Mapping[str, str], answers: int, cost: CostEstimate, obstacle: str) -> str:
+    names = some(sorted(wanted))
+    return (
+        f"Unguarded: the drops of {names}. {why[:1].upper()}{why[1:]}, and the baseline's answers were not judged "
+        f"again ({obstacle.rstrip('.')}). To judge {counted(answers, 'answer')} takes {cost.sentence()}."
+    )
+
+
+def _lost(scores: RunScores, names: Sequence[str]) -> list[str]:
+    lost = {i for name in names for i, one in scores.metrics[name].failed.items() if one.by == "judge"}
+    if not lost:
+        return []
+    return [f"{counted(len(lost), 'answer')} of the baseline could not be judged again and are not compared."]
+
+
+def _merged(then: RunScores, again: RunScores, now: RunScores) -> RunScores:
+    """The baseline's scores as this run's judge gives them; metrics that were not scored again are left out."""
+    changed = outdated(now, then)
+    metrics = {name: scores for name, scores in then.metrics.items() if name not in changed} | dict(again.metrics)
+    manifest = then.manifest
+    if manifest is not None and now.manifest is not None:
+        manifest = manifest.model_copy(
+            update={
+                "judge": now.manifest.judge,
+                "observed": now.manifest.observed,
+                "repeats": now.manifest.repeats,
+                "metrics": {name: one.version for name, one in metrics.items() if one.version is not None},
+            }
+        )
+    return replace(then, metrics=metrics, manifest=manifest)
