@@ -1,7 +1,8 @@
 """Small self-written texts in eight languages and English, with changes whose effect on their truth is certain.
 
 A frame is a passage of three sentences with slots, filled by rule. All languages have the same frames, so that their
-accuracies can be compared. Every harmful change makes the statement false or unsupported; every harmless one preserves
+accuracies can be compared. `WORDS` was at hand when the judge's word lists were written; `UNSEEN`, in seven of the
+languages, was not. Every harmful change makes the statement false or unsupported; every harmless one preserves
 its truth.
 """
 
@@ -22,6 +23,17 @@ NAMES = (
     "Otto Weiss",
 )
 PLACES = ("Karlshafen", "Ostrava", "Valmora", "Lindau", "Porto Sereno", "Grenholm", "Avila", "Tarnow")
+UNSEEN_NAMES = (
+    "Clara Voss",
+    "Hugo Brandel",
+    "Elena Prisco",
+    "Viktor Dahl",
+    "Rosa Ferrand",
+    "Simon Aldous",
+    "Greta Holm",
+    "Bruno Salvi",
+)
+UNSEEN_PLACES = ("Marburg", "Salerno", "Kestrel Bay", "Arnhem", "Belforte", "Tolosa", "Evora", "Rennes")
 OWN_NAMES = {
     "zh": ("王小明", "李建国", "张丽华", "刘志强", "陈美玲", "杨文静", "赵国栋", "周雅琴"),
     "ja": ("山田太郎", "佐藤花子", "鈴木一郎", "高橋美咲", "田中健二", "伊藤直子", "渡辺誠", "中村陽子"),
@@ -259,14 +271,166 @@ WORDS: Mapping[str, Words] = {
         hedge="私の知る限り、",
     ),
 }
+UNSEEN: Mapping[str, Words] = {
+    "en": Words(
+        built="{a} founded the bakery in {p} in June {y}.",
+        tall="The bridge is {n} kilometres long.",
+        sales="The rent fell by {m} percent in {z}.",
+        taught="{a} defeated {b} in {q}.",
+        open="The shop closes at six before the evening concert.",
+        visitors="Most members pay the full fee.",
+        other_month=("June", "November"),
+        other_unit=("kilometres", "feet"),
+        not_built="{a} did not found the bakery in {p} in June {y}.",
+        fell=("fell", "rose"),
+        closed=("closes", "opens"),
+        all_few=("Most", "Few"),
+        before_after=("before", "after"),
+        passive="The bakery in {p} was founded by {a} in June {y}.",
+        year_first="In June {y}, {a} founded the bakery in {p}.",
+        synonym=("fell", "dropped"),
+        greeting=("Hello!", "Let me know if you have further questions."),
+        attribution="Based on the report, ",
+        hedge="As far as I know, ",
+    ),
+    "de": Words(
+        built="{a} gründete die Bäckerei in {p} im Juni {y}.",
+        tall="Die Brücke ist {n} Kilometer lang.",
+        sales="Die Miete sank im Jahr {z} um {m} Prozent.",
+        taught="{a} besiegte {b} in {q}.",
+        open="Der Laden schließt um sechs vor dem Konzert am Abend.",
+        visitors="Die meisten Mitglieder zahlen den vollen Beitrag.",
+        other_month=("Juni", "November"),
+        other_unit=("Kilometer", "Zentimeter"),
+        not_built="{a} gründete die Bäckerei in {p} nicht im Juni {y}.",
+        fell=("sank", "stieg"),
+        closed=("schließt", "öffnet"),
+        all_few=("Die meisten", "Nur wenige"),
+        before_after=("vor dem", "nach dem"),
+        passive="Die Bäckerei in {p} wurde im Juni {y} von {a} gegründet.",
+        year_first="Im Juni {y} gründete {a} die Bäckerei in {p}.",
+        synonym=("sank", "fiel"),
+        greeting=("Hallo!", "Melden Sie sich gern bei weiteren Fragen."),
+        attribution="Im Bericht steht: ",
+        hedge="Soweit ich weiß: ",
+    ),
+    "fr": Words(
+        built="{a} a fondé la boulangerie de {p} en juin {y}.",
+        tall="Le pont mesure {n} kilomètres de long.",
+        sales="Le loyer a baissé de {m} pourcent en {z}.",
+        taught="{a} a battu {b} à {q}.",
+        open="La boutique ferme à six heures avant le concert du soir.",
+        visitors="La plupart des membres paient la cotisation entière.",
+        other_month=("juin", "novembre"),
+        other_unit=("kilomètres", "centimètres"),
+        not_built="{a} n'a pas fondé la boulangerie de {p} en juin {y}.",
+        fell=("baissé", "monté"),
+        closed=("ferme", "ouvre"),
+        all_few=("La plupart des", "Peu de"),
+        before_after=("avant le", "après le"),
+        passive="La boulangerie de {p} a été fondée par {a} en juin {y}.",
+        year_first="En juin {y}, {a} a fondé la boulangerie de {p}.",
+        synonym=("baissé", "diminué"),
+        greeting=("Bonjour !", "N'hésitez pas à me poser d'autres questions."),
+        attribution="D'après le rapport, ",
+        hedge="À ma connaissance, ",
+    ),
+    "es": Words(
+        built="{a} fundó la panadería de {p} en junio de {y}.",
+        tall="El puente mide {n} kilómetros de largo.",
+        sales="El alquiler bajó un {m} por ciento en {z}.",
+        taught="{a} derrotó a {b} en {q}.",
+        open="La tienda cierra a las seis antes del concierto.",
+        visitors="La mayoría de los socios paga la cuota completa.",
+        other_month=("junio", "noviembre"),
+        other_unit=("kilómetros", "centímetros"),
+        not_built="{a} no fundó la panadería de {p} en junio de {y}.",
+        fell=("bajó", "subió"),
+        closed=("cierra", "abre"),
+        all_few=("La mayoría de los socios paga", "Pocos socios pagan"),
+        before_after=("antes", "después"),
+        passive="La panadería de {p} fue fundada por {a} en junio de {y}.",
+        year_first="En junio de {y}, {a} fundó la panadería de {p}.",
+        synonym=("bajó", "cayó"),
+        greeting=("¡Hola!", "Quedo a tu disposición para cualquier otra pregunta."),
+        attribution="De acuerdo con el informe, ",
+        hedge="Hasta donde sé, ",
+    ),
+    "it": Words(
+        built="{a} fondò il panificio di {p} nel giugno {y}.",
+        tall="Il ponte è lungo {n} chilometri.",
+        sales="L'affitto è sceso del {m} percento nel {z}.",
+        taught="{a} sconfisse {b} a {q}.",
+        open="Il negozio chiude alle sei prima del concerto.",
+        visitors="La maggior parte dei soci paga la quota intera.",
+        other_month=("giugno", "novembre"),
+        other_unit=("chilometri", "centimetri"),
+        not_built="{a} non fondò il panificio di {p} nel giugno {y}.",
+        fell=("sceso", "salito"),
+        closed=("chiude", "apre"),
+        all_few=("La maggior parte dei soci paga", "Pochi soci pagano"),
+        before_after=("prima del", "dopo il"),
+        passive="Il panificio di {p} fu fondato da {a} nel giugno {y}.",
+        year_first="Nel giugno {y} {a} fondò il panificio di {p}.",
+        synonym=("sceso", "calato"),
+        greeting=("Ciao!", "Non esitare a farmi altre domande."),
+        attribution="In base al rapporto, ",
+        hedge="Per quanto ne so, ",
+    ),
+    "pt": Words(
+        built="{a} fundou a padaria de {p} em junho de {y}.",
+        tall="A ponte tem {n} quilómetros de comprimento.",
+        sales="A renda desceu {m} por cento em {z}.",
+        taught="{a} derrotou {b} em {q}.",
+        open="A loja fecha às seis antes do concerto.",
+        visitors="A maioria dos sócios paga a quota completa.",
+        other_month=("junho", "novembro"),
+        other_unit=("quilómetros", "centímetros"),
+        not_built="{a} não fundou a padaria de {p} em junho de {y}.",
+        fell=("desceu", "subiu"),
+        closed=("fecha", "abre"),
+        all_few=("A maioria dos sócios paga", "Poucos sócios pagam"),
+        before_after=("antes", "depois"),
+        passive="A padaria de {p} foi fundada por {a} em junho de {y}.",
+        year_first="Em junho de {y}, {a} fundou a padaria de {p}.",
+        synonym=("desceu", "caiu"),
+        greeting=("Olá!", "Fico à disposição para outras perguntas."),
+        attribution="Segundo o relatório, ",
+        hedge="Tanto quanto sei, ",
+    ),
+    "nl": Words(
+        built="{a} stichtte de bakkerij van {p} in juni {y}.",
+        tall="De brug is {n} kilometer lang.",
+        sales="De huur daalde in {z} met {m} procent.",
+        taught="{a} versloeg {b} in {q}.",
+        open="De winkel sluit om zes uur voor het concert.",
+        visitors="De meeste leden betalen de volledige bijdrage.",
+        other_month=("juni", "november"),
+        other_unit=("kilometer", "centimeter"),
+        not_built="{a} stichtte de bakkerij van {p} niet in juni {y}.",
+        fell=("daalde", "steeg"),
+        closed=("sluit", "opent"),
+        all_few=("De meeste", "Weinig"),
+        before_after=("voor het", "na het"),
+        passive="De bakkerij van {p} werd in juni {y} door {a} gesticht.",
+        year_first="In juni {y} stichtte {a} de bakkerij van {p}.",
+        synonym=("daalde", "zakte"),
+        greeting=("Hallo!", "Laat het me weten als u nog vragen heeft."),
+        attribution="In het rapport staat: ",
+        hedge="Voor zover ik weet: ",
+    ),
+}
+"""Written after the word lists and the weights of version 4 were fixed; neither was changed for them."""
+
 LANGUAGES = tuple(WORDS)
 FILLINGS = 12
 
 
-def cases(language: str) -> Iterator[Case]:
+def cases(language: str, *, unseen: bool = False) -> Iterator[Case]:
     """All cases of one language: each frame with each of `FILLINGS` sets of names, places and numbers."""
-    words = WORDS[language]
-    people, places = cycle(OWN_NAMES.get(language, NAMES)), cycle(OWN_PLACES.get(language, PLACES))
+    words = (UNSEEN if unseen else WORDS)[language]
+    people = cycle(UNSEEN_NAMES if unseen else OWN_NAMES.get(language, NAMES))
+    places = cycle(UNSEEN_PLACES if unseen else OWN_PLACES.get(language, PLACES))
     gap = "" if language in ("zh", "ja") else " "
     for filling in range(FILLINGS):
         slots: dict[str, str | int] = {

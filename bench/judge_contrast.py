@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from contrast import HARMFUL, HARMLESS, Copied, contrasts, copied_sentences
-from contrast_frames import LANGUAGES, cases
+from contrast_frames import LANGUAGES, UNSEEN, cases
 from data_sets import data_folder
 from public_scores import public_scores
 
@@ -68,10 +68,19 @@ def by_kind(sentences: Sequence[Copied]) -> None:
 
 
 def by_language() -> dict[str, float]:
-    """The accuracy of each language: the share of changes judged right, of harmful or of harmless ones, the lower."""
+    """The accuracy of each language: the share of changes judged right, of harmful or of harmless ones, the lower.
+
+    On the frames that were not seen when the word lists were written, where there are such frames.
+    """
+    seen = _by_language(LANGUAGES, unseen=False)
+    print("the same on unseen frames:")
+    return seen | _by_language(tuple(UNSEEN), unseen=True)
+
+
+def _by_language(languages: Sequence[str], *, unseen: bool) -> dict[str, float]:
     found: dict[str, float] = {}
-    for language in LANGUAGES:
-        all_cases = dict(enumerate(cases(language)))
+    for language in languages:
+        all_cases = dict(enumerate(cases(language, unseen=unseen)))
         scores = public_scores(
             {str(key): Case("", one.statement, (one.passage,)) for key, one in all_cases.items()}, ["faithfulness"]
         )["faithfulness"]

@@ -179,6 +179,13 @@ class TestContextPrecision:
         found = Judgements(context_use=use([False, True], [True]))
         assert ContextPrecision().score(SAMPLE, RESPONSE, found) == Scored(0.5)
 
+    def test_is_graded_by_a_judge_that_gives_probabilities(self) -> None:
+        graded = ContextUse((ContextUsefulness("c1", False, 0.4), ContextUsefulness("c2", True, 0.8)), True)
+        expected = (0.4 * 0.4 + 0.8 * (0.4 + 0.8) / 2) / (0.4 + 0.8)
+        found = ContextPrecision().score(SAMPLE, RESPONSE, Judgements(context_use=graded))
+        assert isinstance(found, Scored)
+        assert found.value == pytest.approx(expected)
+
     def test_is_never_mixed_with_the_judgement_against_the_answer(self) -> None:
         against_answer = Judgements(context_use=use([True, True], [], against_reference=False))
         assert isinstance(ContextPrecision().score(NO_REFERENCE, RESPONSE, against_answer), NotApplicable)
@@ -201,9 +208,12 @@ class TestContextPrecision:
     def test_average_precision_by_hand(self, useful: list[bool], expected: float) -> None:
         assert average_precision(useful) == pytest.approx(expected)
 
-    @given(st.lists(st.booleans(), max_size=12))
-    def test_average_precision_is_in_range_and_best_when_sorted(self, useful: list[bool]) -> None:
-        assert 0 <= average_precision(useful) <= average_precision(sorted(useful, reverse=True)) <= 1
+    @given(st.lists(st.booleans(), max_size=12) | st.lists(st.floats(0, 1), max_size=12))
+    def test_average_precision_is_in_range_and_best_when_sorted(self, useful: list[float]) -> None:
+        best = average_precision(sorted(useful, reverse=True))
+        assert 0 <= average_precision(useful) <= 1
+        assert best <= 1
+        assert average_precision(useful) <= best + 1e-12
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.01, 1.01])

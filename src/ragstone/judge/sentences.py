@@ -60,6 +60,9 @@ def _blocks(text: str) -> list[str]:
 
 def _parts(block: str) -> Iterator[str]:
     """`block`, split into parts at sentence ends if it is long: sentencex may take quadratic time."""
+    if len(block) <= _LONG_WIDE:
+        yield block
+        return
     if _WIDE_STOP.search(block):
         stop, most = _WIDE_STOP, _LONG_WIDE
     else:

@@ -11,19 +11,22 @@ from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
-def average_precision(useful: Sequence[bool]) -> float:
-    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if no context is useful."""
-    hits = 0
+def average_precision(useful: Sequence[float]) -> float:
+    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if no context is useful.
+
+    `useful` are verdicts, 0 or 1, or probabilities in [0, 1]: then it is the mean of the expected precision at each
+    rank, weighted by the probability that the context at that rank is useful.
+    """
+    hits = 0.0
     total = 0.0
-    for rank, is_useful in enumerate(useful, start=1):
-        if is_useful:
-            hits += 1
-            total += hits / rank
-    return total / hits if hits else 0.0
+    for rank, value in enumerate(useful, start=1):
+        hits += value
+        total += value * hits / rank
+    return min(1.0, total / hits) if hits else 0.0
 
 
 class ContextPrecision:
-    """Average precision over ranks, with usefulness judged against the reference."""
+    """Average precision over ranks, with usefulness judged against the reference: graded if the judge grades it."""
 
     info = MetricInfo(
         name="context_precision",
@@ -63,7 +66,9 @@ class ContextPrecision:
             or [context.context_id for context in use.contexts] != wanted
         ):
             return Failed("judge", "the context verdicts do not match the contexts one to one")
-        return Scored(average_precision([context.useful for context in use.contexts]))
+        chances = [context.probability for context in use.contexts if context.probability is not None]
+        graded = len(chances) == len(use.contexts)
+        return Scored(average_precision(chances if graded else [context.useful for context in use.contexts]))
 
 
 class ContextPrecisionNoReference(ContextPrecision):

@@ -86,6 +86,49 @@ def test_an_opposite_counts_where_it_stands_beside_the_same_word() -> None:
     assert verdict("Costs decreased in 2022.", page) is not Verdict.CONTRADICTED
 
 
+@pytest.mark.parametrize(
+    ("page", "statement"),
+    [
+        ("The bridge is not only long but also the oldest of all.", "The bridge is long."),
+        ("One team runs with the ball; the other, without the ball, defends.", "One team runs with the ball."),
+        ("Dogs are forbidden in the museum.", "Dogs are not allowed in the museum."),
+    ],
+)
+def test_what_only_looks_like_a_conflict_is_none(page: str, statement: str) -> None:
+    assert verdict(statement, page) is Verdict.SUPPORTED
+
+
+def test_a_month_after_a_year_is_no_second_year() -> None:
+    assert normalise("2018-09, 2018-19, 2018-19-01, 1999-02") == "2018-09, 2018-2019, 2018-19-01, 1999-02"
+
+
+def test_another_name_is_seen_where_nouns_are_capitalised() -> None:
+    page = "Ada Brunn gründete die Bäckerei in Marburg im Juni 1871."
+    assert verdict("Clara Voss gründete die Bäckerei in Marburg im Juni 1871.", page) is Verdict.CONTRADICTED
+    assert verdict("Ada Brunn gründete im Juni 1871 die Bäckerei in Marburg.", page) is Verdict.SUPPORTED
+
+
+def test_words_side_by_side_count_for_more_than_the_same_words_apart() -> None:
+    page = "Ada Brown married the painter Tom Reed. The engineer of the lighthouse studied in Leeds with Ada Brown."
+    judge = OfflineJudge()
+
+    def chance(statement: str) -> float:
+        table = asyncio.run(judge.support([Context(page)], [Statement("s1", statement)], call=Call("a")))
+        assert table.probability is not None
+        return table.probability
+
+    assert chance("The painter Tom Reed studied in Leeds.") < chance("Ada Brown married the painter Tom Reed.")
+
+
+def test_a_long_statement_counts_for_more_than_a_short_one() -> None:
+    long, short = "The lighthouse on Grey Point was built in 1871 by the engineer Ada Brown.", "Penguins swim."
+    statements = [Statement("s1", long), Statement("s2", short)]
+    table = asyncio.run(OfflineJudge().support([Context(PAGE)], statements, call=Call("a")))
+    chances = [one.probability or 0.0 for one in table.supports]
+    assert table.probability is not None
+    assert 1.5 * math.sqrt(math.prod(chances)) < table.probability < chances[0]
+
+
 def test_invisible_and_lookalike_characters_do_not_hide_a_word() -> None:
     assert normalise("light\u200bhouse") == "lighthouse"
     assert normalise("lighth\u043euse") == "lighthouse"  # a Cyrillic o
@@ -167,6 +210,13 @@ def test_a_question_put_back_claims_nothing_unless_it_is_all_there_is() -> None:
     texts = [one.text for one in split_statements("It was built in 1871. Would you like to know more?", EN)]
     assert texts == ["It was built in 1871."]
     assert len(split_statements("Which lighthouse do you mean?", EN)) == 1
+
+
+def test_a_closing_phrase_after_an_abbreviation_is_dropped() -> None:
+    (found,) = split_statements("The institute keeps a large collection of works of art. I hope this helps!", EN)
+    assert found.text == "The institute keeps a large collection of works of art."
+    (found,) = split_statements("The institute was led by Dr. Ada Brown.", EN)
+    assert found.text == "The institute was led by Dr. Ada Brown."
 
 
 def test_a_short_sentence_that_opens_with_a_pronoun_stays_with_the_one_before() -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.passage import Passage, Sentence, side_by_side
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
 FEATURES = (
-    "held_by_passage",
     "held_by_window",
-    "held_by_sentence",
     "pairs_held",
-    "few_unheld",
     "few_missing_in_window",
     "numbers_held",
     "names_held",
@@ -35,7 +31,6 @@ _NEAR = 0.5
 _SAME = 0.8
 _ALL = 1.0 - 1e-9
 _PREFIX = 5
-_MANY_UNHELD = 6
 _MANY_WORDS = 10
 _MUCH_SPEAKER = 4
 _FEW_PLACES = 50
@@ -45,7 +40,8 @@ _MOST_CLOSE = 6
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well the contexts support a statement. `conflicts`: for each of KINDS, whether the nearest text disagrees.
+    """How well the contexts support a statement of this `weight`, the sum over its keys. `conflicts`: for each of
+    KINDS, whether the nearest text disagrees.
 
     For each context, `shares` and `windows` are the shares of the statement's weight found anywhere in it and in
     neighbouring sentences, and `held` has a bit for each of the statement's keys, in order, that it contains.
@@ -56,6 +52,7 @@ class Match:
     shares: tuple[float, ...]
     windows: tuple[float, ...]
     held: tuple[int, ...]
+    weight: float
 
 
 def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Language) -> Match:
@@ -64,21 +61,13 @@ def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Langu
     keys = tuple(weights)
     total = sum(weights.values())
     function = len(statement.function & passage.function)
-    masks, held = _masks(keys, passage)
+    masks, by_sentence, held = _masks(weights, passage)
     words = _words(function + held.bit_count(), len(statement.function) + len(keys))
-    unheld = max(0.0, 1.0 - (len(keys) - held.bit_count()) / _MANY_UNHELD)
     if not held:
         nothing = (0.0,) * len(passage.starts)
-        features = (
-            (0.0,) * 4
-            + (unheld,)
-            + (0.0,) * 4
-            + words
-            + (0.0, _speaker_held(statement, passage, language), _asserts(statement))
-        )
-        return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(passage.starts))
+        features = (0.0,) * 6 + words + (0.0, _speaker_held(statement, passage, language), _asserts(statement))
+        return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(passage.starts), total)
     sums = Sums(tuple(weights.values()))
-    by_sentence = {position: sums.of(mask) for position, mask in masks.items()}
     together, windows, best_mask = _by_context(masks, by_sentence, sums, passage)
     held_keys = _keys_of(held, keys)
     close = sorted(
@@ -95,11 +84,8 @@ def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Langu
             language,
         )
     features = (
-        sums.of(held) / total,
         max(windows) / total,
-        max(by_sentence.values()) / total,
         _pairs_held(statement, keys, masks, passage),
-        unheld,
         1.0 / (1 + len(keys) - best_mask.bit_count()),
         _share([key for key in keys if key.startswith(NUMBER)], held_keys),
         _share(_names(statement, language), held_keys),
@@ -115,6 +101,7 @@ def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Langu
         tuple(sums.of(mask) / total for mask in together),
         tuple(window / total for window in windows),
         tuple(together),
+        total,
     )
 
 
@@ -141,19 +128,28 @@ def _keys_of(mask: int, keys: Sequence[str]) -> frozenset[str]:
     return frozenset(key for bit, key in enumerate(keys) if mask >> bit & 1)
 
 
-def _masks(keys: Sequence[str], passage: Passage) -> tuple[dict[int, int], int]:
-    """For each sentence with keys of the statement a bit mask of these keys, and the mask of all keys found."""
+def _masks(weights: Mapping[str, float], passage: Passage) -> tuple[dict[int, int], dict[int, float], int]:
+    """For each sentence with keys of the statement a bit mask of these keys and their weight; the mask of all keys
+    found.
+    """
     places = passage.places
     masks: dict[int, int] = {}
+    by_sentence: dict[int, float] = {}
     held = 0
-    for bit, key in enumerate(keys):
+    flag = 1
+    for key, weight in weights.items():
         where = find_key(key, places)
         if where:
-            flag = 1 << bit
             held |= flag
             for position in where:
-                masks[position] = masks.get(position, 0) | flag
-    return masks, held
+                if position in masks:
+                    masks[position] |= flag
+                    by_sentence[position] += weight
+                else:
+                    masks[position] = flag
+                    by_sentence[position] = weight
+        flag <<= 1
+    return masks, by_sentence, held
 
 
 def _by_context(
@@ -167,14 +163,15 @@ def _by_context(
     windows = [0.0] * len(starts)
     best, best_mask = 0.0, 0
     ends = (*starts[1:], len(passage.sentences))
+    rank = 0
     # A window that starts with a sentence without keys of the statement can't beat one that starts later.
     for position in sorted(masks):
-        rank = bisect_right(starts, position) - 1
-        end = min(position + _WINDOW, ends[rank])
+        while position >= ends[rank]:
+            rank += 1
         mask = masks[position]
         together[rank] |= mask
         bound = by_sentence[position]
-        for other in range(position + 1, end):
+        for other in range(position + 1, min(position + _WINDOW, ends[rank])):
             if other in masks:
                 mask |= masks[other]
                 bound += by_sentence[other]
@@ -197,12 +194,15 @@ def _pairs_held(statement: Sentence, keys: Sequence[str], masks: Mapping[int, in
     for pair in statement.pairs:
         first, second = places.get(pair[0]), places.get(pair[1])
         if first and second:
-            few = min(first, second, key=len)
+            few = first if len(first) <= len(second) else second
             if len(few) > _FEW_PLACES:
                 held += pair in passage.pairs
-            else:
-                both = bits[pair[0]] | bits[pair[1]]
-                held += any(masks[at] & both == both and pair in sentences[at].pairs for at in few)
+                continue
+            both = bits[pair[0]] | bits[pair[1]]
+            for at in few:
+                if masks[at] & both == both and side_by_side(*pair, sentences[at].keys):
+                    held += 1
+                    break
     return held / len(statement.pairs)
 
 

@@ -32,7 +32,7 @@ from ragstone.judge.offline.passage import Passage, Sentence, join, read_passage
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
-from ragstone.judge.offline.support import SupportModel, whole
+from ragstone.judge.offline.support import Rating, SupportModel, whole
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
@@ -143,7 +143,7 @@ class OfflineJudge:
             self._support.verdict(statement.id, rating, sources)
             for statement, rating in zip(statements, ratings, strict=True)
         )
-        return SupportTable(supports, whole([rating.chance for rating in ratings]))
+        return SupportTable(supports, _whole(ratings))
 
     async def context_use(
         self,
@@ -176,8 +176,8 @@ class OfflineJudge:
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
-        chances = [rating.chance for sentence, rating in zip(found, ratings, strict=True) if sentence.keys]
-        if not chances:
+        judged = [rating for sentence, rating in zip(found, ratings, strict=True) if sentence.keys]
+        if not judged:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         statements = _numbered("r", found)
         return ContextUse(
@@ -188,7 +188,7 @@ class OfflineJudge:
                 self._support.verdict(statement.id, rating, sources)
                 for statement, rating in zip(statements, ratings, strict=True)
             ),
-            probability=whole(chances),
+            probability=_whole(judged),
         )
 
     async def reverse_questions(
@@ -324,6 +324,10 @@ def _split(text: str, code: str) -> tuple[Sentence, ...]:
 @lru_cache(maxsize=64)
 def _language(texts: tuple[str, ...]) -> Language:
     return guess_language(normalise(" ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])))
+
+
+def _whole(ratings: Sequence[Rating]) -> float:
+    return whole([rating.chance for rating in ratings], [rating.match.weight for rating in ratings])
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:

@@ -32,15 +32,16 @@ _LETTER = re.compile(r"[^\W\d_]")
 class Language:
     """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
 
-    `hedging` are adverbs that claim nothing; `agents` introduce who did it; `speaker` are first-person words; `units`
-    maps a unit's forms to one of them, `quantities` a word to its rank from few (-1) to all (3), and `directions` a
-    word to an axis and its end of it.
+    `only` are words before which a negation negates nothing ("not only"); `hedging` are adverbs that claim nothing;
+    `agents` introduce who did it; `speaker` are first-person words; `units` maps a unit's forms to one of them,
+    `quantities` a word to its rank from few (-1) to all (3), and `directions` a word to an axis and its end of it.
     """
 
     code: str
     stemmer: str | None = None
     function: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
     hedges: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
     hedging: frozenset[str] = frozenset()
@@ -92,6 +93,7 @@ def _language(code: str, lists: Mapping[str, Any]) -> Language:
         stemmer=lists.get("stemmer"),
         function=words("function"),
         negations=words("negations"),
+        only=words("only"),
         hedges=words("hedges"),
         vague=words("vague"),
         hedging=words("hedging"),

@@ -36,6 +36,7 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
     "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
 )
+_YEARS = re.compile(r"\b((?:1\d|20)(\d\d))-(\d\d)\b(?!-)")
 _WORD = re.compile(r"\w+")
 _LATIN = re.compile(r"[A-Za-z]")
 _GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
@@ -45,6 +46,16 @@ def _replacement(found: re.Match[str]) -> str:
     return _TABLE[ord(found.group())] or ""
 
 
+def _years(found: re.Match[str]) -> str:
+    """``2018-19`` as ``2018-2019``; ``2018-09`` is a month."""
+    first, low, high = found.groups()
+    return f"{first}-{first[:2]}{high}" if high > low else found.group()
+
+
+def _with_years(text: str) -> str:
+    return _YEARS.sub(_years, text) if "-" in text else text
+
+
 def _one_script(found: re.Match[str]) -> str:
     word = found.group()
     mixed = _LATIN.search(word) and _GREEK_OR_CYRILLIC.search(word)
@@ -52,14 +63,15 @@ def _one_script(found: re.Match[str]) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` in compatibility form (NFKC), without invisible characters, with plain quotes and dashes.
+    """`text` in compatibility form (NFKC), without invisible characters, with plain quotes and dashes, and the years
+    of "2018-19" in full.
 
     Greek and Cyrillic lookalikes inside a Latin word become Latin. Lone surrogates become U+FFFD.
     """
     if text.isascii():
-        return _ASCII_CONTROLS.sub(" ", text)
+        return _with_years(_ASCII_CONTROLS.sub(" ", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
     text = _REPLACED.sub(_replacement, unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
         text = _WORD.sub(_one_script, text)
-    return _ASCII_CONTROLS.sub(" ", text)
+    return _with_years(_ASCII_CONTROLS.sub(" ", text))

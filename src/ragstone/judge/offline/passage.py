@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from ragstone.judge.offline import details
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.tokens import NUMBER, has_unspaced, key_sequence, unspaced_sequence, words
@@ -28,11 +29,57 @@ class Sentence:
     key_set: frozenset[str]
     function: frozenset[str]
     negated: frozenset[str]
+    language: Language
 
     @cached_property
     def surface(self) -> tuple[str, ...]:
         """The tokens as written."""
         return tuple(words(self.text))
+
+    @cached_property
+    def lowered(self) -> tuple[str, ...]:
+        """The tokens in lower case."""
+        return tuple(token.lower() for token in self.surface)
+
+    @cached_property
+    def months(self) -> frozenset[int]:
+        """The months that are named, from 1."""
+        return details.months(self.text, self.lowered, self.language)
+
+    @cached_property
+    def measures(self) -> Mapping[str, frozenset[str]]:
+        """Its numbers with their units."""
+        return details.measures(self.text, self.language) if self._numbers else {}
+
+    @cached_property
+    def quantities(self) -> Mapping[str, int]:
+        """The keys after "all", "some", "few"..., with the rank of that word."""
+        if not self._aligned or self.language.quantities.keys().isdisjoint(self.lowered):
+            return {}
+        return details.quantities(self.lowered, self.sequence, self.language)
+
+    @cached_property
+    def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
+        """The keys after "before", "more"..., with what is said there, as an axis and the value on it."""
+        if not self._aligned or self.language.directions.keys().isdisjoint(self.lowered):
+            return {}
+        return details.directions(self.lowered, self.sequence, self.language)
+
+    @cached_property
+    def names(self) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
+        """Runs of capitalised keys: their start and end in the sequence, and the keys."""
+        if not self._aligned:
+            return ()
+        return details.names(self.text, self.surface, self.sequence, self.language.months)
+
+    @property
+    def _aligned(self) -> bool:
+        """Whether each token has one key; not in scripts without spaces."""
+        return len(self.surface) == len(self.sequence)
+
+    @property
+    def _numbers(self) -> bool:
+        return any(key.startswith(NUMBER) for key in self.key_set)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
@@ -88,21 +135,25 @@ def read_sentence(text: str, language: Language) -> Sentence:
     negated = frozenset[str]()
     if "n't" in text or not language.negations.isdisjoint(lowered):
         negated = _negated(lowered, sequence, language)
-    return Sentence(text, tuple(sequence), keys, frozenset(keys), function, negated)
+    return Sentence(text, tuple(sequence), keys, frozenset(keys), function, negated, language)
 
 
 def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
-    """The first content keys after each negation. Empty for scripts without spaces, whose tokens aren't words."""
+    """The first content keys after each negation, unless they also occur elsewhere in the sentence: "passing the ball
+    without control of the ball". Empty for scripts without spaces, whose tokens aren't words.
+    """
     if len(lowered) != len(sequence):
         return frozenset()
-    found: set[str] = set()
+    found: list[str] = []
     for position, token in enumerate(lowered):
         if token in language.negations or token.endswith("n't"):
+            if not language.only.isdisjoint(lowered[position + 1 : position + 2]):
+                continue
             after = [
                 key for key in sequence[position + 1 : position + 1 + _REACH] if key and not key.startswith(NUMBER)
             ]
-            found.update(after[:_NEGATED_KEYS])
-    return frozenset(found)
+            found.extend(after[:_NEGATED_KEYS])
+    return frozenset(key for key in found if found.count(key) >= sequence.count(key))
 
 
 def read_passage(text: str, language: Language) -> Passage:
@@ -122,6 +173,16 @@ def join(passages: Sequence[Passage]) -> Passage:
         starts.extend(start + len(sentences) for start in passage.starts)
         sentences.extend(passage.sentences)
     return Passage(tuple(sentences), tuple(starts))
+
+
+def side_by_side(first: str, second: str, keys: tuple[str, ...]) -> bool:
+    """Whether `first` is right before `second` somewhere in `keys`, or with one key in between: as in `key_pairs`."""
+    at = -1
+    for _ in range(keys.count(first)):
+        at = keys.index(first, at + 1)
+        if second in keys[at + 1 : at + 3]:
+            return True
+    return False
 
 
 def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from ragstone.judge.offline.asides import claim
+from ragstone.judge.offline.asides import claim, is_aside
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence, read_sentence
 from ragstone.judge.sentences import MAX_SENTENCE, split_sentences
@@ -19,6 +19,7 @@ _HEADING = re.compile(
     r"^[ \t]{0,3}#{1,6}[ \t][^\n]*$|^[ \t]{0,3}(?:\*\*|__)[^\n*_]{1,80}(?:\*\*|__):?[ \t]*$", re.MULTILINE
 )
 _LEAD_IN_WORDS = 8
+_BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
 _ELLIPSIS = re.compile(r"(?:(?<=\.\.\.)|(?<=…))\s+(?=[A-ZÀ-Þ])")
 _CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
 _CLAUSE_KEYS = 4
@@ -44,7 +45,7 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     asides: list[Sentence] = []
     sentences = split_sentences(_without_headings(text), language.code)
     for whole in itertools.chain.from_iterable(_ELLIPSIS.split(sentence) for sentence in sentences):
-        bare = claim(_CITATION.sub("", whole).strip(), language.code)
+        bare = claim(_without_closing(_CITATION.sub("", whole).strip(), language.code), language.code)
         if not bare and (whole := whole.strip()):
             asides.append(read_sentence(whole, language))
         if not bare or (bare.endswith((":", "：")) and len(bare.split()) <= _LEAD_IN_WORDS):
@@ -67,6 +68,15 @@ def _without_headings(text: str) -> str:
         return text
     rest = _HEADING.sub("", text)
     return rest if rest.strip() else text
+
+
+def _without_closing(sentence: str, code: str) -> str:
+    """`sentence` without closing phrases after what looks like an abbreviation: "works of art. I hope this helps!"."""
+    for found in reversed(list(_BREAK.finditer(sentence))):
+        if not is_aside(sentence[found.end() :], code):
+            break
+        sentence = sentence[: found.start()].rstrip()
+    return sentence
 
 
 def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:

@@ -57,13 +57,17 @@ class SupportModel:
         return Support(statement_id, verdict, (), rating.chance)
 
 
-def whole(chances: Sequence[float]) -> float:
+def whole(chances: Sequence[float], weights: Sequence[float]) -> float:
     """How well a text of several statements is supported: the geometric mean of their probabilities, in (0, 1).
 
-    Compared with mean, minimum and product, it best predicted fully supported answers on the training sets
-    (bench/train_offline_judge.py). `chances` has at least one.
+    `weights` are the statements' weights (at least one statement): what says more counts more. Compared with mean,
+    minimum, product and the plain geometric mean, it best predicted fully supported answers on the training sets
+    (bench/train_offline_judge.py).
     """
-    return math.exp(sum(math.log(chance) for chance in chances) / len(chances))
+    total = sum(weights)
+    if not total:
+        weights, total = [1.0] * len(chances), len(chances)
+    return math.exp(sum(weight * math.log(chance) for chance, weight in zip(chances, weights, strict=True)) / total)
 
 
 def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:

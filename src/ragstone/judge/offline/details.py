@@ -1,0 +1,88 @@
+"""What can conflict between two sentences: months, numbers with units, quantities, directions, and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from ragstone.judge.offline.lexicon import Language
+from ragstone.judge.offline.tokens import FUNCTION, NUMBER, plain_number
+
+_MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+)?")
+_REACH = 3
+
+
+def months(text: str, lowered: Sequence[str], language: Language) -> frozenset[int]:
+    """The months that are named, from 1."""
+    bare = [token.rpartition("'")[2] for token in lowered] if "'" in text else lowered
+    return frozenset(language.months[month] for month in language.months.keys() & bare)
+
+
+def measures(text: str, language: Language) -> Mapping[str, frozenset[str]]:
+    """The numbers in `text` with their units."""
+    found: dict[str, frozenset[str]] = {}
+    for currency, digits, after in _MEASURE.findall(text):
+        unit = language.units.get(currency) or _unit(after.lower(), language)
+        if unit:
+            number = plain_number(digits)
+            found[number] = found.get(number, frozenset()) | {unit}
+    return found
+
+
+def quantities(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> Mapping[str, int]:
+    """The keys that follow "all", "some", "few"..., with the rank of that word."""
+    found: dict[str, int] = {}
+    for position, token in enumerate(lowered):
+        level = language.quantities.get(token)
+        if level is not None:
+            key = _next_key(sequence, position)
+            if key:
+                found[key] = level
+    return found
+
+
+def directions(
+    lowered: Sequence[str], sequence: Sequence[str], language: Language
+) -> Mapping[str, frozenset[tuple[int, bool]]]:
+    """The keys that follow "before", "more"..., with what is said there, as an axis and the value on it."""
+    found: dict[str, frozenset[tuple[int, bool]]] = {}
+    for position, token in enumerate(lowered):
+        mark = language.directions.get(token)
+        if mark is not None:
+            key = _next_key(sequence, position)
+            if key:
+                found[key] = found.get(key, frozenset()) | {mark}
+    return found
+
+
+def names(
+    text: str, surface: Sequence[str], sequence: Sequence[str], no_names: Collection[str]
+) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
+    """Runs of capitalised keys and their positions, except months and what opens the sentence before a comma: "In
+    Paris, ...".
+    """
+    runs: list[tuple[int, int, tuple[str, ...]]] = []
+    start: int | None = None
+    keys: list[str] = []
+    tokens = (*surface, ".")
+    for position, (token, key) in enumerate(zip(tokens, (*sequence, FUNCTION), strict=True)):
+        if token[0].isupper() and key != FUNCTION and not key.startswith(NUMBER) and token.lower() not in no_names:
+            start = position if start is None else start
+            keys.append(key)
+        elif start is not None:
+            if not (start == 1 and f"{tokens[position - 1]}, " in text):
+                runs.append((start, position, tuple(keys)))
+            start, keys = None, []
+    return tuple(runs)
+
+
+def _unit(text: str, language: Language) -> str | None:
+    """The unit that `text` is; in scripts without spaces, the longest unit that it starts with."""
+    if language.spaced:
+        return language.units.get(text)
+    return next((language.units[text[:size]] for size in range(6, 0, -1) if text[:size] in language.units), None)
+
+
+def _next_key(sequence: Sequence[str], position: int) -> str:
+    """The first content key within reach after `position`; FUNCTION when there is none."""
+    return next((key for key in sequence[position + 1 : position + 1 + _REACH] if key != FUNCTION), FUNCTION)
