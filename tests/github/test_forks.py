@@ -11,7 +11,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.posts import marker
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
-from tests.github.builders import Checkout, Outcome
+from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import FORK_ID, FakeGitHub, zip_of
 from tests.github.payloads import HEAD_SHA, workflow_run
 from tests.github.runs import files_of
@@ -178,6 +178,23 @@ def test_a_github_that_is_unwell_fails_nothing(
     for method in ("GET", "POST"):
         github.fail(method, ".", times=1000, **fault)
     assert report(github, checkout).code == 0
+
+
+def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
+) -> None:
+    checkout.answer({name: fact for name, _, fact in FACTS})
+    checkout.gate(github, "push")
+    before = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
+    manifest = json.loads(before[MANIFEST])
+    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
+    github.add_run(444, event="push", sha="b" * 40)
+    github.add_artifact(444, {**before, MANIFEST: json.dumps(manifest).encode()})
+    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
+    github.add_artifact(UPSTREAM, fork_files)
+    found = report(github, checkout)
+    assert found.outputs["verdict"] == "fail", found.log
+    assert "the baseline's answers were judged again by offline judge" in github.bodies(7)[0]
 
 
 # -- what can't be vouched for has not passed --------------------------------------------------------------------------

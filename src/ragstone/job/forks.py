@@ -9,24 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.config import JudgeSettings
 from ragstone.errors import RagstoneError
+from ragstone.gate.policy import Policy
 from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import newest_artifact, read_artifact
 from ragstone.github.client import ApiReply, GitHubApi, GitHubApiError
 from ragstone.github.event import Event
 from ragstone.github.trusted_runs import WorkflowRun
+from ragstone.golden.sample import GoldenSet
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
 from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report
+from ragstone.judge.factory import build_judge
 from ragstone.report.parts import Links
 from ragstone.run.directory import CACHE, RunDirectory
+from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
 from ragstone.usecases.decide import ComparedRun, Terms, decide, read_policy, view_of
 from ragstone.usecases.history import Book
-from ragstone.usecases.run import read_golden_set
+from ragstone.usecases.rejudge import Rejudged, rejudge
+from ragstone.usecases.run import RunContext, read_golden_set
 
 PREFACE = (
     "> [!NOTE]\n> These results come from the pull request's own run. Each score was checked against its recorded "
@@ -63,7 +69,7 @@ class ForkReport:
     notices: tuple[str, ...] = ()
 
 
-def fork_report(job: Job, api: GitHubApi) -> ForkReport:
+async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     """Read the run that this workflow_run job follows, and decide on it with the policy of this checkout.
 
     Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
@@ -89,11 +95,14 @@ def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         )
         none = (known.reason,) if isinstance(known, NoBaseline) else ()
         current = ComparedRun(vouched.scores, run)
+        rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
+        terms = replace(terms, baseline=rejudged.baseline)
         verdict = decide(
             current,
             terms,
             book=book,
-            warnings=(*vouched.doubts, *changes, *none, *((damage,) if damage else ())),
+            notes=rejudged.notes,
+            warnings=(*vouched.doubts, *changes, *none, *((damage,) if damage else ()), *rejudged.warnings),
             unproven=UNVERIFIED if vouched.doubts else None,
         )
     except _NothingToPost as nothing:
@@ -113,6 +122,22 @@ def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     view = job.redact.view(view_of(current, replace(verdict, accept=()), terms.baseline, links))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
+
+
+async def _judged_offline(
+    job: Job, baseline: ComparedRun | None, current: ComparedRun, golden: GoldenSet, policy: Policy
+) -> Rejudged:
+    """The baseline as the offline judge scores it, if that judged the fork's run. No other judge is asked here."""
+    settings = job.settings.model_copy(update={"judge": JudgeSettings(name="offline")})
+    judge = build_judge(settings.judge, golden_set=golden, cache=None, environ={})
+    try:
+        if current.run is None or current.run.manifest.judge != JudgeManifest.of(judge.identity):
+            return Rejudged(baseline)
+        context = RunContext(environ={}, redact=job.redact, now=job.now)
+        folder = job.temporary / "rejudged"
+        return await rejudge(baseline, current, judge, policy, settings, context, folder=folder)
+    finally:
+        await judge.close()
 
 
 class _NothingToPost(Exception):  # noqa: N818 - an outcome to report

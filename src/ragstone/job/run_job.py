@@ -237,7 +237,7 @@ async def _report(job: Job) -> int:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
     published = Published()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
-        found = fork_report(job, job.api)
+        found = await fork_report(job, job.api)
         if found.report.view is not None:
             write(render(found.report.view, "text"))
     published.notices += found.notices

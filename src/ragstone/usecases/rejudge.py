@@ -68,14 +68,15 @@ class Rejudging:
         limit = self._settings.run.time_limit_s
         left = None if limit is None else limit - (monotonic() - self._started)
         baseline = self.result.baseline
+        current = ComparedRun.of(run)
         self.result = await rejudge(
-            baseline, run, judge, self._policy, self._settings, self._context, folder=self._folder, time_left_s=left
+            baseline, current, judge, self._policy, self._settings, self._context, folder=self._folder, time_left_s=left
         )
 
 
 async def rejudge(
     baseline: ComparedRun | None,
-    run: RunDirectory,
+    current: ComparedRun,
     judge: Judge,
     policy: Policy,
     settings: Settings,
@@ -84,15 +85,15 @@ async def rejudge(
     folder: Path,
     time_left_s: float | None = None,
 ) -> Rejudged:
-    """Judge the answers of `baseline` as those of the finished `run` were, with the same `judge`, its cache and budget.
+    """Judge the answers of `baseline` as those of the `current` run were, with the same `judge`, its cache and budget.
 
     Only if the policy says so, and only the samples and metrics that are compared and differ in judge, prompts or
     version. If the budget, the time or the judge do not suffice, the baseline is returned as it is, with a warning that
     says what is not guarded. The new records are written to the empty `folder`.
     """
-    if baseline is None or baseline.run is None:
+    if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    now = run.scores()
+    now, run = current.scores, current.run
     rules = resolve_rules(policy, now).rules
     wanted = to_rejudge(now, baseline.scores, rules, policy)
     ids = pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples
