@@ -17,6 +17,7 @@ SLOW = (
     "container",
     "examples",
     "gate/test_properties.py",
+    "github/test_base_commit.py",
     "github/test_base_files.py",
     "github/test_baseline.py",
     "github/test_baseline_in_jobs.py",

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TextIO
 
 from ragstone.config import Settings, load_settings
-from ragstone.container.confinement import confine, wipe_environment
+from ragstone.container.confinement import confine, confine_base, wipe_environment
 from ragstone.container.container import Container
 from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
@@ -66,7 +66,7 @@ def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace:
         raise ConfigError(f"no such folder: {inputs.working_directory}", where="input 'working-directory'")
     config = _inside(workspace, str(directory / inputs.config), "config") if inputs.config is not None else None
     overrides = dict(inputs.overrides)
-    if inputs.baseline not in ("artifact", "none"):
+    if inputs.baseline not in ("artifact", "commit", "none"):
         overrides["gate.baseline"] = inputs.baseline
     # As root we could read files that the author of a pull request can't, and an error would show them: files named in
     # the checkout are read from the workspace only.
@@ -95,7 +95,9 @@ def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path
         return None
     directory = _inside(workspace, inputs.working_directory, "working-directory")
     setup = SystemSetup(inputs.setup, inputs.requirements, inputs.python_version)
-    return Container(confinement, private, workspace, directory, environ, setup, RunnerFolders(environ, workspace))
+    base = confine_base(confinement) if inputs.baseline == "commit" else None
+    folders = RunnerFolders(environ, workspace)
+    return Container(confinement, private, workspace, directory, environ, setup, folders, base)
 
 
 def _end_on_signals() -> None:

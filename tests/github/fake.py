@@ -15,6 +15,7 @@ import posixpath
 import re
 import socket
 import struct
+import tarfile
 import threading
 import time
 import zipfile
@@ -91,6 +92,8 @@ class FakeGitHub:
         """The commits that the branch holds: those of runs as they are added, and of what a runner checks out."""
         self.files: dict[str, dict[str, bytes | str]] = {BASE_SHA: {}}
         """Commit to path to content; a text is where a link leads."""
+        self.parents: dict[str, list[str]] = {}
+        """Commit to its parents."""
         self.branches: dict[str, str] = {"main": BASE_SHA}
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
@@ -428,6 +431,18 @@ class FakeGitHub:
                 return Reply(200, blob)
         raise Refusal(404)
 
+    def _tarball(self, seen: Seen, actor: Actor, sha: str) -> Reply:
+        self._commit(sha)
+        return Reply(302, None, {"Location": f"{self.storage_url}/tarball/{sha}"})
+
+    def _git_commit(self, seen: Seen, actor: Actor, sha: str) -> Reply:
+        if sha not in self.parents:
+            raise Refusal(404)
+        commit = self.contract.example("git-commit")
+        sample = commit["parents"][0]
+        commit.update(sha=sha, parents=[{**sample, "sha": parent} for parent in self.parents[sha]])
+        return Reply(200, commit)
+
     def _tree(self, seen: Seen, actor: Actor, sha: str) -> Reply:
         tree = self.contract.example("git-tree-response-recursively-retrieving-a-tree")
         sample = tree["tree"][0]
@@ -483,8 +498,10 @@ class FakeGitHub:
         fault = _next_fault(self.storage_faults, seen)
         if fault is not None and fault.how == "status":
             return Reply(fault.status, {"message": fault.message}, dict(fault.headers))
-        identity = int(seen.path.rpartition("/")[2])
-        return Reply(200, self.artifacts[identity][1], {}, fault)
+        kind, _, name = seen.path.rpartition("/")
+        if kind == "/tarball":
+            return Reply(200, tar_of(self.files[name], f"acme-rag-{name[:7]}"), {}, fault)
+        return Reply(200, self.artifacts[int(name)][1], {}, fault)
 
     def _id(self) -> int:
         self._next_id += 1
@@ -510,6 +527,8 @@ _ROUTES = (
     ("GET", r"/contents/([^/]+)", "contents", "_contents"),
     ("GET", r"/git/blobs/([^/]+)", "contents", "_blob"),
     ("GET", r"/git/trees/([^/]+)", "contents", "_tree"),
+    ("GET", r"/git/commits/([^/]+)", "contents", "_git_commit"),
+    ("GET", r"/tarball/([^/]+)", "contents", "_tarball"),
     ("GET", "/pulls", "pull-requests", "_list_pulls"),
     ("GET", "/tags", "contents", "_list_tags"),
 )
@@ -547,6 +566,22 @@ def zip_of(files: Mapping[str, bytes]) -> bytes:
         for name, content in files.items():
             archive.writestr(name, content)
     return buffer.getvalue()
+
+
+def tar_of(files: Mapping[str, bytes | str], top: str) -> bytes:
+    """The archive of a commit, as GitHub makes it."""
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w:gz", format=tarfile.PAX_FORMAT) as opened:
+        for name, content in sorted(files.items()):
+            entry = tarfile.TarInfo(f"{top}/{name}")
+            entry.mode = 0o664
+            if isinstance(content, str):
+                entry.type, entry.linkname = tarfile.SYMTYPE, content
+                opened.addfile(entry)
+            else:
+                entry.size = len(content)
+                opened.addfile(entry, io.BytesIO(content))
+    return body.getvalue()
 
 
 class _Server:

@@ -7,6 +7,7 @@ import itertools
 import os
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
 """The user for the user's code if the workspace belongs to root, and the first choice for its group."""
+
+BASE_USER = 65_530
+"""The user for the code of the base commit, if it is asked too."""
 
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -113,6 +117,31 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
     if made.returncode != 0:
         raise ConfigError(f"can't create a folder for your system: {made.stderr.decode('utf-8', 'replace').strip()}")
     return confinement
+
+
+def confine_base(head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement:
+    """A second user, to run the code of the base commit as, so that neither can change or signal the other.
+
+    Its folder is closed to everybody else. Call after `confine`, before any user code runs. Raises ConfigError.
+    """
+    uid = next(uid for uid in itertools.count(BASE_USER, -1) if uid != head.run_as.uid and not living(uid))
+    taken = [head.run_as.gid, *(socket.stat().st_gid for socket in sockets if socket.exists())]
+    gid = next(gid for gid in itertools.count(uid, -1) if gid not in taken)
+    for socket in sockets:
+        if may_write(socket, uid, gid):
+            raise ConfigError(f"the user that the base commit's system runs as ({uid}) can write to {socket}.")
+    folder = Path(tempfile.mkdtemp(prefix="ragstone-base-"))
+    for path in (folder / "home", folder / "tmp"):
+        path.mkdir()
+        os.chown(path, uid, gid)
+    os.chown(folder, uid, gid)
+    return Confinement(RunAs(uid, gid, folder / "home"), folder)
+
+
+def give_to(confinement: Confinement, folder: Path) -> None:
+    """Make everything in `folder` belong to that user. Links are not followed. Only while none of their code runs."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, confinement.run_as.uid, confinement.run_as.gid, follow_symlinks=False)
 
 
 def may_write(path: Path, uid: int, gid: int) -> bool:

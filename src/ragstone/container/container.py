@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from ragstone.config import Settings
-from ragstone.container.confinement import Confinement, hand_over
+from ragstone.config import Settings, SystemSettings
+from ragstone.container.confinement import Confinement, give_to, hand_over
 from ragstone.container.strays import end_strays
-from ragstone.container.user_environment import Limits, SystemSetup, prepare
+from ragstone.container.user_environment import Limits, SystemSetup, UserEnvironment, prepare
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.run.writer import refuse_foreign
 from ragstone.system.build import build_system
@@ -20,6 +21,13 @@ from ragstone.system.response import System
 from ragstone.usecases.run import RunContext
 
 _MOMENT_S = 0.001
+SIDE = "RAGSTONE_SIDE"
+"""Says which version it is, ``base`` or ``head``, where both run in one container: they must not use the same port."""
+
+
+def with_side(system: SystemSettings) -> SystemSettings:
+    """`system`, told which version it is."""
+    return system.model_copy(update={"env": (*system.env, SIDE)})
 
 
 class ProtectedFolders(Protocol):
@@ -40,7 +48,7 @@ class Container:
     """Ragstone in its container, with the user's code confined.
 
     `private` is a folder that the user's code can't enter; `directory` is the working directory of the workflow, in
-    which `setup` runs and where `requirements` are looked for.
+    which `setup` runs and where `requirements` are looked for. `base` is another user, for the base commit's code.
     """
 
     confinement: Confinement
@@ -50,6 +58,7 @@ class Container:
     environ: Mapping[str, str]
     setup: SystemSetup
     folders: ProtectedFolders
+    base: Confinement | None = None
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -85,28 +94,15 @@ class Container:
         self, settings: Settings, context: RunContext, log: Path, write: Callable[[str], None]
     ) -> tuple[Settings, RunContext]:
         """Set up the user's system to run as the workspace's owner. This counts towards the total time limit."""
-        limit = settings.run.time_limit_s
-        deadline = monotonic() + limit if limit is not None else None
-        found = prepare(
-            self.setup,
-            confinement=self.confinement,
-            environ=self.environ,
-            system_env=settings.system.env,
-            directory=self.directory,
-            limits=Limits(settings.system.setup_timeout_s, deadline),
-            write=write,
-        )
-        if deadline is not None:
-            # Leave at least a moment for the run to start and to report that it was stopped.
-            left = max(_MOMENT_S, deadline - monotonic())
-            settings = settings.model_copy(update={"run": settings.run.model_copy(update={"time_limit_s": left})})
+        side = None if self.base is None else "head"
+        settings, found = self._prepared(settings, settings.system.env, self.confinement, self.directory, side, write)
         # A requested environment overrides the interpreter in the config, which is for other places.
         python = found.python if found.made else settings.system.python or found.python
         settings = settings.model_copy(update={"system": settings.system.model_copy(update={"python": python})})
 
         def factory(asked: Settings, _: Mapping[str, str]) -> System:
             return build_system(
-                asked.system,
+                asked.system if side is None else with_side(asked.system),
                 root=asked.root,
                 environ=found.environ,
                 log=log,
@@ -116,6 +112,68 @@ class Container:
 
         return settings, replace(context, system_factory=factory)
 
+    def prepare_base(
+        self,
+        settings: Settings,
+        system: SystemSettings,
+        checkout: Path,
+        *,
+        root: Path,
+        log: Path,
+        write: Callable[[str], None],
+    ) -> tuple[Settings, SystemSettings, Callable[[], System]]:
+        """Set up the base commit's system, whose config is in `root` below `checkout`, as a user of its own.
+
+        Call before `prepare`: then no code of the current system runs yet. Returns `settings` with the time that is
+        left, the base's settings, and what builds its system.
+        """
+        base = self.base
+        assert base is not None  # noqa: S101 - for the type checker
+        give_to(base, checkout)
+        directory = checkout / self.directory.resolve().relative_to(self.workspace.resolve())
+        settings, found = self._prepared(settings, system.env, base, directory, "base", write)
+        python = found.python if found.made else system.python or found.python
+        system = with_side(system.model_copy(update={"python": python}))
+
+        def make() -> System:
+            return build_system(
+                system,
+                root=root,
+                environ=found.environ,
+                log=log,
+                run_as=base.run_as,
+                within=checkout,
+                not_from=self.workspace,
+            )
+
+        return settings, system, make
+
+    def _prepared(
+        self,
+        settings: Settings,
+        system_env: Sequence[str],
+        confinement: Confinement,
+        directory: Path,
+        side: str | None,
+        write: Callable[[str], None],
+    ) -> tuple[Settings, UserEnvironment]:
+        limit = settings.run.time_limit_s
+        deadline = monotonic() + limit if limit is not None else None
+        found = prepare(
+            self.setup,
+            confinement=confinement,
+            environ={**self.environ, **({} if side is None else {SIDE: side})},
+            system_env=system_env if side is None else (*system_env, SIDE),
+            directory=directory,
+            limits=Limits(settings.system.setup_timeout_s, deadline),
+            write=write,
+        )
+        if deadline is not None:
+            # Leave at least a moment for the run to start and to report that it was stopped.
+            left = max(_MOMENT_S, deadline - monotonic())
+            settings = settings.model_copy(update={"run": settings.run.model_copy(update={"time_limit_s": left})})
+        return settings, found
+
     @contextmanager
     def guarding(self) -> Iterator[None]:
         """Within the block, the runner's own folders are closed to the user's code. Raises ConfigError.
@@ -123,20 +181,32 @@ class Container:
         They stay closed if any of that code can't be killed.
         """
         try:
-            self.folders.close(self.confinement)
+            for confinement in self._users:
+                self.folders.close(confinement)
             yield
         finally:
             with suppress(SystemUnderTestError):
-                end_strays(self.confinement.run_as.uid)
+                self._end_strays()
                 self.folders.give_back()
+            if self.base is not None:
+                shutil.rmtree(self.base.folder, ignore_errors=True)
 
     def seal(self) -> None:
         """The user's code is done: kill what is left of it, and create the files for GitHub afresh.
 
         Raises SystemUnderTestError if some of it can't be killed; then nothing may be published.
         """
-        end_strays(self.confinement.run_as.uid)
+        self._end_strays()
         self.folders.renew()
+
+    @property
+    def _users(self) -> tuple[Confinement, ...]:
+        # In this order: the runner's folders stay open as far as the workspace's owner needs them.
+        return (self.confinement,) if self.base is None else (self.confinement, self.base)
+
+    def _end_strays(self) -> None:
+        for confinement in self._users:
+            end_strays(confinement.run_as.uid)
 
     def publish(self, run: Path, settings: Settings) -> None:
         """Copy the run directory to its place in `settings`, as the owner. Raises ConfigError if that fails."""

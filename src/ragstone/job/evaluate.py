@@ -15,6 +15,7 @@ from ragstone.gate.policy import Policy
 from ragstone.github.artifacts import MEMBER_LIMITS
 from ragstone.github.event import EventKind
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
+from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import TrustedBaseline, find_baseline, write_members
 from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
@@ -25,7 +26,7 @@ from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
 from ragstone.run.canaries import CANARIES
 from ragstone.run.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
-from ragstone.run.lineage import CARRIED
+from ragstone.run.lineage import CARRIED, lineage
 from ragstone.run.replay import confirm
 from ragstone.system.build import build_system
 from ragstone.system.response import System
@@ -43,6 +44,7 @@ _LOG_TAIL = 64 * 1024
 async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
     """The verdict. Everything that can be checked without running user code is checked first."""
     _refuse_configured_baseline(job)
+    commit = job.base_commit = find_base_commit(job)
     held = hold_to_base(
         job.settings,
         event=job.event,
@@ -94,6 +96,12 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
     log = job.temporary / SYSTEM_LOG
     if job.container is not None:
         settings = job.container.staged(settings)
+    if commit is not None:
+        # Before any code of the checkout runs, the container's or another.
+        known = () if baseline is None else lineage(baseline)
+        settings, base = prepare_base(job, commit, settings, job.policy, known, write)
+        inputs = replace(inputs, base=base)
+    if job.container is not None:
         settings, context = job.container.prepare(settings, context, log, write)
     else:
         context = replace(context, system_factory=partial(_logging_to, log))
@@ -101,17 +109,27 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
         return await gate(settings, context, inputs)
     finally:
         _show_log(log, write)
+        if inputs.base is not None and inputs.base.log is not None:
+            _show_log(inputs.base.log, write, of=f" at {inputs.base.name}")
 
 
 def _refuse_configured_baseline(job: Job) -> None:
     """A pull request's own config file must not choose the baseline. Raises ConfigError."""
-    chosen = job.inputs.baseline
-    if "gate.baseline" in job.settings.from_file and chosen != BaselineSource.ARTIFACT:
+    chosen, named = job.inputs.baseline, job.settings.gate
+    found = [key for key in OWN_SETTINGS if key in job.settings.from_file]
+    if found and (found != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
+        value = chosen if found[0] == "gate.baseline" else getattr(named, found[0].partition(".")[2])
         raise ConfigError(
-            f"on GitHub the workflow chooses the baseline, not the config file (which has '{chosen}').",
-            where="gate.baseline",
+            f"on GitHub the workflow chooses the baseline, not the config file (which has '{value}').",
+            where=found[0],
             hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
-            "the input 'baseline'; on your machine, use --baseline.",
+            "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
+        )
+    if named.baseline_commit is not None:
+        raise ConfigError(
+            f"on GitHub the base commit follows from the event (found '{named.baseline_commit}').",
+            where="gate.baseline_commit",
+            hint="Use the input `baseline: commit`, or --baseline commit with --github.",
         )
 
 
@@ -126,7 +144,7 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     """The baseline to compare with, or None and a note with the reason."""
     if job.plan.baseline is BaselineSource.PATH:
         return _baseline_at(job)
-    if job.plan.baseline is not BaselineSource.ARTIFACT:
+    if job.plan.baseline not in (BaselineSource.ARTIFACT, BaselineSource.COMMIT):
         return None
     if job.api is None:
         job.notes.append("No baseline: there is no GitHub token to find earlier runs.")
@@ -140,7 +158,8 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     )
     job.history = found.history
     if not isinstance(found, TrustedBaseline):
-        job.notes.append(found.reason)
+        if job.base_commit is None:
+            job.notes.append(found.reason)
         return None
     try:
         run = found.materialise(job.temporary / "baseline")
@@ -222,7 +241,7 @@ def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> Sy
     return build_system(settings.system, root=settings.root, environ=environ, log=log, within=settings.within)
 
 
-def _show_log(log: Path, write: Callable[[str], None]) -> None:
+def _show_log(log: Path, write: Callable[[str], None], of: str = "") -> None:
     try:
         size = log.stat().st_size
         with log.open("rb") as stream:
@@ -231,4 +250,4 @@ def _show_log(log: Path, write: Callable[[str], None]) -> None:
     except OSError:
         return
     if text.strip():
-        write(f"-- output of the system under test{' (last part)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")
+        write(f"-- output of the system under test{of}{' (last part)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")

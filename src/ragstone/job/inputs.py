@@ -94,9 +94,11 @@ INPUTS: tuple[Input, ...] = (
     Input("thresholds", key="gate.thresholds"),
     Input(
         "baseline",
-        "`artifact`: the newest good run on the baseline branch. `none`: no comparison. Otherwise: a run directory.",
+        "`artifact`: the newest good run on the baseline branch. `commit`: the base commit, asked in the same job. "
+        "`none`: no comparison. Otherwise: a run directory.",
         default="artifact",
     ),
+    Input("baseline-entrypoint", "With `baseline: commit`.", key="gate.baseline_entrypoint"),
     Input("baseline-branch", "Branch of the baseline. Default: the pull request's base, else the default branch."),
     Input(
         "artifact-name",

@@ -24,7 +24,10 @@ from ragstone.report.templates import Templates
 
 @dataclass(slots=True)
 class Job:
-    """The state of one job, filled in as it runs, so that it is available if an error occurs."""
+    """The state of one job, filled in as it runs, so that it is available if an error occurs.
+
+    With a `base_commit`, the run is compared with that commit, and `baseline` only provides judgements and lineage.
+    """
 
     settings: Settings
     environ: Mapping[str, str]
@@ -41,6 +44,7 @@ class Job:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
+    base_commit: str | None = None
     history: bytes | None = None
     policy: Policy | None = None
     templates: Templates | None = None
@@ -53,9 +57,13 @@ class Job:
 
     def links(self) -> Links:
         event = self.event
-        blob = f"{event.server_url}/{event.repository}/blob/{event.report_sha}"
+        repository = f"{event.server_url}/{event.repository}"
+        blob = f"{repository}/blob/{event.report_sha}"
+        compared = self.baseline.url if self.baseline is not None else None
+        if self.base_commit is not None:
+            compared = f"{repository}/commit/{self.base_commit}"
         return Links(
             origin=lambda origin: self.places.link(origin, blob),
             run=event.run_url,
-            baseline=self.baseline.url if self.baseline is not None else None,
+            baseline=compared,
         )

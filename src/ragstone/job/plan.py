@@ -26,7 +26,10 @@ class IssueMode(StrEnum):
 
 
 class BaselineSource(StrEnum):
+    """What to compare with. COMMIT: the base commit, asked in the same job; ARTIFACT where there is none."""
+
     ARTIFACT = "artifact"
+    COMMIT = "commit"
     NONE = "none"
     PATH = "path"
 
@@ -91,9 +94,11 @@ def _report_plan(event: Event, inputs: ActionInputs) -> JobPlan:
             "not a pull request.",
             hint="Guard the job with `if: github.event.workflow_run.event == 'pull_request'`.",
         )
+    source = _baseline_source(inputs.baseline)
     return JobPlan(
         task=JobTask.REPORT,
-        baseline=_baseline_source(inputs.baseline),
+        # The base commit's run in a fork's artifact may be forged, like the rest of it.
+        baseline=BaselineSource.ARTIFACT if source is BaselineSource.COMMIT else source,
         baseline_branch=inputs.baseline_branch,
         comment=inputs.comment,
         pull_request=None,
@@ -103,7 +108,7 @@ def _report_plan(event: Event, inputs: ActionInputs) -> JobPlan:
 
 
 def _baseline_source(value: str) -> BaselineSource:
-    return BaselineSource(value) if value in ("artifact", "none") else BaselineSource.PATH
+    return BaselineSource(value) if value in ("artifact", "commit", "none") else BaselineSource.PATH
 
 
 def _baseline_branch(event: Event, inputs: ActionInputs) -> str | None:

@@ -209,7 +209,7 @@ def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) ->
         tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, published)
     elif job.plan.pull_request is not None:
         published.notices.append("No comment: there is no GitHub token.")
-    baseline_id = job.baseline.run_id if job.baseline is not None else None
+    baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
     values = output_values(
         report, baseline_run_id=baseline_id, run_directory=directory, files=files, comment_url=published.comment_url
     )

@@ -1,0 +1,127 @@
+"""The base commit of a job, ready to be asked beside the change: its files from GitHub, its environment, its system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnderTestError
+from ragstone.formatting import counted
+from ragstone.gate.policy import Policy
+from ragstone.github.archive import ArchiveRefused
+from ragstone.github.base_tree import compared_commit, download_tree, lfs_files, submodules
+from ragstone.github.client import GitHubApiError
+from ragstone.job.job import Job
+from ragstone.job.plan import BaselineSource
+from ragstone.system.build import build_system
+from ragstone.system.response import System
+from ragstone.usecases.base_commit import BaseSystem, accepted_at, base_settings, commit_fingerprint
+from ragstone.usecases.known_secrets import known_secrets
+
+CHECKOUT = "checkout"
+OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint", "gate.baseline_python")
+"""Settings with which a config file could choose what it is compared with."""
+
+
+def find_base_commit(job: Job) -> str | None:
+    """The commit to ask beside the change, None if there is none: see `compared_commit`.
+
+    Raises ConfigError, GitHubError.
+    """
+    if job.plan.baseline is not BaselineSource.COMMIT:
+        return None
+    if job.settings.run.stop_early:
+        raise ConfigError(
+            "`stop_early` needs the baseline's scores from the start, and those of a commit come with the run.",
+            where="run.stop_early",
+            hint="Remove it, or use `baseline: artifact`.",
+        )
+    if job.api is None:
+        raise GitHubError(
+            "the base commit can't be downloaded: there is no GitHub token.",
+            where="input 'baseline'",
+            hint="Leave `github-token` as it is, and give the job `permissions: contents: read`.",
+        )
+    try:
+        found = compared_commit(job.api, job.event)
+    except GitHubApiError as api_error:
+        raise _not_downloaded(str(api_error)) from None
+    if found is None:
+        job.notes.append("This run has no base commit, so it is compared with the newest good run, as with `artifact`.")
+    return found
+
+
+def prepare_base(
+    job: Job, commit: str, settings: Settings, policy: Policy, lineage: tuple[str, ...], write: Callable[[str], None]
+) -> tuple[Settings, BaseSystem]:
+    """The system at `commit`, installed and not yet started, and `settings` with the time that is left.
+
+    `lineage` are the fingerprints of the branch's baselines, for accepted drops. Raises GitHubError, ConfigError,
+    SystemUnderTestError, TimeLimitReached.
+    """
+    container = job.container
+    above = job.temporary if container is None or container.base is None else container.base.folder
+    checkout = above / CHECKOUT
+    assert job.api is not None  # noqa: S101 - for the type checker
+    try:
+        download_tree(job.api, commit, checkout)
+    except (GitHubApiError, ArchiveRefused) as error:
+        raise _not_downloaded(error.reason if isinstance(error, ArchiveRefused) else str(error)) from None
+    workspace = job.places.workspace.resolve()
+    notes = _missing(checkout, workspace, commit)
+    root = checkout / settings.root.resolve().relative_to(workspace)
+    root.mkdir(parents=True, exist_ok=True)
+    apart = container is not None and container.base is not None
+    system = base_settings(settings, root, above=workspace, own_environment=apart)
+    for secret in known_secrets(job.environ, settings.model_copy(update={"system": system})):
+        job.redact.add(secret)
+    spent = accepted_at(policy, settings, root)
+    log = job.temporary / "base-system.log"
+    make: Callable[[], System]
+    if container is not None and apart:
+        write(f"-- setting up commit {commit[:12]}, to compare with --\n")
+        try:
+            settings, system, make = container.prepare_base(settings, system, checkout, root=root, log=log, write=write)
+        except (ConfigError, SystemUnderTestError) as error:
+            raise _at_base(error, commit) from None
+    else:
+
+        def make() -> System:
+            return build_system(system, root=root, environ=job.environ, log=log, within=checkout, not_from=workspace)
+
+    own = commit_fingerprint(commit)
+    return settings, BaseSystem(commit, system, make, log=log, lineage=(*lineage, own), spent=spent, notes=notes)
+
+
+def _missing(checkout: Path, workspace: Path, commit: str) -> tuple[str, ...]:
+    """Sentences on what GitHub's archive of the commit lacks. Raises ConfigError for submodules that are in use."""
+    used = [path for path in submodules(checkout) if _is_filled(workspace / path) and not _is_filled(checkout / path)]
+    if used:
+        raise ConfigError(
+            f"commit {commit[:12]} has submodules that this checkout uses ({', '.join(used[:3])}), and GitHub's "
+            "archive of a commit has none.",
+            where="input 'baseline'",
+            hint="Use `baseline: artifact`, or `ragstone gate --baseline-commit` in a `run:` step.",
+        )
+    kept = lfs_files(checkout)
+    if not kept:
+        return ()
+    named = ", ".join(kept[:3]) + (", …" if len(kept) > 3 else "")
+    return (f"Without what Git LFS keeps of commit {commit[:12]}: {counted(len(kept), 'file')} ({named}).",)
+
+
+def _is_filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _at_base(error: ConfigError | SystemUnderTestError, commit: str) -> RagstoneError:
+    return type(error)(f"the base, commit {commit[:12]}: {error.message}", where=error.where, hint=error.hint)
+
+
+def _not_downloaded(why: str) -> GitHubError:
+    return GitHubError(
+        f"the base commit can't be downloaded: {why}.",
+        where="input 'baseline'",
+        hint="Give the job `permissions: contents: read`, or use `baseline: artifact`.",
+    )
