@@ -58,6 +58,29 @@ def test_a_forks_run_is_posted_on_its_pull_request(
     assert f"/blob/{HEAD_SHA}/golden.jsonl" in comment
 
 
+def test_a_secret_of_this_job_that_a_forks_run_names_is_not_posted(github: FakeGitHub, checkout: Checkout) -> None:
+    """An answer, an error and a name that hold the key, as if the fork had guessed or stolen it."""
+    key = "sk-the-judges-own-key-0123456789"
+    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    checkout.answer_badly(f"Bananas were purple in 1834, as {key} says.")
+    checkout.gate(github, "push")
+    files = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
+    assert key.encode() in files[SAMPLES]
+    manifest = json.loads(files[MANIFEST])
+    manifest["judge"]["model"] = f"a model called {key}"
+    named = {**files, MANIFEST: json.dumps(manifest).encode()}
+    twice = files[SAMPLES].replace(b'"moon"', f'"{key}"'.encode()).replace(b'"sun"', f'"{key}"'.encode())
+    for artifact in (files, named, {**files, SAMPLES: twice}):
+        github.add_artifact(UPSTREAM, artifact)
+        found = checkout.gate(github, "workflow_run", workflow_run(), RAGSTONE_JUDGE_API_KEY=key)
+        assert found.code == 0, found.log
+        said = found.log.replace(f"::add-mask::{key}", "")
+        assert all(key not in text for text in (*github.bodies(7), said, found.summary, *found.outputs.values()))
+    assert "Bananas were purple" in github.bodies(7)[0]
+    assert any("The run's data was refused: duplicate sample" in line for line in found.annotations)
+
+
 def test_the_verdict_is_decided_anew_by_the_trusted_policy(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
 ) -> None:

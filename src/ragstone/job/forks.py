@@ -61,7 +61,7 @@ class _Pull(ApiReply):
 
 @dataclass(frozen=True, slots=True)
 class ForkReport:
-    """What to post where. `number` None: nowhere, and `notices` say why."""
+    """What to post where. `number` None: nowhere, and `notices` say why; they are not redacted yet."""
 
     report: Report
     number: int | None = None
@@ -112,7 +112,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     except ArchiveRefused as refused:
         return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
     except RagstoneError as error:
-        return ForkReport(Report(), notices=(f"The run's data was refused: {job.redact(error.message)}",))
+        return ForkReport(Report(), notices=(f"The run's data was refused: {error.message}",))
     blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
     links = Links(
         origin=lambda origin: job.places.link(origin, blob),
