@@ -7,14 +7,17 @@ from datetime import date
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from ragstone.config import JudgeSettings, Price
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.budget import Budget
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.prices import known_window, price_date, tariff
 from ragstone.judge.llm.provider import Usage
+from ragstone.judge.protocol import Judge
 from ragstone.metrics.registry import select_metrics
 
 GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))
@@ -162,3 +165,15 @@ def test_the_budget_stops_the_run_and_the_spending(world: Any) -> None:
     assert not any(isinstance(outcome, JudgeError) for outcome in outcomes[:3])
     assert ledger.cost_usd is not None
     assert ledger.cost_usd <= 0.01
+
+
+def test_a_budget_needs_the_price_of_the_embeddings_too() -> None:
+    def built(**more: Any) -> Judge:
+        settings = JudgeSettings(name="openai:gpt-5.4-mini", api_key=SecretStr("sk-key-0123456789"), **more)
+        return build_judge(settings, golden_set=GOLDEN, cache=None, environ={})
+
+    built(embeddings="my-embeddings")
+    built(max_cost_usd=1.0)
+    with pytest.raises(ConfigError, match="the price of 'openai:my-embeddings' is not known"):
+        built(embeddings="my-embeddings", max_cost_usd=1.0)
+    built(embeddings="my-embeddings", max_cost_usd=1.0, prices={"my-embeddings": Price(input=0.0, output=0.0)})

@@ -223,6 +223,7 @@ def _similarity(
     owner = embeddings_account(settings, account, environ, tell_secret)
     if owner is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []
+    _check_budget(settings, owner.service, owner.model, tariff(owner.service, owner.model, settings.prices))
 
     def make() -> Embedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
