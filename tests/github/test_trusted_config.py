@@ -364,3 +364,30 @@ def test_on_the_default_branch_a_model_needs_no_digest(github: FakeGitHub, check
     model_in(checkout)
     checkout.write("ragstone.toml", config(LOCAL))
     assert checkout.gate(github, "push").code == 0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "code"), [("", 1), ('[gate]\nfail_on = "fail"\n', 1), ('[gate]\nfail_on = "never"\n', 0)]
+)
+def test_a_pull_request_can_not_say_that_a_failing_gate_passes(
+    github: FakeGitHub, checkout: Checkout, theirs: str, code: int
+) -> None:
+    checkout.answer_badly()
+    github.files[BASE_SHA]["ragstone.toml"] = f"{GOLDEN}{METRICS}{theirs}".encode()
+    checkout.write("ragstone.toml", f'{GOLDEN}{METRICS}[gate]\nfail_on = "never"\n')
+    found = checkout.gate(github, "pull_request", pull_request())
+    assert found.code == code, found.log
+    assert any("'gate.fail_on' is" in line for line in found.annotations) == bool(code)
+    # The workflow may say so, and so may the branch itself.
+    assert checkout.gate(github, "pull_request", pull_request(), RAGSTONE_FAIL_ON="never").code == 0
+    assert checkout.gate(github, "push").code == 0
+
+
+def test_what_fails_the_job_is_not_left_to_a_pull_request_where_the_base_can_not_be_read(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    checkout.answer_badly()
+    checkout.write("ragstone.toml", f'{GOLDEN}{METRICS}[gate]\nfail_on = "never"\n')
+    found = checkout.gate(github, "pull_request", pull_request(), GITHUB_TOKEN="")
+    assert found.code == 1, found.log
+    assert any("'gate.fail_on' is" in line for line in found.annotations)

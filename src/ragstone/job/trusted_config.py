@@ -3,14 +3,14 @@
 The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
 `ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
 from the environment, or with their value in the base's config. The same applies to the digests of local models, because
-their files are also in the checkout.
+their files are also in the checkout. What fails the job (`fail_on`) follows the base's config too.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_settings
@@ -26,6 +26,7 @@ from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import LOCAL
 from ragstone.system.environment import passed_names
+from ragstone.usecases.decide import FailOn
 from ragstone.usecases.known_secrets import SECRET_NAME
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
@@ -41,6 +42,7 @@ _FREE_PARAMETERS = frozenset(
 """Model parameters that neither redirect requests nor change the price of a token."""
 
 _BUDGET = "judge.max_cost_usd"
+_FAIL_ON = "gate.fail_on"
 _ENV = "system.env"
 _WHY = {
     "judge.base_url": "the judge's key would be sent there",
@@ -89,14 +91,16 @@ def hold_to_base(
         wanted += [key for key in LOCAL_GUARDED if key in settings.from_file]
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
-    if not (wanted or bundle or secrets or budget_open or local):
+    fail_on_open = _FAIL_ON in settings.from_file
+    if not (wanted or bundle or secrets or budget_open or local or fail_on_open):
         return Held(settings)
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
         base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
-            return Held(settings, (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())
+            held = _with_fail_on(Held(settings), None, f"the base branch can't be read: {unreadable}")
+            return replace(held, notes=(*held.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())))
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
         raise GitHubError(
@@ -116,7 +120,8 @@ def hold_to_base(
     _check_secrets(secrets, settings, base, environ)
     if bundle is not None:
         settings = _with_bundle(settings, bundle, base)
-    return _within_budget(settings, base) if budget_open else Held(settings)
+    held = _within_budget(settings, base) if budget_open else Held(settings)
+    return _with_fail_on(held, base.settings.gate.fail_on, "as in the base branch")
 
 
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
@@ -299,3 +304,20 @@ def _within_budget(settings: Settings, base: _Base) -> Held:
     )
     judge = settings.judge.model_copy(update={"max_cost_usd": theirs})
     return Held(settings.model_copy(update={"judge": judge}), (note,))
+
+
+# -- what fails the job ------------------------------------------------------------------------------------------------
+
+
+def _with_fail_on(held: Held, theirs: FailOn | None, why: str) -> Held:
+    """A pull request's config file can't say that a failing gate passes, or an inconclusive one."""
+    settings = held.settings
+    mine = settings.gate.fail_on
+    if _FAIL_ON not in settings.from_file or mine == theirs:
+        return held
+    counts = f"'{theirs}'" if theirs is not None else "as the policy says"
+    note = (
+        f"'{_FAIL_ON}' is {counts} ({why}): the value in {_place(settings)} of this checkout, '{mine}', does not count."
+    )
+    gate = settings.gate.model_copy(update={"fail_on": theirs})
+    return replace(held, settings=settings.model_copy(update={"gate": gate}), notes=(*held.notes, note))
