@@ -84,6 +84,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _complain(message: str) -> None:
-    from ragstone.report.escape import terminal
+    from ragstone.commands.output import say
 
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {terminal(message)}", err=True)
+    say(f"error: {message}", err=True, label="error:")

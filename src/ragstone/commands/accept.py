@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.options import CONFIG, setting, settings_from
+from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 
 
@@ -45,7 +46,6 @@ def command(
     Example:
       ragstone accept --metric faithfulness --reason "half the latency is worth it"
     """
-    from ragstone.report.escape import terminal
     from ragstone.usecases.accept import Shown, accept
 
     settings = settings_from({"config": config, "thresholds": thresholds})
@@ -71,6 +71,6 @@ def command(
         today=datetime.datetime.now(datetime.UTC).date(),
     )
     entry = done.entry
-    click.echo(terminal(f"Accepted a drop of {entry.title} of up to {entry.drop:.4g} ({entry.id}) in {done.file}."))
-    click.echo("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
+    say(f"Accepted a drop of {entry.title} of up to {entry.drop:.4g} ({entry.id}) in {done.file}.")
+    say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
     return 0

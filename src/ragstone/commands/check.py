@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.output import say
 from ragstone.formatting import dollars, percent, seconds
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ def command(**flags: object) -> None:
     cost. Judges nothing and writes nothing.
     """
     from ragstone.commands.context import run_context, run_to_end
-    from ragstone.report.escape import terminal
     from ragstone.usecases.check import check
 
     settings = settings_from(flags)
@@ -87,5 +87,4 @@ def command(**flags: object) -> None:
         by = "from the baseline's scores" if found.baseline else "assuming typical variances"
         lines.append(f"resolution   {found.resolution} ({by})")
     lines += [f"note         {remark}" for remark in found.warnings]
-    for line in "\n".join(lines).split("\n"):
-        click.echo(terminal(line))
+    say("\n".join(lines))

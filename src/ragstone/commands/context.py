@@ -12,11 +12,9 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import click
-
+from ragstone.commands.output import say
 from ragstone.config import Settings
 from ragstone.errors import Interrupted
-from ragstone.report.escape import terminal
 from ragstone.report.progress import progress_for
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import SYSTEM_LOG
@@ -33,7 +31,7 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
         yield RunContext(
             environ=os.environ,
             progress=progress_for(sys.stderr),
-            say=lambda line: click.echo(terminal(line), err=True),
+            say=lambda line: say(line, err=True),
             redact=Redactor(known_secrets(os.environ, settings)),
             system_log=Path(private) / SYSTEM_LOG,
         )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from ragstone.commands.output import say
+
 DEFAULT_ENTRYPOINT = "python:my_package.rag:answer"
 
 
@@ -24,7 +26,7 @@ def command(directory: Path, entrypoint: str | None) -> None:
         entrypoint = click.prompt("Entrypoint of your RAG system", default=DEFAULT_ENTRYPOINT)
     result = write_starter(directory, entrypoint=entrypoint or DEFAULT_ENTRYPOINT)
     for place in result.written:
-        click.echo(f"wrote  {place}")
+        say(f"wrote  {place}")
     for place in result.kept:
-        click.echo(f"kept   {place} (already exists)")
-    click.echo("Next: add your own questions to golden/golden.jsonl, then run `ragstone check`.")
+        say(f"kept   {place} (already exists)")
+    say("Next: add your own questions to golden/golden.jsonl, then run `ragstone check`.")

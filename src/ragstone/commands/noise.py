@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.options import CONFIG, setting, settings_from, with_options
+from ragstone.commands.output import say
 
 
 @click.command(name="noise")
@@ -56,8 +57,6 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
         rows = [{**asdict(row), "too_fine": row.too_fine} for row in found.metrics]
         click.echo(dumps({**asdict(found), "metrics": rows}, indent=2))
     else:
-        from ragstone.report.escape import terminal
-
         for line in noise_lines(found):
-            click.echo(terminal(line))
+            say(line)
     return 0

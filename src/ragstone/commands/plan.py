@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.options import POLICY
+from ragstone.commands.output import say
 
 
 @click.command(name="plan")
@@ -63,8 +64,6 @@ def command(
 
         click.echo(dumps({**asdict(found), "needed": found.needed}, indent=2))
     else:
-        from ragstone.report.escape import terminal
-
         for line in plan_lines(found):
-            click.echo(terminal(line))
+            say(line)
     return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
+from ragstone.commands.output import say
 from ragstone.formatting import counted
 
 DEFAULT_OUT = "ragstone-rescored"
@@ -36,25 +37,22 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
-    from ragstone.report.escape import terminal
     from ragstone.usecases.rescore import rescore
 
     settings = settings_from(flags)
     with run_context(settings) as context:
         found = run_to_end(rescore(sources, settings, context, golden_paths=golden, missing=missing, dry_run=dry_run))
     if found.joined is not None:
-        click.echo(f"{found.joined} of {counted(found.answers, 'answer')} match a sample of the golden set.")
+        say(f"{found.joined} of {counted(found.answers, 'answer')} match a sample of the golden set.")
     if found.run is None:
         rest = found.answers - found.kept
-        click.echo(f"{rest} of {counted(found.answers, 'stored answer')} to score: {found.estimate.sentence()}.")
+        say(f"{rest} of {counted(found.answers, 'stored answer')} to score: {found.estimate.sentence()}.")
         return 0
     counts = found.run.manifest.counts
     kept = f" {found.kept} of them had been scored already." if found.kept else ""
-    click.echo(
-        terminal(
-            f"{counts.scored} answers scored, {counts.partly_failed} with a failed score, "
-            f"{counts.system_failed} without an answer.{kept} Written to {found.run.path}."
-        )
+    say(
+        f"{counts.scored} answers scored, {counts.partly_failed} with a failed score, "
+        f"{counts.system_failed} without an answer.{kept} Written to {found.run.path}."
     )
     answered = counts.scored + counts.partly_failed
     return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ragstone.commands.options import CONFIG, JUDGE, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.output import say
 
 
 @click.command(name="run")
@@ -24,7 +25,7 @@ def command(**flags: object) -> int:
     with run_context(settings) as context:
         run = run_to_end(evaluate_run(settings, context))
     counts = run.manifest.counts
-    click.echo(
+    say(
         f"{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer. Written to {run.path}."
     )

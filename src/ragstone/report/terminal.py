@@ -10,6 +10,7 @@ from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -39,7 +40,11 @@ _WORST = 5
 _STATEMENTS = 3
 _GROUPS = 8
 _IDS = 5
-_PICTURE_WIDTH = 110
+_ENDLESS = 10_000
+_COLUMNS = ("", "Metric", "Score", "Plot", "Change", "Threshold", "State")
+_WITHOUT_PLOT = tuple(column for column in _COLUMNS if column != "Plot")
+_STACKED = ("", "Metric", "Both", "Threshold", "State")
+_HEADS = {"Plot": "Score vs threshold", "Both": "Score, and change"}
 
 
 def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -56,7 +61,7 @@ def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -
         highlight=False,
         emoji=False,
     )
-    for part in _parts(view, console.width):
+    for part in _parts(view, console):
         console.print(part, crop=False)
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
 
@@ -74,7 +79,7 @@ def _text(text: str, style: str = "", length: int = 600) -> Text:
     return Text(clip(terminal_line(text), length), style=style)
 
 
-def _parts(view: ReportView, width: int) -> list[RenderableType]:
+def _parts(view: ReportView, console: Console) -> list[RenderableType]:
     style = _STYLES[str(view.status)]
     parts: list[RenderableType] = [
         Text.assemble(
@@ -90,50 +95,73 @@ def _parts(view: ReportView, width: int) -> list[RenderableType]:
     if view.attribution is not None:
         parts.append(_text(wording.attribution(view.attribution)))
     if view.metrics:
-        parts.append(_metric_table(view.metrics, width))
+        parts.append(_metric_table(view.metrics, console))
     parts += _facts(view)
     parts += _worst(view.worst)
     parts += _failures(view.failures)
-    parts += _about(view, width)
+    parts += _about(view, console.width)
     return parts
 
 
-def _metric_table(rows: tuple[MetricRow, ...], width: int) -> Table:
-    draw = width >= _PICTURE_WIDTH
+def _metric_table(rows: tuple[MetricRow, ...], console: Console) -> RenderableType:
+    """The widest form that fits without breaking a word: with plots, without, in two lines per metric, as a list."""
     scale = Scale.for_checks(row.deciding for row in rows if row.deciding)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), expand=False)
-    table.add_column("", no_wrap=True)
-    table.add_column("Metric", overflow="fold")
-    table.add_column("Score", no_wrap=True)
-    if draw:
-        table.add_column("Score vs threshold", no_wrap=True)
-    table.add_column("Change", no_wrap=True)
-    table.add_column("Threshold", overflow="fold")
-    table.add_column("State", overflow="fold")
-    for row in rows:
-        table.add_row(*_cells(row, scale, draw))
+    for columns in (_COLUMNS, _WITHOUT_PLOT, _STACKED):
+        table = _table(rows, scale, columns)
+        if Measurement.get(console, console.options.update(width=_ENDLESS), table).minimum <= console.width:
+            return table
+    return Group(*(_listed(row) for row in rows))
+
+
+def _table(rows: tuple[MetricRow, ...], scale: Scale, columns: tuple[str, ...]) -> Table:
+    stacked = columns is _STACKED
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0 if stacked else 1), expand=False)
+    cells = [_cells(row, scale) for row in rows]
+    for column in columns:
+        head = _HEADS.get(column, column)
+        if column in ("Metric", "State"):
+            table.add_column(head)
+        else:
+            width = max(
+                line.cell_len for cell in (Text(head), *(one[column] for one in cells)) for line in cell.split()
+            )
+            table.add_column(head, no_wrap=True, min_width=width)
+    for one in cells:
+        table.add_row(*(one[column] for column in columns))
     return table
 
 
-def _cells(row: MetricRow, scale: Scale, draw: bool) -> list[RenderableType]:
+def _listed(row: MetricRow) -> Text:
+    word = wording.status_word(row.status, row.action)
+    cells = {name: cell.plain.replace("\n", ", ") for name, cell in _cells(row, None).items()}
+    parts = [f"{cells['Metric']}: {cells['Score']}"]
+    parts += [cells["Threshold"]] if cells["Threshold"] else []
+    parts += [f"change {cells['Change']}"] if row.change is not None else []
+    return Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), ", ".join(parts), (f": {row.state}", _STYLES[word]))
+
+
+def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
+    """The cells of a row by column; without `scale`, there is no plot."""
     word = wording.status_word(row.status, row.action)
     ends = [row.interval.low, row.interval.high] if row.interval else []
     digits = formatting.digits_for(row.level, [row.score, *ends])
     drop_ends = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
     drop_digits = formatting.digits_for(row.allowed_change, [row.change, *drop_ends])
     name = row.title if row.slice is None else f"{row.title} · {row.slice}"
-    cells: list[RenderableType] = [
-        Text(_MARKS[word], style=_STYLES[word]),
-        _text(name, length=120),
-        Text(f"{formatting.score(row.score, digits)} {wording.interval(row.interval, digits)}".strip()),
-    ]
-    if draw:
-        cells.append(
-            Text(f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if row.deciding else "", _STYLES[word])
-        )
+    score = f"{formatting.score(row.score, digits)} {wording.interval(row.interval, digits)}".strip()
     change = formatting.change(row.change, drop_digits)
-    cells.append(Text(f"{change} {wording.interval(row.change_interval, drop_digits, signed=True)}".strip()))
-    return [*cells, Text("\n".join(wording.thresholds(row))), _text(row.state, _STYLES[word])]
+    change = f"{change} {wording.interval(row.change_interval, drop_digits, signed=True)}".strip()
+    plot = f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if scale is not None and row.deciding else ""
+    return {
+        "": Text(_MARKS[word], style=_STYLES[word]),
+        "Metric": _text(name, length=120),
+        "Score": Text(score),
+        "Plot": Text(plot, _STYLES[word]),
+        "Change": Text(change),
+        "Both": Text(f"{score}\n{change}" if row.change is not None else score),
+        "Threshold": Text("\n".join(wording.thresholds(row))),
+        "State": _text(row.state, _STYLES[word]),
+    }
 
 
 def _facts(view: ReportView) -> list[RenderableType]:

@@ -1,0 +1,33 @@
+"""Lines for the user: wrapped at words on a terminal, as they are in a file or a pipe."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+
+import click
+
+from ragstone.report.escape import terminal
+
+_LABEL = re.compile(r"^\S+(?: \S+)* {2,}(?=\S)")
+_NARROWEST = 40
+
+
+def say(text: str, *, err: bool = False, label: str = "") -> None:
+    """Print `text`, which may be foreign, to standard output or standard error. The `label` it starts with is red."""
+    stream = sys.stderr if err else sys.stdout
+    width = max(_NARROWEST, shutil.get_terminal_size().columns) if stream.isatty() else None
+    lines = terminal(text).split("\n")
+    shown = "\n".join("\n".join(wrapped(line, width)) for line in lines) if width is not None else "\n".join(lines)
+    click.echo(click.style(label, fg="red", bold=True) + shown.removeprefix(label), err=err)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """`line` in lines of at most `width` columns, broken between words only. What follows a label stays below it."""
+    label = _LABEL.match(line)
+    indent = " " * (len(label.group()) if label else len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    ) or [""]
