@@ -103,3 +103,17 @@ def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path:
     assert code == 1
     assert json.loads(out)["status"] == "fail"
     assert "dropped by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
+
+
+def test_runs_of_different_judges_are_told_how_they_can_be_compared(
+    ragstone: Ragstone, tmp_path: Path, write_run: WriteRun
+) -> None:
+    write_run(tmp_path / "then", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="openai")
+    write_run(tmp_path / "now", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="offline")
+    _, out, _ = ragstone("compare", "then", "now")
+    said = " ".join(out.split())
+    command = "ragstone rescore then --judge offline --out rescored"
+    assert f"judge the answers of then again: {command}" in said
+    assert ragstone(*command.split()[1:])[0] == 0
+    assert ragstone("rescore", "now", "--judge", "offline", "--out", "again")[0] == 0
+    assert "ragstone rescore" not in ragstone("compare", "rescored", "again")[1]

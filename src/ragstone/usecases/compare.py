@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,9 +64,20 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, bas
             f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
         ) from None
     _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
-    verdict = decide(now, Terms.of(policy, then, now.day, required=True, seed=seed))
+    notes = _how_to_compare(then, now)
+    verdict = decide(now, Terms.of(policy, then, now.day, required=True, seed=seed), notes=notes)
     view = view_of(now, verdict, then)
     return Compared(verdict, view)
+
+
+def _how_to_compare(then: ComparedRun, now: ComparedRun) -> tuple[str, ...]:
+    """A note with the command that makes runs of different judges comparable; nothing is judged here."""
+    if then.run is None or now.run is None or then.run.manifest.judge == now.run.manifest.judge:
+        return ()
+    judge = now.run.manifest.judge
+    name = judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"
+    command = shlex.join(["ragstone", "rescore", str(then.run.path), "--judge", name, "--out", "rescored"])
+    return (f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",)
 
 
 def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path, *, any_run: bool) -> None:
