@@ -28,6 +28,7 @@ from ragstone.run.manifest import (
 )
 from ragstone.usecases.invocation import invocation_of
 from tests.cli.project import SYSTEM, environment, make_project, ragstone
+from tests.cli.terminal import on_terminal
 
 NOT_SETTINGS = {"config": "says where the settings are", "github": "is for a job"}
 NOT_REPRODUCED = {"resume": "a run is reproduced from its start"}
@@ -106,6 +107,20 @@ def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> N
     assert "cd qa" in printed(first.stdout)
     git(tmp_path, "clone", "--quiet", str(origin), "clone")
     again = in_shell(printed(first.stdout), tmp_path / "clone")
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
+
+
+def test_what_a_terminal_of_80_columns_shows_can_be_pasted(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "shop")
+    flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "qa/strict.toml"]
+    screen = on_terminal(["gate", "--config", "qa/gate.toml", *flags, "--baseline", "qa/main"], origin, columns=80)
+    assert screen.code == 1, screen.text
+    lines = printed(screen.text)
+    assert any(line.endswith(" \\") for line in lines)
+    assert max(map(len, screen.lines)) <= 80
+    git(tmp_path, "clone", "--quiet", str(origin), "clone")
+    again = in_shell(lines, tmp_path / "clone")
     assert again.returncode == 1, again.stdout + again.stderr
     assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
 

@@ -47,12 +47,15 @@ _STACKED = ("", "Metric", "Both", "Threshold", "State")
 _HEADS = {"Plot": "Score vs threshold", "Both": "Score, and change"}
 
 
-def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -> str:
-    """The report in lines of at most `width` columns; `colour` only adds ANSI styles."""
+def render_text(view: ReportView, *, width: int | None = None, colour: bool = False) -> str:
+    """The report in lines of at most `width` columns; `colour` only adds ANSI styles.
+
+    Without a width it is not for a terminal: commands are on one line each, however long.
+    """
     out = io.StringIO()
     console = Console(
         file=out,
-        width=max(width, 40),
+        width=max(WIDTH if width is None else width, 40),
         force_terminal=colour,
         color_system="standard" if colour else None,
         no_color=not colour,
@@ -61,8 +64,8 @@ def render_text(view: ReportView, *, width: int = WIDTH, colour: bool = False) -
         highlight=False,
         emoji=False,
     )
-    for part in _parts(view, console):
-        console.print(part, crop=False)
+    for part in _parts(view, console, wraps=width is not None):
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
 
 
@@ -70,16 +73,15 @@ def print_report(view: ReportView, stream: TextIO | None = None) -> None:
     """Print the report, in colour and as wide as the terminal if `stream` (standard output) is one."""
     out = stream if stream is not None else sys.stdout
     colour = out.isatty() and "NO_COLOR" not in os.environ
-    out.write(
-        render_text(view, width=shutil.get_terminal_size((WIDTH, 24)).columns if out.isatty() else WIDTH, colour=colour)
-    )
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if out.isatty() else None
+    out.write(render_text(view, width=width, colour=colour))
 
 
 def _text(text: str, style: str = "", length: int = 600) -> Text:
     return Text(clip(terminal_line(text), length), style=style)
 
 
-def _parts(view: ReportView, console: Console) -> list[RenderableType]:
+def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[RenderableType]:
     style = _STYLES[str(view.status)]
     parts: list[RenderableType] = [
         Text.assemble(
@@ -99,7 +101,7 @@ def _parts(view: ReportView, console: Console) -> list[RenderableType]:
     parts += _facts(view)
     parts += _worst(view.worst)
     parts += _failures(view.failures)
-    parts += _about(view, console.width)
+    parts += _about(view, console.width if wraps else None)
     return parts
 
 
@@ -233,7 +235,7 @@ def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
     return lines
 
 
-def _about(view: ReportView, width: int) -> list[RenderableType]:
+def _about(view: ReportView, width: int | None) -> list[RenderableType]:
     facts = [formatting.counted(view.run.samples, "sample")]
     if view.judge is not None:
         facts.append(f"judge: {view.judge.label}")
@@ -257,10 +259,11 @@ def _about(view: ReportView, width: int) -> list[RenderableType]:
     return lines
 
 
-def _commands(title: str, commands: tuple[str, ...], width: int) -> list[RenderableType]:
+def _commands(title: str, commands: tuple[str, ...], width: int | None) -> list[RenderableType]:
     """Lines for a shell, never broken by the console: what is copied from the screen must run."""
-    wrapped = [part for line in commands for part in wrap_line(clip(terminal_line(line), 4000), width - 2)]
+    lines = [clip(terminal_line(line), 4000) for line in commands]
+    wrapped = lines if width is None else [part for line in lines for part in wrap_line(line, width - 2)]
     return [
         Text(title, style="dim"),
-        *(Text(f"  {line}", style="dim", no_wrap=True, overflow="ignore") for line in wrapped),
+        *(Text(f"  {line}", style="dim", no_wrap=True) for line in wrapped),
     ]
