@@ -101,6 +101,20 @@ def test_a_change_is_compared_with_the_commit_before_it_asked_in_the_same_job(pr
     assert "any difference is noise" in " ".join(again.stdout.split())
 
 
+def test_check_asks_the_commits_system_too(project: Path, temporary: Path) -> None:
+    base = git(project, "rev-parse", "HEAD")
+    good = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)})
+    assert good.returncode == 0, good.stderr
+    assert f"baseline     commit {base[:12]}, asked in the same job: answered 'house-0'" in good.stdout
+    (project / "houses.py").write_text("def answer(question):\n    raise ValueError('no')\n", encoding="utf-8")
+    bad = commit(project)
+    (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
+    found = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)})
+    assert found.returncode == 4
+    assert f"commit {bad[:12]}" in found.stderr
+    assert nothing_left(project, temporary)
+
+
 def test_a_run_of_the_base_commit_is_no_baseline_later_and_goes_with_the_next_run(
     project: Path, temporary: Path
 ) -> None:
@@ -138,6 +152,7 @@ def test_the_golden_set_is_the_current_one_and_the_systems_settings_are_the_comm
     assert "on all 21 samples" in found.stdout.replace("\n", " ")
 
 
+@pytest.mark.heavy
 def test_a_config_in_a_folder_and_a_relative_interpreter(project: Path, temporary: Path) -> None:
     service = project / "service"
     service.mkdir()
@@ -152,6 +167,7 @@ def test_a_config_in_a_folder_and_a_relative_interpreter(project: Path, temporar
     assert "Faithfulness dropped" in found.stdout
 
 
+@pytest.mark.heavy
 def test_commands_run_in_the_worktree(project: Path, temporary: Path) -> None:
     (project / "rag.py").write_text(
         "import json, sys\nfrom houses import answer\n"
@@ -196,6 +212,7 @@ def test_a_commit_that_does_not_start_is_named_and_nothing_is_written(project: P
     assert nothing_left(project, temporary)
 
 
+@pytest.mark.heavy
 def test_a_base_without_any_answer_is_an_error_and_one_with_some_is_named(project: Path, temporary: Path) -> None:
     failing = SYSTEM.replace("    fact = ", "    if not question.endswith(FAILS): raise ValueError(1)\n    fact = ")
     for at, (fails, code) in enumerate((('"x"', 4), ('"1?", "2?", "3?", "4?", "5?", "6?"', 0))):
@@ -242,6 +259,7 @@ def test_outside_of_a_repository_it_says_so(tmp_path: Path, temporary: Path) -> 
     assert "is not in a git repository" in found.stderr
 
 
+@pytest.mark.heavy
 def test_a_shallow_clone_is_told_what_to_fetch(project: Path, temporary: Path, tmp_path: Path) -> None:
     base = git(project, "rev-parse", "HEAD")
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
@@ -256,6 +274,7 @@ def test_a_shallow_clone_is_told_what_to_fetch(project: Path, temporary: Path, t
     assert gate(shallow, temporary, "--baseline-commit", "FETCH_HEAD").returncode == 1
 
 
+@pytest.mark.heavy
 def test_submodules_are_checked_out_as_the_commit_has_them(project: Path, temporary: Path, tmp_path: Path) -> None:
     facts = tmp_path / "facts"
     facts.mkdir()
@@ -289,7 +308,7 @@ def test_an_accepted_drop_is_in_force_in_the_next_job_and_spent_when_the_commit_
     commit(project)
     found = gate(project, temporary, "--baseline-commit", "HEAD~1")
     assert found.returncode == 1
-    accept = re.search(r"ragstone (accept .*?'why it is worth it')", " ".join(found.stdout.split()))
+    accept = re.search(r"ragstone (accept .*?'why it is worth it')", " ".join(found.stdout.replace("\\", "").split()))
     assert accept is not None
     words = accept.group(1).replace("'why it is worth it'", "worth").split()
     assert ragstone(words, project).returncode == 0
@@ -303,7 +322,7 @@ def test_an_accepted_drop_is_in_force_in_the_next_job_and_spent_when_the_commit_
 SLOW = SYSTEM.replace("def answer(question):", "def answer(question):\n    import time; time.sleep(0.2)")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy)])
 def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
     project: Path, temporary: Path, number: signal.Signals
 ) -> None:
@@ -344,6 +363,7 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
         assert set(lines) <= set(after)  # nothing was asked twice
 
 
+@pytest.mark.heavy
 def test_the_time_limit_ends_both(project: Path, temporary: Path) -> None:
     (project / "houses.py").write_text(SLOW.replace("0.2", "30"), encoding="utf-8")
     commit(project)

@@ -84,7 +84,11 @@ def command(**flags: object) -> None:
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
     if found.resolution is not None:
-        by = "from the baseline's scores" if found.baseline else "assuming typical variances"
+        by = (
+            "from the baseline's scores"
+            if found.baseline and not settings.gate.baseline_commit
+            else "assuming typical variances"
+        )
         lines.append(f"resolution   {found.resolution} ({by})")
     lines += [f"note         {remark}" for remark in found.warnings]
     say("\n".join(lines))

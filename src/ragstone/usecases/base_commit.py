@@ -24,7 +24,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
 from ragstone.run.directory import BASE_COMMIT, FINGERPRINT_DIGITS, MANIFEST, RunDirectory, read_manifest
 from ragstone.run.engine import Quiet
-from ragstone.run.manifest import SAME_JOB, BaselineFact, Cost
+from ragstone.run.manifest import SAME_JOB, BaselineFact
 from ragstone.run.side_by_side import Pace
 from ragstone.run.writer import write_manifest
 from ragstone.system.build import build_system, split_scheme
@@ -97,7 +97,7 @@ async def evaluate_both(
         try:
             return await evaluate_golden_set(golden, theirs, judge, base_settings, base_context)
         except SystemUnderTestError as error:
-            raise _at_base(error, base) from None
+            raise at_base(error, base) from None
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -110,11 +110,11 @@ async def evaluate_both(
     run, found = head.result(), before.result()
     counts = found.manifest.counts
     if counts.system_failed and not counts.scored + counts.partly_failed:
-        raise _at_base(SystemUnderTestError("it gave no answer at all."), base)
+        raise at_base(SystemUnderTestError("it gave no answer at all."), base)
     found = await watch_judge(found, judge, None, 0, inherits=False)
     fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
     write_manifest(found.path, found.manifest.model_copy(update={"same_job": True, "baseline": fact}))
-    manifest = run.manifest.model_copy(update={"cost": _sum(run.manifest.cost, found.manifest.cost)})
+    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
     write_manifest(run.path, manifest)
     return run.with_manifest(manifest)
 
@@ -145,7 +145,8 @@ def _refuse_other_commit(folder: Path, base: BaseSystem, settings: Settings) -> 
         )
 
 
-def _at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
+def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
+    """`error`, saying that it is the base's."""
     return SystemUnderTestError(
         f"the system at the base, {base.name}: {error.message}",
         where=error.where,
@@ -158,13 +159,34 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _sum(one: Cost, other: Cost) -> Cost:
-    usd = None if one.usd is None or other.usd is None else one.usd + other.usd
-    counts = {name: getattr(one, name) + getattr(other, name) for name in Cost.model_fields if name != "usd"}
-    return Cost(**counts, usd=usd)
-
-
 # -- the settings of the base's system ---------------------------------------------------------------------------------
+
+
+def with_one_baseline(settings: Settings) -> Settings:
+    """`settings` with a run directory or a commit as the baseline; a flag overrides the other one in the config file.
+
+    Raises ConfigError if there are two, and for --stop-early with a commit.
+    """
+    named = settings.gate.baseline is not None
+    if settings.gate.baseline_commit is None:
+        return settings
+    if named and ("gate.baseline" in settings.from_file) != ("gate.baseline_commit" in settings.from_file):
+        dropped = "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
+        gate_settings = settings.gate.model_copy(update={dropped: None})
+        return with_one_baseline(settings.model_copy(update={"gate": gate_settings}))
+    if named:
+        raise ConfigError(
+            "there are two baselines, a run directory and a commit.",
+            where="gate.baseline_commit",
+            hint="Use either --baseline or --baseline-commit.",
+        )
+    if settings.run.stop_early:
+        raise ConfigError(
+            "--stop-early needs the baseline's scores from the start, and those of a commit come with the run.",
+            where="gate.baseline_commit",
+            hint="Remove --stop-early, or compare with a run directory.",
+        )
+    return settings
 
 
 def base_settings(settings: Settings, root: Path, *, above: Path, own_environment: bool = False) -> SystemSettings:

@@ -18,7 +18,8 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.run.scores import RunScores
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
 from ragstone.usecases.baseline import open_baseline
 from ragstone.usecases.decide import ComparedRun, model_name_warnings, read_policy
 from ragstone.usecases.run import RunContext, make_system, read_golden_set
@@ -43,6 +44,7 @@ class CheckResult:
 
 async def check(settings: Settings, context: RunContext) -> CheckResult:
     """Raise the error that a run would raise, or describe the run. Makes no judge call."""
+    settings = with_one_baseline(settings)
     policy = read_policy(settings)
     metrics = select_metrics(settings.run.metrics)
     golden = read_golden_set(settings)
@@ -58,21 +60,10 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     try:
         system = make_system(settings, context)
         first = next(iter(golden))
-        try:
-            await system.start()
-            response = await system.ask(first)
-        finally:
-            await system.close()
-        if response.failure is not None:
-            raise SystemUnderTestError(
-                f"the entrypoint failed on the first question ({first.id}): "
-                f"{response.failure.kind}: {response.failure.message}"
-                + (f"\n{response.failure.detail}" if response.failure.detail else ""),
-                where=system.entrypoint,
-                hint="Fix the system, or raise --timeout if it needs longer."
-                if response.failure.kind is SystemFailureKind.TIMEOUT
-                else "Fix the system; it is asked like this for each sample.",
-            )
+        response = await _ask(system, first)
+        versions = 1
+        if settings.gate.baseline_commit is not None:
+            baseline, versions = await _ask_base(settings, context, policy, first), 2
         return CheckResult(
             golden=golden,
             policy=policy,
@@ -82,7 +73,11 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             asked=first,
             response=response,
             estimate=estimate_cost(
-                settings.judge, golden, metrics, repeats=settings.run.repeats, answers=settings.run.answers
+                settings.judge,
+                golden,
+                metrics,
+                repeats=settings.run.repeats,
+                answers=versions * settings.run.answers,
             ),
             baseline=baseline,
             warnings=tuple(
@@ -94,6 +89,36 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
         )
     finally:
         await judge.close()
+
+
+async def _ask(system: System, sample: Sample) -> Response:
+    """The answer of `system`, which is started and closed. Raises SystemUnderTestError if there is none."""
+    try:
+        await system.start()
+        response = await system.ask(sample)
+    finally:
+        await system.close()
+    if response.failure is not None:
+        raise SystemUnderTestError(
+            f"the entrypoint failed on the first question ({sample.id}): "
+            f"{response.failure.kind}: {response.failure.message}"
+            + (f"\n{response.failure.detail}" if response.failure.detail else ""),
+            where=system.entrypoint,
+            hint="Fix the system, or raise --timeout if it needs longer."
+            if response.failure.kind is SystemFailureKind.TIMEOUT
+            else "Fix the system; it is asked like this for each sample.",
+        )
+    return response
+
+
+async def _ask_base(settings: Settings, context: RunContext, policy: Policy, sample: Sample) -> str:
+    """The base commit in words, after asking its system too."""
+    with base_from_git(settings, context, policy) as base:
+        try:
+            response = await _ask(base.make(), sample)
+        except SystemUnderTestError as error:
+            raise at_base(error, base) from None
+    return f"{base.name}, asked in the same job: answered '{sample.id}' with {len(response.contexts)} contexts"
 
 
 def _resolution(

@@ -27,7 +27,14 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import AcceptedDrop, BaselineFact, Invocation, Manifest
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
-from ragstone.usecases.base_commit import BaseSystem, base_from_git, base_run, evaluate_both, missing_note
+from ragstone.usecases.base_commit import (
+    BaseSystem,
+    base_from_git,
+    base_run,
+    evaluate_both,
+    missing_note,
+    with_one_baseline,
+)
 from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
@@ -119,7 +126,7 @@ async def gate(
 
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
-    settings = _with_one_baseline(settings)
+    settings = with_one_baseline(settings)
     if context.invocation is None:
         context = replace(context, invocation=gate_invocation(settings, context))
     out = settings.path(settings.run.out)
@@ -194,33 +201,6 @@ def _terms(inputs: GateInputs, baseline: RunDirectory | None, settings: Settings
         required=settings.gate.baseline is not None or inputs.base is not None,
         seed=settings.run.seed,
     )
-
-
-def _with_one_baseline(settings: Settings) -> Settings:
-    """`settings` with a run directory or a commit as the baseline; a flag overrides the other one in the config file.
-
-    Raises ConfigError if there are two, and for --stop-early with a commit.
-    """
-    named = settings.gate.baseline is not None
-    if settings.gate.baseline_commit is None:
-        return settings
-    if named and ("gate.baseline" in settings.from_file) != ("gate.baseline_commit" in settings.from_file):
-        dropped = "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
-        gate_settings = settings.gate.model_copy(update={dropped: None})
-        return _with_one_baseline(settings.model_copy(update={"gate": gate_settings}))
-    if named:
-        raise ConfigError(
-            "there are two baselines, a run directory and a commit.",
-            where="gate.baseline_commit",
-            hint="Use either --baseline or --baseline-commit.",
-        )
-    if settings.run.stop_early:
-        raise ConfigError(
-            "--stop-early needs the baseline's scores from the start, and those of a commit come with the run.",
-            where="gate.baseline_commit",
-            hint="Remove --stop-early, or compare with a run directory.",
-        )
-    return settings
 
 
 def gate_invocation(settings: Settings, context: RunContext) -> Invocation:
