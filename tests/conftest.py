@@ -75,6 +75,7 @@ SLOW = (
     "usecases/test_judge_watch.py",
     "usecases/test_rejudge.py",
     "usecases/test_rescore.py",
+    "test_pytest_plugin.py",
 )
 
 

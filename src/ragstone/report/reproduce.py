@@ -35,6 +35,11 @@ def reproduce_lines(manifest: Manifest | None, baseline: Manifest | None = None)
         lines += _checkout(found, manifest.system.commit, base)
     if found.folder not in (None, "."):
         lines.append(shlex.join(["cd", found.folder]))
+    scheme, _, test = manifest.system.entrypoint.partition(":")
+    if scheme == "pytest":
+        # Not FILE::NAME: a double colon is taken apart when it is shown, since it could start a workflow command.
+        file, *names = test.partition("[")[0].split("::")
+        return (*lines, shlex.join(["pytest", file, "-k", " and ".join(names)]))
     fetched, more = _fetched(manifest) if base is None else ((), ())
     return (*lines, *fetched, " ".join([*_words(found), *more]))
 

@@ -25,18 +25,28 @@ class CallableSystem:
     """A function, class, factory, or object with answer/query/invoke/__call__, called in this process.
 
     Async calls are awaited in the running loop; others run in threads, `concurrency` at a time. A call that takes
-    longer than `timeout_s` is abandoned (its thread ends when the call ends).
+    longer than `timeout_s` is abandoned (its thread ends when the call ends). `entrypoint` is the name in the manifest.
     """
 
-    def __init__(self, callable_: Callable[..., Any] | object, *, concurrency: int = 4, timeout_s: float = 60) -> None:
+    def __init__(
+        self,
+        callable_: Callable[..., Any] | object,
+        *,
+        concurrency: int = 4,
+        timeout_s: float = 60,
+        entrypoint: str | None = None,
+    ) -> None:
         self._target = callable_
         self._concurrency = concurrency
         self._timeout_s = timeout_s
         self._room = asyncio.Semaphore(concurrency)
         self._asker: worker.Asker | None = None
+        self._entrypoint = entrypoint
 
     @property
     def entrypoint(self) -> str:
+        if self._entrypoint is not None:
+            return self._entrypoint
         module = getattr(self._target, "__module__", None) or type(self._target).__module__
         name = getattr(self._target, "__qualname__", None) or type(self._target).__qualname__
         return f"callable:{module}.{name}"
