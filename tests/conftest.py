@@ -71,6 +71,7 @@ SLOW = (
     "system/test_python_worker.py",
     "system/test_recorded.py::test_memory_does_not_grow_with_the_size_of_the_records",
     "test_contributing.py",
+    "usecases/test_base_commit.py",
     "usecases/test_decide.py",
     "usecases/test_judge_watch.py",
     "usecases/test_rejudge.py",
