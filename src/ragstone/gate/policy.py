@@ -230,6 +230,8 @@ def policy_hash(policy: Policy) -> str:
             for key in ("max", "max_rise", "lower_is_better"):
                 if rule[key] is None:
                     del rule[key]
+    if rules["gate"]["on_judge_change"] == GateRules().on_judge_change:
+        del rules["gate"]["on_judge_change"]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 
