@@ -9,6 +9,7 @@ import pytest
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import (
+    CHANGES,
     Action,
     Check,
     CheckKind,
@@ -23,6 +24,7 @@ from ragstone.metrics.score import Failed
 from ragstone.report import wording
 from ragstone.report.parts import Links
 from ragstone.report.picture import Scale
+from ragstone.report.plots import axis_for, mark
 from ragstone.report.rows import check_reason, metric_state
 from ragstone.report.samples import SAMPLE_ROWS
 from ragstone.report.view import build_view
@@ -43,6 +45,14 @@ def check(status: Status = Status.PASS, **changes: object) -> Check:
         threshold=0.85,
     )
     return replace(found, **changes)  # type: ignore[arg-type]
+
+
+def test_an_axis_fits_differences_that_are_all_zero_where_no_drop_is_allowed() -> None:
+    same = check(kind=CheckKind.DROP, estimate=0.0, interval=Interval(0.0, 0.0, 0.95, "exact"), threshold=0.0)
+    axis = axis_for([same], CHANGES)
+    assert axis is not None
+    assert (axis.low, axis.high) == (-0.1, 0.1)
+    assert mark(same, axis) is not None
 
 
 def scores(values: dict[str, dict[str, float]], label: str = "run") -> RunScores:

@@ -88,6 +88,8 @@ def axis_for(checks: Sequence[Check], kinds: frozenset[CheckKind]) -> Axis | Non
     step = _step(max(values) - min(values))
     low = math.floor(min(values) / step + 1e-9) * step
     high = math.ceil(max(values) / step - 1e-9) * step
+    if low == high:  # nothing changed, and no drop is allowed
+        low, high = low - step, high + step
     count = round((high - low) / step)
     marks = [low + index * step for index in range(count + 1)]
     return Axis(
