@@ -172,6 +172,7 @@ def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -
         n_more=None if settled else decision.n_more,
         detectable_drop=detectable,
         accepted=one.rule.accepted if one.kind is CheckKind.DROP else None,
+        p_value=decision.p_adjusted,
     )
     return as_reported(check) if one.rule.lower_is_better else check
 

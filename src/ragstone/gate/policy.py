@@ -87,6 +87,11 @@ class Policy:
         """The share of unchanged runs that may fail by chance, in (0, 0.5]."""
         return 1.0 - self.gate.confidence
 
+    def at(self, share: float) -> Policy:
+        """The same policy with a `share` of its error rate."""
+        gate = self.gate.model_copy(update={"confidence": 1.0 - share * self.alpha})
+        return replace(self, table=self.table.model_copy(update={"gate": gate}))
+
     def lower_is_better(self, metric: str) -> bool:
         """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""
         known = lower_is_better(metric)
@@ -232,6 +237,8 @@ def policy_hash(policy: Policy) -> str:
                     del rule[key]
     if rules["gate"]["on_judge_change"] == GateRules().on_judge_change:
         del rules["gate"]["on_judge_change"]
+    if not policy.gate.confirm:
+        del rules["gate"]["confirm"], rules["gate"]["confirm_repeats"]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 

@@ -60,6 +60,15 @@ class GateRules(_Table):
         description="If the two runs do not have the same samples: pair compares those that both have and reports "
         "their number, refuse does not compare at all.",
     )
+    confirm: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether to ask the system again before a floor or drop fails, and wherever the first answers "
+        "leave a doubt. The error rate over both stages is that of confidence. Needs decision evidence.",
+    )
+    confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = Field(
+        default=3, description="How often each question is asked again at most."
+    )
 
 
 class MetricRule(_Table):

@@ -73,7 +73,8 @@ class Check:
     `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
     accepted drop that the threshold comes from, if any. `sample` is the id of the one sample that it is about, if any.
     `reason` is one plain sentence; `short_reason` is the same without the name of the metric or sample, for readers who
-    see that already.
+    see that already. `p_value` of a floor, ceiling, drop or rise is adjusted over the family: a small one is evidence
+    that the bound is violated.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Check:
     accepted: str | None = None
     sample: str | None = None
     short_reason: str | None = None
+    p_value: float | None = None
 
 
 class Side(StrEnum):

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError
@@ -36,6 +37,7 @@ from ragstone.usecases.base_commit import (
     with_one_baseline,
 )
 from ragstone.usecases.baseline import baseline_beside
+from ragstone.usecases.confirm import Doubt, confirm_run
 from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
@@ -126,11 +128,13 @@ async def gate(
 
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
+    started = monotonic()
     settings = with_one_baseline(settings)
     if context.invocation is None:
         context = replace(context, invocation=gate_invocation(settings, context))
     out = settings.path(settings.run.out)
     given, inputs = inputs is not None, inputs or read_inputs(settings)
+    _refuse_confirming(inputs.policy, settings)
     with ExitStack() as stack:
         stack.enter_context(run_lock(out))
         private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
@@ -176,17 +180,24 @@ async def gate(
             drop_carried(out, BASE_COMMIT)
             run = run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)}))
             terms = replace(terms, baseline=rejudged.baseline)
+        final, notes, warnings = inputs, (*inputs.notes, *rejudged.notes), (*inputs.warnings, *rejudged.warnings)
+
+        def decided(run: RunDirectory, share: float = 1.0) -> GateVerdict:
+            return decide(
+                ComparedRun.of(run),
+                terms if share == 1.0 else replace(terms, policy=terms.policy.at(share)),
+                book=final.book,
+                looked_in_order=early[0].order if early else None,
+                notes=notes,
+                warnings=warnings,
+                folder=final.folder,
+                unproven=final.unproven,
+            )
+
+        doubt = Doubt(run, decided(run), elapsed_s=monotonic() - started)
+        confirmed = await confirm_run(doubt, decided, inputs.golden, inputs.policy, settings, context)
+        run, verdict = confirmed.run, confirmed.verdict
         current = ComparedRun.of(run)
-        verdict = decide(
-            current,
-            terms,
-            book=inputs.book,
-            looked_in_order=early[0].order if early else None,
-            notes=(*inputs.notes, *rejudged.notes),
-            warnings=(*inputs.warnings, *rejudged.warnings),
-            folder=inputs.folder,
-            unproven=inputs.unproven,
-        )
         view, manifest, reports = _write(run, current, verdict, terms, inputs, context, formats)
     return GateOutcome(
         verdict, view, run.with_manifest(manifest), exit_code_of(verdict, settings.gate.fail_on), tuple(reports)
@@ -201,6 +212,24 @@ def _terms(inputs: GateInputs, baseline: RunDirectory | None, settings: Settings
         required=settings.gate.baseline is not None or inputs.base is not None,
         seed=settings.run.seed,
     )
+
+
+def _refuse_confirming(policy: Policy, settings: Settings) -> None:
+    """Raise ConfigError if the policy confirms in a way that the run can't be decided."""
+    if not policy.gate.confirm:
+        return
+    if policy.gate.decision != "evidence":
+        raise ConfigError(
+            f'confirm = true needs decision = "evidence", found "{policy.gate.decision}".',
+            where=policy.where("gate", "confirm"),
+            hint="Remove one of the two: only evidence grows with more answers.",
+        )
+    if settings.run.stop_early:
+        raise ConfigError(
+            "--stop-early stops at the first decision, and confirm = true asks again before one.",
+            where=policy.where("gate", "confirm"),
+            hint="Use either.",
+        )
 
 
 def gate_invocation(settings: Settings, context: RunContext) -> Invocation:

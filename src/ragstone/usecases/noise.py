@@ -21,7 +21,7 @@ from ragstone.gate.stability import variance_words
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
-from ragstone.metrics.metric import Metric
+from ragstone.metrics.metric import ComparesAnswers, Metric
 from ragstone.metrics.registry import lower_is_better, select_metrics
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
@@ -149,7 +149,11 @@ def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | N
 
 
 def _judged_metrics(run: RunDirectory) -> list[Metric]:
-    metrics = [metric for metric in select_metrics(run.manifest.metrics) if is_judged(metric.info.name)]
+    metrics = [
+        metric
+        for metric in select_metrics(run.manifest.metrics)
+        if is_judged(metric.info.name) and not isinstance(metric, ComparesAnswers)
+    ]
     if not metrics:
         raise ConfigError("no metric of this run uses a judge.", where=str(run.path))
     return metrics
