@@ -8,23 +8,65 @@ import click
 
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
 from ragstone.commands.output import say
-from ragstone.formatting import dollars, percent, seconds
+from ragstone.formatting import counted, dollars, percent, seconds, some
+from ragstone.gate.verdict import Action
+from ragstone.report.escape import clip, one_line
+from ragstone.report.wording import sentence
 
 if TYPE_CHECKING:
-    from ragstone.gate.policy import Policy
+    from ragstone.gate.policy_table import MetricRule
     from ragstone.judge.llm.estimate import CostEstimate
     from ragstone.judge.protocol import JudgeIdentity
+    from ragstone.usecases.check import CheckResult
+
+_SHOWN = 200
+"""Characters of an answer or a context."""
+
+_CONTEXTS = 5
 
 
-def _rules(policy: Policy) -> str:
-    where = policy.file or "defaults"
-    rules = []
-    for name, rule in policy.metrics.items():
-        keys = (("min", rule.min), ("max", rule.max), ("max_drop", rule.max_drop), ("max_rise", rule.max_rise))
-        bounds = [f"{key} {bound:g}" for key, bound in keys if bound is not None]
-        if bounds:
-            rules.append(f"{name} {' and '.join(bounds)}")
-    return f"{where}: {', '.join(rules) or 'no floors or drops'}"
+def _bounds(rule: MetricRule) -> str:
+    keys = (("min", rule.min), ("max", rule.max), ("max_drop", rule.max_drop), ("max_rise", rule.max_rise))
+    return " and ".join(f"{key} {bound:g}" for key, bound in keys if bound is not None)
+
+
+def _policy(found: CheckResult) -> list[str]:
+    """The rules that block, those that only warn, those of slices, and the must-pass samples."""
+    policy = found.policy
+    bounds: dict[Action, dict[str, list[str]]] = {Action.BLOCK: {}, Action.WARN: {}}
+    levels, changes = {"min": None, "max": None}, {"max_drop": None, "max_rise": None}
+    for rule in found.rules:
+        if rule.slice is not None or rule.key not in policy.metrics:
+            continue
+        written = policy.metrics[rule.key]
+        for action, left_out in ((rule.floor_action, changes), (rule.drop_action, levels)):
+            if text := _bounds(written.model_copy(update=left_out)):
+                bounds[action].setdefault(rule.metric, []).append(text)
+    texts = {
+        action: ", ".join(f"{metric} {' and '.join(parts)}" for metric, parts in of.items())
+        for action, of in bounds.items()
+    }
+    lines = [f"policy       {policy.file or 'defaults'}: {texts[Action.BLOCK] or 'no rule blocks'}"]
+    if texts[Action.WARN]:
+        lines.append(f"only warns   {texts[Action.WARN]}")
+    for tag, part in policy.slices.items():
+        size = sum(tag in sample.tags for sample in found.golden)
+        rules = ", ".join(f"{name} {_bounds(rule)}" for name, rule in part.metrics.items())
+        lines.append(f"slice        {tag} ({counted(size, 'sample')}): {rules}")
+    if policy.must_pass.samples:
+        named = list(dict.fromkeys(policy.must_pass.samples))
+        lines.append(f"must pass    {counted(len(named), 'sample')}: {some(named)}")
+    return lines
+
+
+def _response(found: CheckResult) -> list[str]:
+    """The answer and the contexts that the system gave, shortened."""
+    lines = [f"answer       {clip(one_line(found.response.answer), _SHOWN) or '(empty)'}"]
+    for number, context in enumerate(found.response.contexts[:_CONTEXTS], 1):
+        name = f"[{context.id}] " if context.id else ""
+        lines.append(f"context {number:<4} {name}{clip(one_line(context.text), _SHOWN)}")
+    more = len(found.response.contexts) - _CONTEXTS
+    return [*lines, f"             and {counted(more, 'more context')}"] if more > 0 else lines
 
 
 def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
@@ -58,11 +100,12 @@ def _models(judge: JudgeIdentity) -> list[str]:
 
 @click.command(name="check")
 @with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
-def command(**flags: object) -> None:
-    """Validate config, policy, golden set and entrypoint.
+def command(**flags: object) -> int:
+    """Validate everything that `ragstone gate` can refuse, before anything is paid for.
 
-    Asks the entrypoint one question, and estimates the number of judge calls in a run and, if prices are known, their
-    cost. Judges nothing and writes nothing.
+    Asks the entrypoint one question and shows the answer and its contexts. Lists the rules of the policy, and estimates
+    the number of judge calls in a run and, if prices are known, their cost. Judges nothing and writes nothing. Exits
+    with the code that `ragstone gate` would end with.
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.usecases.check import check
@@ -73,13 +116,15 @@ def command(**flags: object) -> None:
     unanswerable = sum(not sample.answerable for sample in found.golden)
     latency = f" in {seconds(found.response.latency_s)}" if found.response.latency_s is not None else ""
     lines = [
-        f"golden set   {len(found.golden)} samples, {unanswerable} unanswerable",
-        f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with {len(found.response.contexts)} "
-        f"contexts{latency}",
+        f"golden set   {counted(len(found.golden), 'sample')}, {unanswerable} unanswerable",
+        f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with "
+        f"{counted(len(found.response.contexts), 'context')}{latency}",
+        f"question     {clip(one_line(found.asked.question), _SHOWN)}",
+        *_response(found),
         f"metrics      {', '.join(metric.info.name for metric in found.metrics)}",
         f"judge        {found.judge.label()}",
         *(f"model        {line}" for line in _models(found.judge)),
-        f"policy       {_rules(found.policy)}",
+        *_policy(found),
         f"baseline     {found.baseline or 'none: only floors are checked'}",
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
@@ -92,3 +137,6 @@ def command(**flags: object) -> None:
         lines.append(f"resolution   {found.resolution} ({by})")
     lines += [f"note         {remark}" for remark in found.warnings]
     say("\n".join(lines))
+    for problem in found.problems:
+        say(f"error: {sentence(problem)}", err=True, label="error:")
+    return found.rehearsal.exit_code if found.problems else 0

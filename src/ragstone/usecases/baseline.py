@@ -51,18 +51,24 @@ class NamedBaseline:
     stands_in: bool = False
 
 
-def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> NamedBaseline:
-    """The baseline in `path` for a run that is about to be written to `out`.
-
-    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written. Raises
-    BaselineError if there is none, ConfigError if one is inside the other.
-    """
+def refuse_nested(path: Path, out: Path) -> None:
+    """Raise ConfigError if the baseline in `path` and the run directory `out` are inside each other."""
     theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
         raise ConfigError(
             f"one of the run directory ({out}) and its baseline ({path}) is inside the other.",
             hint="Use a separate directory for --out.",
         )
+
+
+def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> NamedBaseline:
+    """The baseline in `path` for a run that is about to be written to `out`.
+
+    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written. Raises
+    BaselineError if there is none, ConfigError if one is inside the other.
+    """
+    refuse_nested(path, out)
+    theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     found = open_baseline(path, any_run=any_run)
     itself = found.path == path
     if theirs != ours:

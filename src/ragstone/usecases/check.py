@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.config import Settings
 from ragstone.errors import SystemUnderTestError
-from ragstone.gate.policy import Policy
+from ragstone.formatting import counted, some
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, policy_hash
+from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.resolution import imagined_run, resolution, sights
-from ragstone.gate.rules import resolve_rules
-from ragstone.gate.verdict import CheckKind
+from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
@@ -17,12 +22,19 @@ from ragstone.judge.names import split_name
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
+from ragstone.report.templates import own_templates
 from ragstone.run.scores import RunScores
+from ragstone.run.writer import refuse_foreign
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
-from ragstone.usecases.baseline import open_baseline
-from ragstone.usecases.decide import ComparedRun, model_name_warnings, read_policy
-from ragstone.usecases.run import RunContext, make_system, read_golden_set
+from ragstone.usecases.baseline import open_baseline, refuse_nested
+from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings
+from ragstone.usecases.gate import refuse_groups
+from ragstone.usecases.history import local_book
+from ragstone.usecases.run import RunContext, describe_run, make_system, read_golden_set
+
+GIANT_CONTEXT = 8_000
+"""Characters. A single context that is longer is probably all passages in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +51,35 @@ class CheckResult:
     estimate: CostEstimate
     baseline: str | None
     resolution: str | None
+    rehearsal: GateVerdict
+    rules: tuple[Rule, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What keeps every run from a verdict, a sentence each."""
+        return tuple(
+            check.reason
+            for check in self.rehearsal.checks
+            if check.status is Status.ERROR and check.action is Action.BLOCK
+        )
 
 
 async def check(settings: Settings, context: RunContext) -> CheckResult:
-    """Raise the error that a run would raise, or describe the run. Makes no judge call."""
+    """Raise the error that a run would raise, or describe the run. Makes no judge call.
+
+    The gate is rehearsed with the best scores that a run could have: what it can't decide then, it never can.
+    """
     settings = with_one_baseline(settings)
-    policy = read_policy(settings)
+    policy = gate_policy(settings)
     metrics = select_metrics(settings.run.metrics)
     golden = read_golden_set(settings)
+    _refuse_places(settings, golden)
     baseline = settings.gate.baseline
-    before = None
+    compared = None
     if baseline is not None:
-        found = open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any)
-        compared = ComparedRun.baseline(found)
-        before = compared.scores if compared is not None else None
+        compared = ComparedRun.baseline(open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any))
+    before = compared.scores if compared is not None else None
     judge = build_judge(
         settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
@@ -64,6 +90,11 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
         versions = 1
         if settings.gate.baseline_commit is not None:
             baseline, versions = await _ask_base(settings, context, policy, first), 2
+        unrecorded = await _unrecorded(make_system(settings, context), golden)
+        manifest = describe_run(settings, context, golden, metrics, judge, system, policy_hash(policy))
+        required = settings.gate.baseline is not None
+        terms = Terms.of(policy, compared, context.now().date(), required=required, seed=settings.run.seed)
+        best = perfect_run(golden, metrics, manifest)
         return CheckResult(
             golden=golden,
             policy=policy,
@@ -80,15 +111,81 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
                 answers=versions * settings.run.answers,
             ),
             baseline=baseline,
-            warnings=tuple(
-                line
-                for lines in model_name_warnings(*split_name(settings.judge.name), context.now().date())
-                for line in lines
+            rehearsal=decide_gate(
+                best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
+            ),
+            rules=resolve_rules(policy, best).rules,
+            warnings=(
+                *remarks(response, metrics),
+                *unrecorded,
+                *(
+                    line
+                    for lines in model_name_warnings(*split_name(settings.judge.name), context.now().date())
+                    for line in lines
+                ),
             ),
             resolution=_resolution(policy, before, metrics, len(golden), judge.identity),
         )
     finally:
         await judge.close()
+
+
+def _refuse_places(settings: Settings, golden: GoldenSet) -> None:
+    """Raise the error of a run that can't read or write one of its other places, or use them together."""
+    out = settings.path(settings.run.out)
+    refuse_foreign(out)
+    if settings.gate.baseline is not None:
+        refuse_nested(settings.path(settings.gate.baseline), out)
+    if settings.run.stop_early:
+        refuse_groups(golden)
+    local_book(settings)
+    own_templates(settings.root)
+
+
+async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
+    """A warning about samples without a recorded answer, if answers are recorded: asking for them costs nothing."""
+    if not system.entrypoint.startswith("file:"):
+        return ()
+    try:
+        await system.start()
+        lacking = [sample.id for sample in golden if (await system.ask(sample)).failure is not None]
+    finally:
+        await system.close()
+    if not lacking:
+        return ()
+    return (f"{len(lacking)} of {counted(len(golden), 'sample')} have no usable recorded answer: {some(lacking)}.",)
+
+
+def remarks(response: Response, metrics: Sequence[Metric]) -> Iterator[str]:
+    """Sentences on a response that is valid, and unlikely to be what was meant. Pure."""
+    answer = response.answer.strip()
+    if not answer:
+        yield "The answer is empty."
+    elif answer[0] in "[{" and _is_json(answer):
+        yield (
+            "The answer is JSON text. If it contains the answer, return the object instead of a string, or name its "
+            "field in system.answer_field."
+        )
+    sizes = [len(context.text) for context in response.contexts]
+    if not sizes:
+        scored = [metric.info.name for metric in metrics if metric.info.blames != "generation"]
+        wanted = ", ".join(dict.fromkeys(["faithfulness", *scored]))
+        yield (
+            f"No contexts were returned, so nothing can be said of retrieval ({wanted}): return a mapping with answer "
+            "and contexts, or a pair of them, or name their field in system.contexts_field."
+        )
+    elif len(sizes) == 1 and sizes[0] > GIANT_CONTEXT:
+        yield (
+            f"There is one context of {sizes[0]:,} characters. If it is several passages, return them as a list: "
+            "metrics judge each context by itself."
+        )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False
 
 
 async def _ask(system: System, sample: Sample) -> Response:
@@ -118,7 +215,9 @@ async def _ask_base(settings: Settings, context: RunContext, policy: Policy, sam
             response = await _ask(base.make(), sample)
         except SystemUnderTestError as error:
             raise at_base(error, base) from None
-    return f"{base.name}, asked in the same job: answered '{sample.id}' with {len(response.contexts)} contexts"
+    return (
+        f"{base.name}, asked in the same job: answered '{sample.id}' with {counted(len(response.contexts), 'context')}"
+    )
 
 
 def _resolution(

@@ -279,15 +279,20 @@ def hand_on(out: Path, inputs: GateInputs, *, undecided: bool = False) -> None:
         keep(book, RunDirectory(out, manifest), book.history)
 
 
-def watch_run(
-    golden: GoldenSet, manifest: Manifest, policy: Policy, baseline: RunScores | None, seed: int
-) -> EarlyStop:
-    """Stops a run as soon as its blocking checks are decided. Raises ConfigError if samples are grouped."""
+def refuse_groups(golden: GoldenSet) -> None:
+    """Raise ConfigError if samples are grouped, for a run that can stop early."""
     if any(sample.group is not None for sample in golden):
         raise ConfigError(
             "--stop-early needs independent samples; this golden set has groups.",
             hint="Remove --stop-early, or the groups if they are not needed.",
         )
+
+
+def watch_run(
+    golden: GoldenSet, manifest: Manifest, policy: Policy, baseline: RunScores | None, seed: int
+) -> EarlyStop:
+    """Stops a run as soon as its blocking checks are decided. Raises ConfigError if samples are grouped."""
+    refuse_groups(golden)
     facts = {
         sample.id: SampleFacts(sample.question, sample.tags, None, sample.origin, sample.content_hash())
         for sample in golden

@@ -1,0 +1,34 @@
+"""The gate on a run that went as well as it can: what is still wrong is wrong with the setup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.metric import ComparesAnswers, Metric
+from ragstone.run.manifest import Manifest
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+
+
+def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest) -> RunScores:
+    """The scores of a finished run in which every metric has its best score wherever it applies to a sample."""
+    return RunScores(
+        label="this run",
+        metrics={metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics},
+        samples={
+            sample.id: SampleFacts(
+                sample.question, sample.tags, sample.group, sample.origin, sample.content_hash(), sample.answerable
+            )
+            for sample in golden
+        },
+        manifest=manifest.model_copy(update={"state": "finished"}),
+    )
+
+
+def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
+    excused = {sample.id: excuse.reason for sample in golden if (excuse := metric.excuse(sample)) is not None}
+    if answers == 1 and isinstance(metric, ComparesAnswers):
+        excused = {sample.id: "it compares answers, and each question is asked once" for sample in golden}
+    best = 0.0 if metric.info.lower_is_better else 1.0
+    values = {sample.id: best for sample in golden if sample.id not in excused}
+    return MetricScores(values, excused, version=metric.info.version)
