@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Passage, Sentence, side_by_side
+from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
@@ -33,7 +33,6 @@ _ALL = 1.0 - 1e-9
 _PREFIX = 5
 _MANY_WORDS = 10
 _MUCH_SPEAKER = 4
-_FEW_PLACES = 50
 _NO_CONFLICTS = (False,) * len(KINDS)
 _MOST_CLOSE = 6
 
@@ -85,7 +84,7 @@ def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Langu
         )
     features = (
         max(windows) / total,
-        _pairs_held(statement, keys, masks, passage),
+        _pairs_held(statement, passage),
         1.0 / (1 + len(keys) - best_mask.bit_count()),
         _share([key for key in keys if key.startswith(NUMBER)], held_keys),
         _share(_names(statement, language), held_keys),
@@ -184,26 +183,11 @@ def _by_context(
     return together, windows, best_mask
 
 
-def _pairs_held(statement: Sentence, keys: Sequence[str], masks: Mapping[int, int], passage: Passage) -> float:
+def _pairs_held(statement: Sentence, passage: Passage) -> float:
     """The share of the statement's neighbouring keys that are neighbours in a sentence of the passage."""
     if not statement.pairs:
         return 1.0
-    bits = {key: 1 << bit for bit, key in enumerate(keys)}
-    places, sentences = passage.places, passage.sentences
-    held = 0
-    for pair in statement.pairs:
-        first, second = places.get(pair[0]), places.get(pair[1])
-        if first and second:
-            few = first if len(first) <= len(second) else second
-            if len(few) > _FEW_PLACES:
-                held += pair in passage.pairs
-                continue
-            both = bits[pair[0]] | bits[pair[1]]
-            for at in few:
-                if masks[at] & both == both and side_by_side(*pair, sentences[at].keys):
-                    held += 1
-                    break
-    return held / len(statement.pairs)
+    return len(statement.pairs & passage.pairs) / len(statement.pairs)
 
 
 def _words(held: int, of: int) -> tuple[float, float]:

@@ -114,6 +114,8 @@ class OfflineJudge:
         _bounded(answer=answer)
         language = _language((answer,))
         found = self._split(answer, language.code)
+        for sentence in found:
+            self._sentence.keep(sentence.text, language.code, sentence)
         if len(found) > MOST_STATEMENTS:
             raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
         if abstains(found, language):
@@ -323,7 +325,9 @@ def _split(text: str, code: str) -> tuple[Sentence, ...]:
 
 @lru_cache(maxsize=64)
 def _language(texts: tuple[str, ...]) -> Language:
-    return guess_language(normalise(" ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])))
+    text = " ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])
+    # Normalising doesn't shorten ASCII, and the language is told by the beginning.
+    return guess_language(normalise(text[: 2 * _LANGUAGE_SAMPLE] if text.isascii() else text))
 
 
 def _whole(ratings: Sequence[Rating]) -> float:

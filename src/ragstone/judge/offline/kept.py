@@ -25,9 +25,15 @@ class Kept(Generic[Made]):
             self._kept.move_to_end(key)
             return found
         made = self._make(text, code)
-        self._kept[key] = made
+        self.keep(text, code, made)
+        return made
+
+    def keep(self, text: str, code: str, made: Made) -> None:
+        """Add what `make` would return for `text`, unless it is known."""
+        if (text, code) in self._kept:
+            return
+        self._kept[text, code] = made
         self._characters += len(text) + 1
         while self._characters > self._most and self._kept:
             (old, _), _ = self._kept.popitem(last=False)
             self._characters -= len(old) + 1
-        return made

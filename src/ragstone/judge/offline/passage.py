@@ -109,7 +109,11 @@ class Passage:
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
         """The pairs of all sentences."""
-        return frozenset[tuple[str, str]]().union(*(sentence.pairs for sentence in self.sentences))
+        found: set[tuple[str, str]] = set()
+        for sentence in self.sentences:
+            keys = sentence.keys
+            found.update(pairwise(keys), zip(keys, keys[2:], strict=False))
+        return frozenset(found)
 
     @cached_property
     def function(self) -> frozenset[str]:
@@ -173,16 +177,6 @@ def join(passages: Sequence[Passage]) -> Passage:
         starts.extend(start + len(sentences) for start in passage.starts)
         sentences.extend(passage.sentences)
     return Passage(tuple(sentences), tuple(starts))
-
-
-def side_by_side(first: str, second: str, keys: tuple[str, ...]) -> bool:
-    """Whether `first` is right before `second` somewhere in `keys`, or with one key in between: as in `key_pairs`."""
-    at = -1
-    for _ in range(keys.count(first)):
-        at = keys.index(first, at + 1)
-        if second in keys[at + 1 : at + 3]:
-            return True
-    return False
 
 
 def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:

@@ -25,18 +25,16 @@ class Rarity:
         for keys in texts:
             counts.update(set(keys))
             total += 1
-        self._everyday = everyday or {}
         scale = math.log(total + _PRIOR_TEXTS)
-        self._local = {key: max(_LEAST, 1.0 - math.log(count) / scale) for key, count in counts.items() if count > 1}
+        self._less = {key: weight for key, weight in (everyday or {}).items() if not key.startswith(NUMBER)}
+        for key, count in counts.items():
+            if count > 1 and not key.startswith(NUMBER):
+                self._less[key] = min(self._less.get(key, 1.0), max(_LEAST, 1.0 - math.log(count) / scale))
 
     def weight(self, key: str) -> float:
         """The weight of `key`; 1 for a number."""
-        if key.startswith(NUMBER):
-            return 1.0
-        return min(self._everyday.get(key, 1.0), self._local.get(key, 1.0))
+        return self._less.get(key, 1.0)
 
     def weights(self, keys: Iterable[str]) -> dict[str, float]:
-        everyday, local = self._everyday, self._local
-        return {
-            key: 1.0 if key.startswith(NUMBER) else min(everyday.get(key, 1.0), local.get(key, 1.0)) for key in keys
-        }
+        less = self._less
+        return {key: less.get(key, 1.0) for key in keys}

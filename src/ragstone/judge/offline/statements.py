@@ -95,7 +95,10 @@ def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
     whole = read_sentence(sentence, language)
     if len(whole.keys) < 2 * _CLAUSE_KEYS:
         return [whole]
-    parts = [read_sentence(part.strip(), language) for part in _CLAUSES.split(sentence)]
-    if len(parts) == 1 or any(len(part.keys) < _CLAUSE_KEYS or not _FINITE_VERB.search(part.text) for part in parts):
+    clauses = _CLAUSES.split(sentence)
+    if len(clauses) == 1:
+        return [whole]
+    parts = [read_sentence(part.strip(), language) for part in clauses]
+    if any(len(part.keys) < _CLAUSE_KEYS or not _FINITE_VERB.search(part.text) for part in parts):
         return [whole]
     return parts
