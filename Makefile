@@ -10,7 +10,7 @@ DEFAULT := not heavy and not container and not browser and not integrations
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-regression demo-baseline lock test test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated hooks check clean
+.PHONY: demo demo-regression demo-baseline lock test test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated release-check hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -73,6 +73,12 @@ generated: $(VENV)/.installed-dev
 	$(BIN)/python scripts/action_file.py
 	$(BIN)/python scripts/configuration_page.py > docs/configuration.md
 	$(BIN)/python scripts/schemas.py
+
+# Rehearse a release; nothing is published. RELEASE_ARGS="--no-image" leaves out the image, which needs root and buildah.
+RELEASE_ARGS ?=
+release-check: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	$(BIN)/python scripts/release_check.py $(RELEASE_ARGS)
 
 # Check every commit from here on: see .pre-commit-config.yaml.
 hooks: $(VENV)/.installed-dev

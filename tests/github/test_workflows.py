@@ -131,6 +131,32 @@ def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named
         assert steps[n]["with"]["image"] == "${{ env.IMAGE }}@${{ steps.push.outputs.digest }}"
 
 
+def test_an_image_is_signed_by_digest_before_it_gets_a_tag() -> None:
+    runs = [str(step.get("run", "")) for step in job("release.yml", "image")["steps"]]
+    (signed,) = (n for n, run in enumerate(runs) if run.startswith("cosign sign"))
+    (tagged,) = (n for n, run in enumerate(runs) if "--tag" in run)
+    assert '"$IMAGE@$DIGEST"' in runs[signed]
+    assert signed < tagged
+    assert job("release.yml", "image")["permissions"]["id-token"] == "write"
+
+
+def test_packages_are_built_without_a_token_and_published_without_a_password() -> None:
+    package, pypi = job("release.yml", "package"), job("release.yml", "pypi")
+    assert package["permissions"] == {"contents": "read"}
+    assert any(str(step.get("run", "")).startswith("make release-check") for step in package["steps"])
+    assert pypi["permissions"] == {"id-token": "write"}
+    assert pypi["environment"] == "pypi"
+    assert not any("run" in step for step in pypi["steps"])  # what it publishes was built elsewhere
+    assert "password" not in str(pypi)
+    names = [
+        step["with"]["name"]
+        for found in (package, pypi)
+        for step in found["steps"]
+        if "-artifact@" in str(step.get("uses", ""))
+    ]
+    assert names == ["packages", "packages"]
+
+
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_where_a_token_may_write_code_no_package_is_installed_and_no_test_is_run(path: Path) -> None:
     for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
