@@ -106,6 +106,19 @@ def test_a_bad_hour_of_the_provider_is_not_blamed_on_the_pull_request(
     assert found.outputs["baseline-run-id"] == ""
 
 
+def test_the_run_of_the_base_in_an_artifact_is_not_found_as_a_baseline(
+    repository: Repository, github: FakeGitHub
+) -> None:
+    assert repository.gate().code == 0
+    files = artifact_of(repository.checkout.root / "ragstone-run")
+    assert "base-commit/manifest.json" in files
+    github.add_run(1)
+    github.add_artifact(1, files)
+    found = repository.gate(RAGSTONE_BASELINE="artifact")
+    assert found.outputs["baseline-run-id"] == ""
+    assert "compared with" not in found.summary
+
+
 def test_a_push_to_the_branch_is_compared_with_the_newest_run(repository: Repository, github: FakeGitHub) -> None:
     found = repository.gate("push")
     assert found.code == 0, found.log

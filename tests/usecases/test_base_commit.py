@@ -3,6 +3,7 @@
 # ruff: noqa: F811 - fixtures are imported and then named as arguments
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,33 @@ def test_where_one_can_not_start_nothing_is_written(world: Any, tmp_path: Path) 
         assert not (tmp_path / "run" / "manifest.json").exists()
         assert not (tmp_path / "run" / "base-commit").exists()
         assert head.asked == base.asked == []
+
+
+class Breaking(Answering):
+    """Breaks down as a whole at one question, when something of both runs has been saved."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(lambda sample: Response(sample.id, same(sample), (Context("It is so."),), 0.1))
+        self.saved = [folder / "run" / "samples.jsonl", folder / "run" / "base-commit" / "samples.jsonl"]
+
+    async def ask(self, sample: Sample) -> Response:
+        if sample.id == "q4":
+            while not all(file.is_file() and file.stat().st_size for file in self.saved):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            raise SystemUnderTestError("the system has died 25 times in a row.")
+        return await super().ask(sample)
+
+
+def test_when_one_breaks_down_both_are_saved_with_the_reason_and_resumed(world: Any, tmp_path: Path) -> None:
+    for head, base in ((answering(other), Breaking(tmp_path)), (Breaking(tmp_path), answering(same))):
+        with pytest.raises(SystemUnderTestError, match="has died 25 times"):
+            both(world, tmp_path, head, base)
+        manifests = [RunDirectory.open(tmp_path / folder).manifest for folder in ("run", "run/base-commit")]
+        assert [one.state for one in manifests] == ["stopped", "stopped"]
+        assert all("has died 25 times" in (one.stop_reason or "") for one in manifests)
+        assert not any(one.standing.eligible for one in manifests)
+    run, before = both(world, tmp_path, again := answering(other), answering(same), resume=True)
+    assert len(again.asked) < len(GOLDEN)
+    assert run.manifest.state == before.manifest.state == "finished"
+    everything = {sample.id for sample in GOLDEN}
+    assert all(one.scores().metrics["faithfulness"].values.keys() == everything for one in (run, before))

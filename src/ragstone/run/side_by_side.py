@@ -34,6 +34,8 @@ class Pace:
         self._sides = (_Side(), _Side())
         self._moved = asyncio.Condition()
         self._started = asyncio.Barrier(2)
+        self.begun = False
+        """Whether both systems have started."""
 
     def systems(self, first: System, second: System) -> tuple[System, System]:
         """The two systems, kept at the same question. `leave` is called when they are closed."""
@@ -42,6 +44,7 @@ class Pace:
     async def started(self) -> None:
         """Wait until both systems have started: if one can't, the other writes nothing."""
         await self._started.wait()
+        self.begun = True
 
     async def turn(self, side: int, sample_id: str) -> None:
         """Wait until this side may ask about the sample. Questions that are repeated don't wait."""

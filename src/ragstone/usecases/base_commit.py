@@ -105,8 +105,16 @@ async def evaluate_both(
                 evaluate_golden_set(golden, mine, judge, settings, context, policy_hash=policy_hash, watcher=watcher)
             )
             before = group.create_task(of_base())
+    except asyncio.CancelledError as cancelled:
+        if pace.begun:
+            _stop(out, f"interrupted ({type(cancelled).__name__})")
+        raise
     except BaseExceptionGroup as errors:
-        raise _first(errors) from None
+        error = _first(errors)
+        # An error of the directory is one of an earlier run in it, which stays as it is.
+        if pace.begun and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
+            _stop(out, context.redact(error.message))
+        raise error from None
     run, found = head.result(), before.result()
     counts = found.manifest.counts
     if counts.system_failed and not counts.scored + counts.partly_failed:
@@ -152,6 +160,14 @@ def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestErr
         where=error.where,
         hint=error.hint or "Compare with another baseline, or with --baseline-commit and a commit that works.",
     )
+
+
+def _stop(out: Path, reason: str) -> None:
+    """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
+    for folder in (out, out / BASE_COMMIT):
+        if (folder / MANIFEST).is_file():
+            stopped = {"state": "stopped", "stop_reason": reason}
+            write_manifest(folder, read_manifest(folder).model_copy(update=stopped))
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
