@@ -30,7 +30,12 @@ from ragstone.usecases.invocation import invocation_of
 from tests.cli.project import SYSTEM, environment, make_project, ragstone
 from tests.cli.terminal import on_terminal
 
-NOT_SETTINGS = {"config": "says where the settings are", "github": "is for a job"}
+NOT_SETTINGS = {
+    "config": "says where the settings are",
+    "github": "is for a job",
+    "form": "is about the report",
+    "output": "is about the report",
+}
 NOT_REPRODUCED = {"resume": "a run is reproduced from its start"}
 
 
@@ -59,7 +64,8 @@ def repository(path: Path) -> Path:
 
 def printed(text: str) -> list[str]:
     """The lines under "To reproduce", as a user copies them."""
-    return [line.removeprefix("  ") for line in text.partition("To reproduce:\n")[2].splitlines()]
+    lines = text.partition("To reproduce:\n")[2].partition("\n\n")[0]
+    return [line.removeprefix("  ") for line in lines.splitlines()]
 
 
 def in_shell(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+from typing import cast
 
 import click
 
-from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.options import CONFIG, GATE, JUDGE, REPORT, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.output import linked, write_text
 
 
 @click.command(name="gate")
@@ -17,18 +20,29 @@ from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings
     is_flag=True,
     help="For a `run:` step on GitHub: use the baseline from artifacts; write summary, annotations, comment, outputs.",
 )
-def command(github: bool, **flags: object) -> int:
+@with_options(REPORT)
+def command(github: bool, form: str, output: Path | None, **flags: object) -> int:
     """Evaluate, compare with the thresholds and the baseline, and decide.
 
     Writes the run directory with its reports, prints the verdict, and exits with
     0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
     7 the base branch can't be read (--github) · 8 inconclusive, if the policy says that blocks.
+
+    With --output, the report is written to that file in the given format, and the verdict is still printed as text.
     """
     from ragstone.commands.context import run_context, run_to_end
+    from ragstone.errors import ConfigError
+    from ragstone.report.render import Format, render
+    from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
     from ragstone.usecases.gate import gate
 
+    if github and (form != "text" or output is not None):
+        raise ConfigError(
+            "--format and --output are not for --github, which writes all formats to the run directory.",
+            hint="Leave them out; the output 'run-directory' says where the reports are.",
+        )
     if github:
         from ragstone.job.run_job import end_job, run_on_github, workspace_of
 
@@ -40,5 +54,16 @@ def command(github: bool, **flags: object) -> int:
     settings = settings_from(flags)
     with run_context(settings) as context:
         outcome = run_to_end(gate(settings, context))
+    text = None
+    if form != "text" or output is not None:
+        text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root))
+    if output is not None and text is not None:
+        write_text(output, text)
+    if output is None and text is not None:
+        click.echo(text, nl=False)
+        return outcome.exit_code
     print_report(outcome.view)
+    for path in outcome.reports:
+        if path.suffix == ".html":
+            click.echo(f"\nHTML report: {linked(path)}")
     return outcome.exit_code

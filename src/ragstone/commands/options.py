@@ -84,6 +84,25 @@ GATE = (
     setting("fail_on"),
 )
 
+REPORT = (
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "md", "json", "junit", "html"]),
+        default="text",
+        show_default=True,
+        help="Report format.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Output file  [default: standard output]",
+    ),
+)
+"""Which report, and where to."""
+
 POLICY = setting("thresholds", "FILE", type=click.Path(path_type=Path))
 """For commands that read no other setting."""
 

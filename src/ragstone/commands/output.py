@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
 import textwrap
+from pathlib import Path
 
 import click
 
@@ -31,3 +33,22 @@ def wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     ) or [""]
+
+
+def linked(path: Path) -> str:
+    """`path` for standard output: on a terminal, a link to the file (OSC 8), which shows as the path."""
+    shown = terminal(str(path))
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return shown
+    return f"\x1b]8;;{path.resolve().as_uri()}\x1b\\{shown}\x1b]8;;\x1b\\"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a report to `path`, whose folders are made. Raises ConfigError."""
+    from ragstone.errors import ConfigError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None

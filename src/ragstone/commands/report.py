@@ -7,22 +7,13 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import POLICY
+from ragstone.commands.options import POLICY, REPORT, with_options
+from ragstone.commands.output import write_text
 
 
 @click.command(name="report")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "md", "json", "junit", "html"]),
-    default="text",
-    show_default=True,
-    help="Report format.",
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
-)
+@with_options(REPORT)
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Run to compare with.")
 @POLICY
 @click.option(
@@ -70,19 +61,9 @@ def command(
         links=Links.from_pattern(link) if link is not None else None,
     )
     if output is not None:
-        _write(output, found.text)
+        write_text(output, found.text)
     elif form == "text":
         print_report(found.view)
     else:
         click.echo(found.text, nl=False)
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    from ragstone.errors import ConfigError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None
