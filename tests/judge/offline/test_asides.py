@@ -70,6 +70,8 @@ SOURCES = [
     ("en", "Based on the provided context, "),
     ("en", "Passage 3 mentions that "),
     ("en", "The document states that "),
+    ("en", "I can confirm that "),
+    ("en", "I found that "),
     ("en", "I think that "),
     ("en", "Perhaps, "),
     ("en", "As far as I know, "),

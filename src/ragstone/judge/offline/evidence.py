@@ -187,7 +187,7 @@ def _pairs_held(statement: Sentence, passage: Passage) -> float:
     """The share of the statement's neighbouring keys that are neighbours in a sentence of the passage."""
     if not statement.pairs:
         return 1.0
-    return len(statement.pairs & passage.pairs) / len(statement.pairs)
+    return passage.pairs_held(statement.pairs) / len(statement.pairs)
 
 
 def _words(held: int, of: int) -> tuple[float, float]:

@@ -88,11 +88,17 @@ class Sentence:
 
 
 class Passage:
-    """One text or several, as sentences. `starts` are the positions at which the texts begin."""
+    """One text or several, as sentences. `starts` are the positions at which the texts begin.
 
-    def __init__(self, sentences: tuple[Sentence, ...], starts: tuple[int, ...] = (0,)) -> None:
+    `parts` are the passages that were joined; what they know is not computed again.
+    """
+
+    def __init__(
+        self, sentences: tuple[Sentence, ...], starts: tuple[int, ...] = (0,), parts: tuple[Passage, ...] = ()
+    ) -> None:
         self.sentences = sentences
         self.starts = starts
+        self._parts = parts
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
@@ -115,10 +121,16 @@ class Passage:
             found.update(pairwise(keys), zip(keys, keys[2:], strict=False))
         return frozenset(found)
 
+    def pairs_held(self, pairs: frozenset[tuple[str, str]]) -> int:
+        """How many of `pairs` are pairs of some sentence."""
+        if not self._parts:
+            return len(pairs & self.pairs)
+        return len(frozenset[tuple[str, str]]().union(*(pairs & part.pairs for part in self._parts)))
+
     @cached_property
     def function(self) -> frozenset[str]:
         """All function words."""
-        return frozenset[str]().union(*(sentence.function for sentence in self.sentences))
+        return frozenset[str]().union(*(part.function for part in self._parts or self.sentences))
 
     @cached_property
     def key_set(self) -> frozenset[str]:
@@ -176,7 +188,7 @@ def join(passages: Sequence[Passage]) -> Passage:
     for passage in passages:
         starts.extend(start + len(sentences) for start in passage.starts)
         sentences.extend(passage.sentences)
-    return Passage(tuple(sentences), tuple(starts))
+    return Passage(tuple(sentences), tuple(starts), tuple(passages))
 
 
 def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:
