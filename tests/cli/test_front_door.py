@@ -10,7 +10,7 @@ import pytest
 
 from ragstone import __version__
 from ragstone.cli import COMMANDS
-from tests.cli.project import make_project, ragstone
+from tests.cli.project import POLICY, make_project, ragstone
 
 
 def test_version_and_help(tmp_path: Path) -> None:
@@ -165,3 +165,12 @@ def test_check_says_when_its_own_estimate_is_above_the_budget(tmp_path: Path, bu
     done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"})
     assert done.returncode == 0, done.stderr
     assert ("is less than that" in done.stdout) is says
+
+
+def test_check_says_what_confirming_may_cost(tmp_path: Path) -> None:
+    project = make_project(tmp_path, policy=POLICY.replace("[gate]", "[gate]\nconfirm = true"))
+    judge = ["--judge", "openai:gpt-5.4-mini"]
+    done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"})
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "confirm in doubt, each question is asked up to 3 more times, each at up to that cost" in text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import pytest
 
 from ragstone.config import Settings, load_settings
 from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.gate.policy import load_policy
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.golden.sample import Sample
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm as replayed
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
+from ragstone.usecases.decide import ComparedRun, Terms, decide
 from ragstone.usecases.gate import GateOutcome, gate
 from ragstone.usecases.run import RunContext, evaluate_run
+from tests.judge.conftest import FakeLlm, Loop
 
 N = 20
 POLICY = """
@@ -202,7 +206,7 @@ def test_a_second_run_is_compared_with_the_confirmed_one(project: Project) -> No
         (
             lambda: System(lambda q, n: "slow" if n else always_bad(1, 2, 3, 4, 5)(q, n)),
             {"run.time_limit_s": 5.0},
-            "asking again failed: the time limit was reached",
+            "because the time limit is reached",
         ),
         (
             lambda: System(lambda q, _: always_bad(1, 2, 3, 4, 5)(q, 0)),
@@ -244,6 +248,55 @@ def test_nothing_is_asked_again_if_the_run_fails_for_another_reason(project: Pro
     assert found.exit_code == 1
     assert times_asked(system) == {1}
     assert any(check.kind is CheckKind.MUST_PASS and check.status is Status.FAIL for check in found.verdict.checks)
+
+
+JUDGED: dict[str, Any] = {"run.metrics": ("token_f1", "faithfulness"), "judge.name": "openai:gpt-4o-mini"}
+
+
+@pytest.fixture
+def judged(project: Project) -> Iterator[Callable[..., GateOutcome]]:
+    """A gate with a judge that costs money, on a loopback server; `.fake` has seen its calls."""
+    loop = Loop()
+    fake = loop.serve(FakeLlm())
+
+    def run(system: System, **more: Any) -> GateOutcome:
+        settings = project.settings(**JUDGED, **{"judge.base_url": f"{fake.url}/v1", **more})
+        context = replace(project.context(system), environ={"OPENAI_API_KEY": "sk-0123456789"})
+        return asyncio.run(gate(settings, context))
+
+    run.fake = fake  # type: ignore[attr-defined]
+    yield run
+    loop.close()
+
+
+def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Any) -> None:
+    found = judged(System(always_bad(1, 2, 3, 4, 5)))
+    assert found.run.manifest.answers == 4
+    assert judged.fake.kinds().count("answer") == N + 5 * 3
+    assert found.run.manifest.cost.calls == len(judged.fake.chats)
+    assert found.run.manifest.observed is not None
+
+
+def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Any) -> None:
+    alone = judged(System(good), out="alone").run.manifest.cost.usd
+    found = judged(System(always_bad(1, 2, 3, 4, 5)), **{"judge.max_cost_usd": alone * 1.3})
+    assert found.exit_code == 1
+    assert found.verdict.warnings[0] == (
+        "The verdict was not confirmed with more answers, because the judge's budget is used up; it rests on the first "
+        "answers."
+    )
+    assert found.run.manifest.answers == 1
+
+
+def test_a_confirmed_run_is_decided_again_as_it_was(project: Project) -> None:
+    found = project.gate(System(always_bad(1, 2, 3, 4, 5)))
+    run = RunDirectory.open(project.root / "run")
+    assert run.manifest.confirmed
+    policy = load_policy(project.root / "thresholds.toml")
+    terms = Terms.of(policy, ComparedRun.of(RunDirectory.open(project.root / "baseline")), run.manifest.day)
+    again = decide(ComparedRun.of(run), terms)
+    assert [check.status for check in again.checks] == [check.status for check in found.verdict.checks]
+    assert [check.interval for check in again.checks] == [check.interval for check in found.verdict.checks]
 
 
 @pytest.mark.parametrize(

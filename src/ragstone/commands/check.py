@@ -128,6 +128,9 @@ def command(**flags: object) -> int:
         f"baseline     {found.baseline or 'none: only floors are checked'}",
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
+    if found.policy.gate.confirm and found.estimate.calls:
+        more = found.policy.gate.confirm_repeats
+        lines.append(f"confirm      in doubt, each question is asked up to {more} more times, each at up to that cost")
     if found.resolution is not None:
         by = (
             "from the baseline's scores"

@@ -204,6 +204,7 @@ class Manifest(_Part):
     metrics: dict[str, str] = Field(description="metric name to version")
     repeats: int = Field(default=1, ge=1)
     answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
+    confirmed: bool = Field(default=False, description="whether it was asked again because of a doubt")
     observed: Observed | None = None
     canaries: Canaries | None = None
     policy_hash: str | None = None

@@ -75,7 +75,7 @@ async def confirm_run(
         try:
             run, verdict = await _rounds(found, decide, golden, policy, left, context, Path(place))
         except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
-            return _standing(first, f"asking again failed: {error.message.rstrip('.')}")
+            return _standing(first, _why(error))
         if _all_alike(run):
             return _standing(first, "the system gave the same answers again")
         if fails_anyway(verdict):
@@ -92,16 +92,28 @@ def _left(found: Doubt, settings: Settings) -> Settings | str:
     spent = found.run.manifest.cost.usd
     if judge.max_cost_usd is not None:
         if spent is None or spent >= judge.max_cost_usd:
-            return "the judge's budget is used up"
+            return _NO_BUDGET
         judge = judge.model_copy(update={"max_cost_usd": judge.max_cost_usd - spent})
     if limit is not None:
         limit -= found.elapsed_s
         if limit <= 0:
-            return "the time limit is reached"
+            return _NO_TIME
     # What was judged in this run is in its cache, also if the run was to judge everything anew.
     judge = judge.model_copy(update={"refresh": False})
     run = settings.run.model_copy(update={"resume": False, "time_limit_s": limit})
     return settings.model_copy(update={"judge": judge, "run": run})
+
+
+_NO_BUDGET = "the judge's budget is used up"
+_NO_TIME = "the time limit is reached"
+
+
+def _why(error: JudgeError | SystemUnderTestError | TimeLimitReached) -> str:
+    if isinstance(error, TimeLimitReached):
+        return _NO_TIME
+    if error.where == "judge.max_cost_usd":
+        return _NO_BUDGET
+    return f"asking again failed: {error.message.rstrip('.')}"
 
 
 async def _rounds(
@@ -208,6 +220,7 @@ def _adopted(found: Doubt, run: RunDirectory, verdict: GateVerdict) -> Confirmed
     manifest = then.model_copy(
         update={
             "answers": now.answers,
+            "confirmed": True,
             "counts": now.counts,
             "cost": then.cost.plus(now.cost),
             "wall_s": then.wall_s + now.wall_s,

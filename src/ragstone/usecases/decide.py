@@ -12,6 +12,7 @@ from typing import Literal
 from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
@@ -135,6 +136,8 @@ def decide(
     run the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
     """
     run, baseline = current.run, terms.baseline
+    if run is not None and run.manifest.confirmed:  # its first answers have had the rest of the error rate
+        terms = replace(terms, policy=terms.policy.at(1.0 - AT_ONCE))
     drift = Drift()
     if book is not None and run is not None:
         drift = hold(book, run, current.scores, terms.policy, terms.accepted.entries)
