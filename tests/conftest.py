@@ -74,6 +74,7 @@ SLOW = (
     "usecases/test_base_commit.py",
     "usecases/test_decide.py",
     "usecases/test_judge_watch.py",
+    "usecases/test_pairwise.py",
     "usecases/test_rejudge.py",
     "usecases/test_rescore.py",
     "test_pytest_plugin.py",

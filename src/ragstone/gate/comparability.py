@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
-from ragstone.metrics.registry import find_metric
+from ragstone.metrics.registry import find_metric, is_relative
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
 
@@ -104,6 +104,8 @@ def _same_metrics(
     compared: list[str] = []
     for name in sorted(current.metrics):
         now = current.metrics[name]
+        if is_relative(name):
+            continue
         if name in changed:
             end = "metrics that use the judge are not compared." if changed[name] == other_judge else "not compared."
             skipped[name] = f"{changed[name]}: {end}"
@@ -123,6 +125,8 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, now in sorted(current.metrics.items()):
         then = baseline.metrics.get(name)
+        if is_relative(name):
+            continue  # each run was compared with a baseline of its own
         if then is None:
             found[name] = f"the baseline has no {name}"
         elif now.version is not None and then.version is not None and now.version != then.version:

@@ -16,6 +16,7 @@ from ragstone.gate.early import family_size, watched_decisions
 from ragstone.gate.judge_change import judge_change_check
 from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
+from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.regressions import worst_regressions
 from ragstone.gate.resolution import resolution, sights
 from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
@@ -104,6 +105,7 @@ def decide_gate(
         *permissive(policy, resolved.rules, offline=offline),
         *assumed_directions(current, resolved.rules),
         *skipped,
+        *preference_warnings(current, resolved.rules),
         *([seen] if seen is not None and loud else []),
         *powerless(checks, resolved.rules, policy.alpha),
     )
@@ -121,6 +123,7 @@ def decide_gate(
                 *canary_notes(current),
                 *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),
                 *stability_notes(current, resolved.rules),
+                *preference_notes(current),
                 *footnotes(current, baseline, pairing, resolved.rules),
             ),
             warnings=warnings,

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.policy_table import DEFAULT_METRICS, KeyPath, MetricRule, PolicyTable
-from ragstone.metrics.registry import lower_is_better
+from ragstone.metrics.registry import is_relative, lower_is_better
 
 MAX_POLICY_BYTES = 1_000_000
 _ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
@@ -139,6 +139,13 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
                 f"'{'.'.join(path)}.max_drift': drift is measured over all samples, not by slice.",
                 where=_where(file, lines, (*path, "max_drift")),
                 hint=f"Put it under [metrics.{name}].",
+            )
+        compared = [key for key in ("max_drop", "max_drift") if getattr(rule, key) is not None]
+        if compared and is_relative(name):
+            raise ConfigError(
+                f"'{'.'.join(path)}.{compared[0]}': {name} compares a run with its baseline, so it has no drop.",
+                where=_where(file, lines, (*path, compared[0])),
+                hint="Set min instead, for example 0.45.",
             )
         if rule.checks_nothing and not has_defaults:
             lower = rule.lower_is_better or lower_is_better(name)

@@ -14,7 +14,7 @@ from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS, MetricRule
 from ragstone.gate.verdict import Action, CheckKind
-from ragstone.metrics.registry import find_metric, lower_is_better
+from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
 from ragstone.run.scores import RunScores
 from ragstone.stats.signflip import Answers
 
@@ -165,7 +165,7 @@ def _unnamed(run: RunScores) -> Iterator[Rule]:
     # metrics, and the scores of another evaluator.
     covered = {metric for name in DEFAULT_METRICS for metric in _members(name, run, DEFAULT_METRICS)}
     for metric in sorted(run.metrics):
-        if metric not in covered:
+        if metric not in covered and not is_relative(metric):
             action = _unnamed_action(metric)
             lower = bool(lower_is_better(metric))
             yield Rule(metric, metric, None, DEFAULT_MAX_DROP, action, action, False, lower_is_better=lower)

@@ -16,6 +16,7 @@ from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.metrics.registry import is_relative
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.intervals import mean_interval
@@ -40,7 +41,7 @@ def coverage_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> It
         values = _within(scores.values, rule.samples)
         failed = _within(scores.failed, rule.samples)
         if not values and not failed:
-            if rule.written:
+            if rule.written and not (is_relative(rule.metric) and rule.metric in run.metrics):
                 yield _nothing_scored(rule, scores, measured=rule.metric in run.metrics)
         elif rule.slice is None or not values:
             yield _coverage(rule, len(values), [scores.failed[i] for i in failed], policy.gate.min_coverage)

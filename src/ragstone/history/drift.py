@@ -18,6 +18,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.codes import Compact, decode, group_codes, sample_codes
 from ragstone.history.file import History, same_run
 from ragstone.history.lines import RunLine, SamplesLine
+from ragstone.metrics.registry import is_relative
 from ragstone.run.scores import RunScores
 from ragstone.stats.drift import FIRST, LEVEL, Loss, find_losses
 
@@ -94,6 +95,7 @@ def _asked(policy: Policy, run: RunScores) -> list[_Asked]:
         _Asked(rule.metric, _max_drift(policy, rule), _action(policy, rule), rule.direction)
         for rule in resolve_rules(policy, run).rules
         if rule.slice is None and rule.metric in run.metrics and run.metrics[rule.metric].values
+        if not is_relative(rule.metric)
     ]
 
 

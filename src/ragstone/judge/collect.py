@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
+from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
 
@@ -48,6 +49,8 @@ async def collect_judgements(
                 tasks[JudgementKind.REVERSE_QUESTIONS] = group.create_task(judging.reverse_questions())
             if JudgementKind.CONTEXT_RELEVANCE in needs and response.contexts:
                 tasks[JudgementKind.CONTEXT_RELEVANCE] = group.create_task(judging.context_relevance())
+            if JudgementKind.PREFERENCE in needs:
+                tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return Judgements(**{str(kind): task.result() for kind, task in tasks.items()})  # type: ignore[arg-type]
@@ -93,6 +96,11 @@ class _Round:
                 self._sample.question, reference, found.statements, self._response.answer, call=self._call
             )
         )
+
+    async def preference(self) -> object:
+        if not isinstance(self._judge, WithEarlierAnswers):
+            return None
+        return await _outcome(self._judge.preference(self._sample, self._response, call=self._call))
 
     async def context_use(self) -> object:
         return await _outcome(

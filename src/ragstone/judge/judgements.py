@@ -20,6 +20,7 @@ class JudgementKind(StrEnum):
     REFERENCE_MATCH = "reference_match"
     CONTEXT_RELEVANCE = "context_relevance"
     PREVIOUS_MATCH = "previous_match"
+    PREFERENCE = "preference"
 
 
 class Verdict(StrEnum):
@@ -147,6 +148,22 @@ class ContextGrades:
     probability: float | None = None
 
 
+class Better(StrEnum):
+    """Which of two answers to one question is better."""
+
+    NEW = "new"
+    EARLIER = "earlier"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPreference:
+    """Which answer is better, asked in both orders: with the new one shown first, and with the earlier one."""
+
+    new_first: Better
+    earlier_first: Better
+
+
 @dataclass(frozen=True, slots=True)
 class JudgementFailure:
     """The judge could not give this judgement; `reason` says why in a few words (no secrets, one line).
@@ -163,6 +180,7 @@ class Judgements:
     """All results of one judging round for one response. None: not requested.
 
     `previous_match` compares the answer with the previous one to the same question, which stands for the reference.
+    `preference` compares it with the baseline's.
     """
 
     statements: StatementList | JudgementFailure | None = None
@@ -172,6 +190,7 @@ class Judgements:
     reference_match: ReferenceMatch | JudgementFailure | None = None
     context_relevance: ContextGrades | JudgementFailure | None = None
     previous_match: ReferenceMatch | JudgementFailure | None = None
+    preference: AnswerPreference | JudgementFailure | None = None
 
 
 def context_id(rank: int) -> str:

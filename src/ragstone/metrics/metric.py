@@ -21,6 +21,7 @@ class MetricInfo:
     `version` changes with the formula; runs with different versions of a metric are not compared on it.
     `blames` is the half of the system that a drop points to. `family` is a name that selects several metrics
     (``context_precision``). `source` names paper, section and equation. `lower_is_better`: 0 is the best score.
+    `relative`: the score compares the run with its baseline, so it has no change of its own, and may have no samples.
     """
 
     name: str
@@ -30,6 +31,7 @@ class MetricInfo:
     source: str
     family: str | None = None
     lower_is_better: bool = False
+    relative: bool = False
 
 
 class Metric(Protocol):

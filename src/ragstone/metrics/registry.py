@@ -16,6 +16,7 @@ from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.noise_sensitivity import NoiseSensitivity
+from ragstone.metrics.pairwise import PairwisePreference
 from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
 from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
 from ragstone.metrics.stability import AnswerStability, TokenStability
@@ -33,6 +34,7 @@ _LISTED: tuple[Metric, ...] = (
     LexicalMatch("exact_match", "Exact match", exact_match),
     LexicalMatch("token_f1", "Token F1", token_f1),
     ContextEntityRecall(),
+    PairwisePreference(),
     CitationValidity(),
     CitationSupport(),
     AnswerStability(),
@@ -76,3 +78,9 @@ def select_metrics(names: Iterable[str] | None = None) -> tuple[Metric, ...]:
         others.append(metric)
     listed = (metric for name, metric in METRICS.items() if name in wanted or metric.info.family in wanted)
     return (*listed, *others)
+
+
+def is_relative(name: str) -> bool:
+    """Whether the metric compares a run with its baseline; False for an unknown one."""
+    metric = find_metric(name)
+    return metric is not None and metric.info.relative

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, cast
 
 from ragstone._version import __version__
 from ragstone.config import Settings
@@ -19,6 +19,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
+from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric, select_metrics
@@ -174,9 +175,11 @@ async def evaluate_run(
             tell_secret=context.redact.add,
             within=settings.within,
         )
+        earlier = StoredAnswers.of(baseline) if baseline is not None and compares_answers(settings) else None
+        asked = judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to))
         try:
             evaluate = evaluation or evaluate_golden_set
-            run = await evaluate(golden, system, judge, settings, context, policy_hash=policy_hash, watcher=watcher)
+            run = await evaluate(golden, system, asked, settings, context, policy_hash=policy_hash, watcher=watcher)
             run = await watch_judge(
                 run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
             )
@@ -186,7 +189,14 @@ async def evaluate_run(
                 context.say(f"judge: {note}")
             return run
         finally:
+            if earlier is not None:
+                await earlier.close()
             await judge.close()
+
+
+def compares_answers(settings: Settings) -> bool:
+    """Whether a metric compares the answers of the run with those of its baseline."""
+    return any(metric.info.relative for metric in select_metrics(settings.run.metrics))
 
 
 def from_nothing(settings: Settings) -> Settings:

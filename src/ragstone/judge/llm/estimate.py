@@ -101,15 +101,18 @@ def estimate_cost(
         needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
         texts = _texts(sample, lengths)
         for kind in _asked(needs, sample):
-            calls += 1
+            times = 2 if kind is JudgementKind.PREFERENCE else 1
+            calls += times
             name = (
                 "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
             )
             if kind is JudgementKind.PREVIOUS_MATCH:
                 name = str(JudgementKind.REFERENCE_MATCH)
-            sent, received = _tokens(kind, texts)
+            if kind is JudgementKind.PREFERENCE:
+                name = "direct_preference"
+            sent, received = (times * tokens for tokens in _tokens(kind, texts))
             prefix = prefix_tokens(layout.prompts[name])
-            read += prefix + sent
+            read += times * prefix + sent
             written += received
             if name in layout.cached and not judge_settings.batch:
                 warmed += 0 if name in warm else prefix
@@ -179,6 +182,7 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
             texts.question + texts.answer * 4,
             texts.answer // 3 + 2 * texts.answer_statements * 14,
         ),
+        JudgementKind.PREFERENCE: (texts.question + 2 * (texts.answer + texts.contexts), 15),
         JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
     }[kind]
     return sent // _PER_TOKEN + _MARKS_TOKENS, received

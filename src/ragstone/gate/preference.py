@@ -1,0 +1,43 @@
+"""What a report says about a comparison of answers with those of the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ragstone.formatting import counted, most_common
+from ragstone.gate.rules import Rule
+from ragstone.judge.preference import SAME
+from ragstone.metrics.pairwise import EQUAL, ORDER, PairwisePreference
+from ragstone.run.scores import RunScores
+from ragstone.stats.proportion import p_proportion_at_most
+
+NAME = PairwisePreference.info.name
+
+
+def preference_warnings(current: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
+    """The warning that a floor on the preference was not checked."""
+    scores = current.metrics.get(NAME)
+    if scores is None or scores.values or scores.failed or not any(rule.metric == NAME for rule in rules):
+        return
+    reasons = [why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)]
+    if reasons:
+        yield f"{NAME} was not checked: {most_common(reasons)}."
+
+
+def preference_notes(current: RunScores) -> Iterator[str]:
+    """Wins, ties and losses, with an exact sign test and how often the choice depended on the order."""
+    scores = current.metrics.get(NAME)
+    if scores is None:
+        return
+    wins = sum(value > 0.5 for value in scores.values.values())
+    losses = len(scores.values) - wins
+    ties = sum(why in (EQUAL, ORDER) for why in scores.not_applicable.values())
+    judged = wins + losses + ties
+    if not judged:
+        return
+    order = sum(why == ORDER for why in scores.not_applicable.values())
+    text = f"Of {counted(judged, 'changed answer')}, {wins} are better than the baseline's, {losses} worse, {ties} tied"
+    if wins + losses:
+        p = min(1.0, 2.0 * p_proportion_at_most(max(wins, losses), wins + losses, 0.5))
+        text += f" (exact sign test: p = {p:.2g})"
+    yield f"{text}. The judge's choice depended on the order of the two in {order}."

@@ -1,0 +1,58 @@
+"""Which of two answers to one question is better: the new one, or an earlier one?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.direct import DirectJudge, Preference
+from ragstone.judge.judgements import AnswerPreference, Better
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.system.response import Response
+
+QUALITY = (
+    "overall: the answer that serves the person who asked better; it is right as far as the contexts tell, complete, "
+    "and to the point"
+)
+"""What the judge is asked to compare, in words of the prompt's "any other quality"."""
+
+SAME = "the answer is that of the baseline"
+NO_ANSWER = "the baseline has no answer to it"
+
+_NEW_FIRST = {Preference.FIRST: Better.NEW, Preference.SECOND: Better.EARLIER, Preference.NEITHER: Better.NEITHER}
+_EARLIER_FIRST = {Preference.FIRST: Better.EARLIER, Preference.SECOND: Better.NEW, Preference.NEITHER: Better.NEITHER}
+
+
+class WithEarlierAnswers:
+    """`judge`, which can also compare an answer with an earlier one to the same question.
+
+    `earlier` finds it by the sample, or returns None. Everything else is the judge's own.
+    """
+
+    def __init__(self, judge: Judge, earlier: Callable[[Sample], Response | None]) -> None:
+        self._judge = judge
+        self._earlier = earlier
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._judge, name)
+
+    async def preference(self, sample: Sample, response: Response, *, call: Call) -> AnswerPreference:
+        """Which is better, asked in both orders.
+
+        Raises JudgementFailed (not applicable) if there is no earlier answer, if it is the same, or if the judge gives
+        no preferences.
+        """
+        before = self._earlier(sample)
+        if before is None or before.failure is not None:
+            raise JudgementFailed(NO_ANSWER, not_applicable=True)
+        if " ".join(before.answer.split()) == " ".join(response.answer.split()):
+            raise JudgementFailed(SAME, not_applicable=True)
+        if not isinstance(self._judge, DirectJudge):
+            raise JudgementFailed(f"{self._judge.identity.label()} gives no preferences", not_applicable=True)
+        new, old = ((one.answer, [context.text for context in one.contexts]) for one in (response, before))
+        ask = self._judge.direct_preference
+        first = await ask(QUALITY, sample.question, new, old, call=call)
+        second = await ask(QUALITY, sample.question, old, new, call=replace(call))
+        return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])
