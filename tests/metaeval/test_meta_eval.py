@@ -228,3 +228,40 @@ def test_statements_are_counted_and_an_abstention_counts_none(tmp_path: Path) ->
     [result] = json.loads(output.read_text(encoding="utf-8"))["results"]
     assert (result["task"], result["scored"]) == ("statements", 4)
     assert result["measures"]["exact"]["value"] == 0.75
+
+
+LINE = {"kind": "pointwise", "id": "a", "task": "faithfulness", "label": 1, "question": "Q?", "contexts": ["c"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": None}, "'kind' must be 'pointwise' or 'pairwise', found null."),
+        ({"kind": "other"}, "'kind' must be 'pointwise' or 'pairwise', found \"other\"."),
+        ({"question": 3}, "'question' must be a string, found 3."),
+        ({"label": "good"}, "'label' must be a number, found \"good\"."),
+        ({"contexts": "c"}, "'contexts' must be a list of strings, found \"c\"."),
+        ({"contexts": [1]}, "'contexts.0' must be a string, found 1."),
+        ({"task": "beauty"}, "'task' must be one of 'faithfulness', "),
+        ({"labels": 1}, "unknown key 'labels'."),
+        ({"kind": "pairwise"}, "'preference' is missing."),
+    ],
+)
+def test_a_wrong_line_is_described_in_the_words_of_the_format(
+    tmp_path: Path, change: dict[str, object], says: str
+) -> None:
+    file = tmp_path / "items.jsonl"
+    file.write_text(json.dumps({**LINE, **change}) + "\n", encoding="utf-8")
+    with pytest.raises(GoldenSetError) as caught:
+        load_items(file)
+    assert says in caught.value.message
+    assert caught.value.where == f"{file}:1"
+    for wording in ("Input should", "discriminator", "Extra inputs", "Field required", "valid tuple"):
+        assert wording not in caught.value.message
+
+
+def test_a_line_without_a_kind_is_told_the_kinds(tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    file.write_text(json.dumps({name: value for name, value in LINE.items() if name != "kind"}), encoding="utf-8")
+    with pytest.raises(GoldenSetError, match="'kind' is missing: 'pointwise' or 'pairwise'"):
+        load_items(file)

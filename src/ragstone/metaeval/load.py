@@ -16,15 +16,19 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from ragstone.errors import GoldenSetError
+from ragstone.formatting import clipped
 from ragstone.metaeval.adapters import adapt, recognise
 from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Longer lines are rejected."""
@@ -106,17 +110,48 @@ def _native(row: dict[str, Any], where: str) -> Item:
     try:
         line = _LINE.validate_python(row)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the line"
-        raise GoldenSetError(
-            f"'{field}': {first['msg']}.", where=where, hint="docs/judges.md shows the format of a line."
-        ) from None
+        message = _problem(error.errors()[0], row)
+        raise GoldenSetError(message, where=where, hint="docs/judges.md shows the format of a line.") from None
     group = line.group or line.id
     if isinstance(line, _PointwiseLine):
         return Pointwise(line.id, line.task, line.case(), line.label, group, line.split)
     return Pairwise(
         line.id, line.task, line.case(line.first), line.case(line.second), line.preference, group, line.split
     )
+
+
+_MUST_BE = {
+    "string_type": "a string",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "tuple_type": "a list of strings",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+def _problem(found: ErrorDetails, row: Mapping[str, Any]) -> str:
+    """One sentence on what is wrong with a line, in the words of its format."""
+    kinds = "'pointwise' or 'pairwise'"
+    if found["type"] == "union_tag_not_found":
+        return f"'kind' is missing: {kinds}. It is no line of a known published data set either."
+    if found["type"] == "union_tag_invalid":
+        return f"'kind' must be {kinds}, found {_shown(row.get('kind'))}."
+    field = ".".join(str(part) for part in found["loc"][1:]) or "the line"
+    if found["type"] == "missing":
+        return f"'{field}' is missing."
+    if found["type"] == "extra_forbidden":
+        return f"unknown key '{field}'."
+    wanted = _MUST_BE.get(found["type"])
+    if found["type"] in ("enum", "literal_error"):
+        wanted = f"one of {found.get('ctx', {}).get('expected', '')}"
+    is_not = "is not valid" if wanted is None else f"must be {wanted}"
+    return f"'{field}' {is_not}, found {_shown(found['input'])}."
+
+
+def _shown(value: object) -> str:
+    return clipped(json.dumps(value, ensure_ascii=False, default=str), 80)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
