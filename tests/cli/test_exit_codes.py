@@ -142,14 +142,14 @@ def test_6_a_baseline_of_another_golden_set(project: Path, baseline: Path) -> No
 
 
 def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> None:
-    wavering = SYSTEM.replace(  # five of 14 answers are wrong
+    wavering = SYSTEM.replace(  # a third of the answers is wrong
         '"answer": fact,',
         '"answer": fact + (" It was sold to the mayor of Lisbon." if sum(map(ord, question)) % 3 == 0 else ""),',
     )
     policy = POLICY.replace("min_coverage = 0.98", 'min_coverage = 0.98\ninconclusive = "fail"').replace(
         "min = 0.80", "min = 0.75"
     )
-    project = make_project(tmp_path / "repo", n=14, system=wavering, policy=policy)
+    project = make_project(tmp_path / "repo", n=20, system=wavering, policy=policy)
     done = ragstone(["gate"], project)
     assert done.returncode == 8, done.stdout + done.stderr
     assert "more samples" in done.stdout
