@@ -319,7 +319,7 @@ def test_an_accepted_drop_is_in_force_in_the_next_job_and_spent_when_the_commit_
     assert "is spent, because the baseline includes the change" in " ".join(found.stdout.split())
 
 
-SLOW = SYSTEM.replace("def answer(question):", "def answer(question):\n    import time; time.sleep(0.2)")
+SLOW = SYSTEM.replace("def answer(question):", "def answer(question):\n    import time; time.sleep(0.5)")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy)])
@@ -365,7 +365,7 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
 
 @pytest.mark.heavy
 def test_the_time_limit_ends_both(project: Path, temporary: Path) -> None:
-    (project / "houses.py").write_text(SLOW.replace("0.2", "30"), encoding="utf-8")
+    (project / "houses.py").write_text(SLOW.replace("0.5", "30"), encoding="utf-8")
     commit(project)
     found = gate(project, temporary, "--baseline-commit", "HEAD", "--time-limit", "3")
     assert found.returncode == 124, found.stderr

@@ -98,7 +98,8 @@ def gates_below(root: int) -> list[int]:
     def is_below(pid: int) -> bool:
         return pid == root or (pid in parents and is_below(parents[pid]))
 
-    return [pid for pid in gates if is_below(pid)]
+    # A worker that is being started still has the gate's command line, until it has become its own program.
+    return [pid for pid in gates if is_below(pid) and parents[pid] not in gates]
 
 
 def as_user(uid: int, gid: int, line: str, folder: Path) -> bool:

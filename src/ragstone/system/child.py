@@ -19,7 +19,7 @@ from ragstone.system.environment import RunAs
 from ragstone.system.log import SystemLog, Tail
 
 _DRAIN_S = 0.05
-_END_S = 5.0
+_END_S = 30.0
 
 
 class Guardian:
