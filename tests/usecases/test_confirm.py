@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragstone.config import Settings, load_settings
-from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.errors import ConfigError, RunDirectoryError, SystemUnderTestError
 from ragstone.gate.policy import load_policy
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.golden.sample import Sample
@@ -197,6 +197,13 @@ def test_a_second_run_is_compared_with_the_confirmed_one(project: Project) -> No
     assert found.verdict.status is Status.PASS
     assert found.verdict.comparability is not None
     assert "each question was asked 4 times for the baseline and once now." in found.verdict.comparability.notes
+
+
+def test_a_confirmed_run_has_nothing_to_resume(project: Project) -> None:
+    project.gate(System(bad_at_first(1, 2, 3, 4, 5)))
+    with pytest.raises(RunDirectoryError, match="nothing to resume: this run is finished"):
+        project.gate(System(good), **{"run.resume": True})
+    assert RunDirectory.open(project.root / "run").manifest.confirmed
 
 
 @pytest.mark.parametrize(

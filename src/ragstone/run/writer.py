@@ -67,6 +67,12 @@ class RunWriter:
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
         earlier = read_manifest(path)
+        if earlier.confirmed:
+            raise RunDirectoryError(
+                "there is nothing to resume: this run is finished, and its verdict was confirmed with more answers.",
+                where=str(path),
+                hint="Start over without --resume, or show its result with `ragstone report`.",
+            )
         differing = [
             name
             for name in ("golden", "judge", "repeats", "answers")
