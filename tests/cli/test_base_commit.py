@@ -337,6 +337,8 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A test run in the background of a shell ignores SIGINT, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     run = project / "ragstone-run"
     files = [run / "samples.jsonl", run / "base-commit" / "samples.jsonl"]
