@@ -105,6 +105,22 @@ def test_an_error_is_told_with_its_hint_and_no_traceback(project: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
+def test_what_the_system_says_can_not_leak_a_key_or_steer_the_terminal(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", KEY)
+    with (project / "app.py").open("a", encoding="utf-8") as app:
+        app.write(f"\ndef answer(question):\n    raise RuntimeError('\\x1b[31mno {KEY}')\n")
+    done = run(project, WHOLE)
+    assert done.returncode == 1
+    assert "The system under test failed on all of 6 samples" in done.stdout
+    assert KEY not in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout
+
+
+KEY = "sk-proj-1234567890abcdefghij"
+
+
 def test_samples_are_tests_and_are_decided_together(project: Path) -> None:
     done = run(project, EACH, "-v", "--junitxml", "junit.xml")
     assert done.returncode == 0, done.stdout

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragstone.config import Settings
     from ragstone.gate.verdict import GateVerdict
     from ragstone.golden.sample import Sample
+    from ragstone.report.redact import Redactor
     from ragstone.system.response import Response, System
     from ragstone.usecases.gate import GateOutcome
 
@@ -211,9 +212,12 @@ def decide(
 
     from ragstone.config import load_settings
     from ragstone.errors import RagstoneError
+    from ragstone.report.escape import terminal, terminal_line
+    from ragstone.report.redact import Redactor
     from ragstone.report.terminal import render_text
     from ragstone.report.wording import sentence
     from ragstone.usecases.gate import REPORT_FILES
+    from ragstone.usecases.known_secrets import known_secrets
 
     update = bool(config.getoption(_UPDATE))
     out = _folder(config, name)
@@ -227,13 +231,15 @@ def decide(
         "run.out": str(out),
         "system.entrypoint": system if isinstance(system, str) else None,
     }
+    redact = Redactor(())
     try:
         settings = load_settings(directory=root, environ=os.environ, overrides=overrides)
+        redact = Redactor(known_secrets(os.environ, settings))
         if update and arguments.baseline is None:
             raise pytest.UsageError(f"{name}: {_UPDATE} needs the gate to name its baseline.")
-        outcome = _in_own_loop(_gate(settings, system, f"pytest:{name}"))
+        outcome = _in_own_loop(_gate(settings, system, f"pytest:{name}", redact))
         width = min(120, shutil.get_terminal_size((120, 40)).columns)
-        reason = sentence(outcome.verdict.reason)
+        reason = terminal_line(sentence(outcome.view.reason))  # the view's is free of secrets
         report = f"{reason}\n\n{render_text(outcome.view, width=width)}"
         failed = outcome.exit_code != 0
         if update and arguments.baseline is not None:
@@ -242,18 +248,19 @@ def decide(
         hint = ""
         if arguments.baseline is not None and not (root / arguments.baseline).exists():
             hint = f"\n  The baseline does not exist yet: pytest {_UPDATE} writes it."
-        return _Found(name, None, Line(name, reason=error.message, report=f"{error}{hint}"))
+        reason, report = terminal_line(redact(error.message)), terminal(redact(str(error)))
+        return _Found(name, None, Line(name, reason=reason, report=f"{report}{hint}"))
     html = out / REPORT_FILES["html"]
     return _Found(name, outcome, Line(name, str(outcome.verdict.status), reason, failed, report, str(html)))
 
 
-async def _gate(settings: Settings, system: str | Callable[..., object] | System, entrypoint: str) -> GateOutcome:
+async def _gate(
+    settings: Settings, system: str | Callable[..., object] | System, entrypoint: str, redact: Redactor
+) -> GateOutcome:
     import os
 
-    from ragstone.report.redact import Redactor
     from ragstone.system.in_process import CallableSystem
     from ragstone.usecases.gate import gate
-    from ragstone.usecases.known_secrets import known_secrets
     from ragstone.usecases.run import RunContext
 
     def made(settings: Settings, _environ: Mapping[str, str]) -> System:
@@ -264,7 +271,7 @@ async def _gate(settings: Settings, system: str | Callable[..., object] | System
 
     context = RunContext(
         environ=os.environ,
-        redact=Redactor(known_secrets(os.environ, settings)),
+        redact=redact,
         system_factory=None if isinstance(system, str) else made,
     )
     return await gate(settings, context)
