@@ -225,6 +225,8 @@ def _archive(*entries: tuple[str, str | bytes]) -> bytes:
     [
         (("top/../../outside", b"x"),),
         (("top/link", "../.."), ("top/link/outside", b"x")),
+        (("top/link", "../.."), ("top/link/outside", "anywhere")),
+        (("top/link", "../.."), ("top/link/outside/more", "anywhere")),
         (("top/a", b"x"), ("top/a", b"y")),
     ],
 )

@@ -101,6 +101,8 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
         elif member.isreg() and parts:
             _write(opened, member, target)
     for target, where in links:
+        if any(above.is_symlink() for above in target.parents if above.is_relative_to(folder)):
+            raise ArchiveRefused(f"it contains a path below a link: {target.relative_to(folder).as_posix()[:80]!r}")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(where)
 
