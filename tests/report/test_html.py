@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ragstone.gate.alignment import ContextsUsed, RankUse
 from ragstone.gate.verdict import Status
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
@@ -72,6 +74,31 @@ def test_the_page_opens_from_a_file_without_a_complaint(
     assert page.run("document.querySelectorAll('#metrics tbody svg').length") == 6
     assert page.requests == [(tmp_path / "report.html").as_uri()]
     assert page.complaints == []
+
+
+@browser
+@needs_chromium
+def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    ranks = (RankUse(1, False, 40, 20), RankUse(2, False, 40, 4), RankUse(3, True, 10, 0))
+    view = replace(make_view(), contexts_used=ContextsUsed(40, top=20, lower=3, none=17, ranks=ranks))
+    opened(page, tmp_path, view)
+    picture = "document.querySelector('svg:has(rect.rank)')"
+    assert page.run(f"{picture}.getAttribute('role')") == "img"
+    name = page.run(f"{picture}.getAttribute('aria-label')")
+    assert name.endswith(
+        "rank 1: 20 of 40 answers (50 %); rank 2: 4 of 40 answers (10 %); rank 3+: 0 of 10 answers (0 %)"
+    )
+    heights = page.run(f"[...{picture}.querySelectorAll('rect')].map(bar => bar.getBoundingClientRect().height)")
+    assert heights[0] == pytest.approx(5 * heights[1], rel=1e-3)
+    assert heights[2] == 0
+    assert page.run(f"[...{picture}.querySelectorAll('text')].map(one => one.textContent)") == ["1", "2", "3+"]
+    assert page.complaints == []
+
+
+def test_without_verdicts_there_is_no_picture_of_ranks(make_view: Callable[..., ReportView]) -> None:
+    assert "Contexts that answers draw on" not in render(make_view(), "html")
 
 
 @browser

@@ -8,6 +8,7 @@ from functools import partial
 
 from ragstone.formatting import counted
 from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
+from ragstone.gate.alignment import alignment_warnings
 from ragstone.gate.answers import answers_checks, no_answer_check
 from ragstone.gate.attribution import attribute
 from ragstone.gate.bounds import decide_questions, questions
@@ -106,6 +107,7 @@ def decide_gate(
         *assumed_directions(current, resolved.rules),
         *skipped,
         *preference_warnings(current, resolved.rules),
+        *alignment_warnings(current, resolved.rules, policy),
         *([seen] if seen is not None and loud else []),
         *powerless(checks, resolved.rules, policy.alpha),
     )

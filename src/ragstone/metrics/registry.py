@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.metrics.alignment import ContextUtilization, ContextUtilizationRanked, TopContextUsed
 from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
 from ragstone.metrics.citations import CitationSupport, CitationValidity
@@ -31,6 +32,9 @@ _LISTED: tuple[Metric, ...] = (
     AnswerCorrectness(),
     NoiseSensitivity(relevant=True),
     NoiseSensitivity(relevant=False),
+    TopContextUsed(),
+    ContextUtilization(),
+    ContextUtilizationRanked(),
     LexicalMatch("exact_match", "Exact match", exact_match),
     LexicalMatch("token_f1", "Token F1", token_f1),
     ContextEntityRecall(),

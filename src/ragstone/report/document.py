@@ -154,6 +154,25 @@ class FailurePart(_Part):
     samples: tuple[FailedSamplePart, ...]
 
 
+class RankUsePart(_Part):
+    """How many answers have a context at a rank, and how many draw on it."""
+
+    rank: int = Field(ge=1)
+    and_lower: bool = Field(description="whether all lower ranks are counted here, too")
+    answers: int = Field(ge=0)
+    used: int = Field(ge=0)
+
+
+class ContextsUsedPart(_Part):
+    """On which contexts the answers draw: those that support one of their statements."""
+
+    answers: int = Field(ge=0, description="answers to answerable samples, with statements and contexts")
+    top: int = Field(ge=0, description="those that draw on the first context")
+    lower: int = Field(ge=0, description="those that draw on other contexts only")
+    none: int = Field(ge=0, description="those that no context supports")
+    ranks: tuple[RankUsePart, ...]
+
+
 class ComparisonPart(_Part):
     """What the run was compared with."""
 
@@ -221,6 +240,7 @@ class ReportDocument(_Part):
     attribution: AttributionPart | None
     worst: tuple[SamplePart, ...]
     failures: tuple[FailurePart, ...]
+    contexts_used: ContextsUsedPart | None = None
     notes: tuple[str, ...]
     reproduce: tuple[str, ...] = Field(description="shell comments and commands that reproduce the run")
 
@@ -287,9 +307,18 @@ def document(view: ReportView) -> ReportDocument:
         else AttributionPart(side=view.attribution.side.value, reason=view.attribution.reason),
         worst=tuple(_sample(sample) for sample in view.worst),
         failures=tuple(_failure(group) for group in view.failures),
+        contexts_used=_contexts_used(view),
         notes=view.notes,
         reproduce=view.reproduce,
     )
+
+
+def _contexts_used(view: ReportView) -> ContextsUsedPart | None:
+    found = view.contexts_used
+    if found is None:
+        return None
+    ranks = tuple(RankUsePart(**{name: getattr(one, name) for name in RankUsePart.model_fields}) for one in found.ranks)
+    return ContextsUsedPart(answers=found.answers, top=found.top, lower=found.lower, none=found.none, ranks=ranks)
 
 
 def _interval(found: Interval | None) -> IntervalPart | None:

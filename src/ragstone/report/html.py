@@ -64,6 +64,7 @@ def render_html(view: ReportView) -> str:
                 | {"plot": plots.histogram(found)}
                 for found in view.differences
             ],
+            ranks=plots.rank_bars(view.contexts_used) if view.contexts_used else (),
             checks=[_check(check) for check in view.all_checks],
             trends=[
                 {"title": wording.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}

@@ -11,6 +11,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from ragstone.formatting import percent
+from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
@@ -292,5 +293,6 @@ class ReportView:
     samples: tuple[SampleRow, ...]
     samples_total: int
     trends: tuple[Trend, ...] = ()
+    contexts_used: ContextsUsed | None = None
     run_url: str | None = None
     artifact_url: str | None = None

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragstone.formatting import change
+from ragstone.formatting import change, counted, percent
+from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.verdict import CHANGES, Check, CheckKind
 from ragstone.report.parts import Differences
 
@@ -14,6 +15,7 @@ WIDTH = 240.0
 """Width of a forest plot, in SVG units."""
 
 _PAD = 20.0
+_LABEL_WIDTH = 14.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,20 @@ class Bar:
     height: float
     side: str
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankBar:
+    """The bar of one rank; `labelled`: its `name` is shown under it, at `middle`."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    middle: float
+    name: str
+    label: str
+    labelled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +154,29 @@ def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
         Tick(round(_place(value, -reach, reach), 2), _label(value, 0.05, signed=True)) for value in (-reach, 0.0, reach)
     )
     return Histogram(tuple(bars), round(_place(0.0, -reach, reach), 2), ticks, height)
+
+
+def rank_bars(found: ContextsUsed, *, height: float = 80.0) -> tuple[RankBar, ...]:
+    """A bar for each rank: the share of the answers with a context there that draw on it, as a part of `height`."""
+    slot = (WIDTH - 2 * _PAD) / max(len(found.ranks), 5)
+    bars = []
+    for place, one in enumerate(found.ranks):
+        share = one.used / one.answers if one.answers else 0.0
+        tall = height * share
+        name = f"{one.rank}+" if one.and_lower else str(one.rank)
+        bars.append(
+            RankBar(
+                x=round(_PAD + place * slot + 0.1 * slot, 2),
+                y=round(height - tall, 2),
+                width=round(0.8 * slot, 2),
+                height=round(tall, 2),
+                middle=round(_PAD + (place + 0.5) * slot, 2),
+                name=name,
+                label=f"rank {name}: {one.used:,} of {counted(one.answers, 'answer')} ({percent(share)})",
+                labelled=place % (1 if slot >= _LABEL_WIDTH else 2) == 0,
+            )
+        )
+    return tuple(bars)
 
 
 def _used_edges(found: Differences) -> list[float]:

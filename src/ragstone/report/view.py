@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ragstone.gate.alignment import contexts_used
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import Comparison, CostFacts, JudgeFacts, Links, ReportView, RunFacts
 from ragstone.report.reliability import language_warnings, offline_grades
@@ -72,6 +73,7 @@ def build_view(
         sample_metrics=names,
         samples=sample_rows(current, compared, names, links.origin, verdict.lower_is_better),
         samples_total=len(current.samples),
+        contexts_used=contexts_used(current),
         run_url=links.run,
         artifact_url=links.artifact,
     )

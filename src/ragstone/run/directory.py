@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.formatting import counted
+from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.manifest import SCHEMA_VERSION, Manifest
 from ragstone.run.record import SampleRecord
@@ -104,6 +105,7 @@ class RunDirectory:
         failures: dict[str, str] = {}
         failed_answers: dict[str, int] = {}
         answers: dict[str, tuple[str, ...]] = {}
+        used: dict[str, UsedContexts] = {}
         for number, line in self.lines(digest):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
@@ -130,6 +132,8 @@ class RunDirectory:
                 answers[sample_id] = given
             if facts.answers[0].latency_s is not None:
                 latencies[sample_id] = facts.answers[0].latency_s
+            if facts.answers[0].used is not None:
+                used[sample_id] = facts.answers[0].used
             broken = [one.failure for one in facts.answers if one.failure is not None]
             if broken:
                 several = f"{len(broken)} of {len(facts.answers)} answers: " if len(facts.answers) > 1 else ""
@@ -163,7 +167,7 @@ class RunDirectory:
                 for name, version in names.items()
             },
             samples=samples,
-            system=SystemFacts(latencies, failures, failed_answers, answers),
+            system=SystemFacts(latencies, failures, failed_answers, answers, used),
             manifest=self.manifest,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragstone.golden.sample import Origin
+from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
 
@@ -48,13 +49,15 @@ class SystemFacts:
 
     `latencies_s` are the seconds of the first answer: one for each sample, so that they are independent. `failures` are
     one-line failures, and `failed_answers` how many answers failed, of samples with one or more. `answers` are the
-    fingerprints of the answers that the system gave.
+    fingerprints of the answers that the system gave. `used_contexts` are those that support the first answer,
+    if there are contexts and support verdicts.
     """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     failed_answers: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    used_contexts: Mapping[str, UsedContexts] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Origin, Sample
-from ragstone.judge.judgements import Judgements
+from ragstone.judge.judgements import Judgements, Verdict
 from ragstone.judge.protocol import Ledger
+from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
@@ -90,14 +91,35 @@ class _FailureFactsLine(BaseModel):
     message: str
 
 
+class _ContextFactsLine(BaseModel):
+    text: str
+
+
+class _SupportFactsLine(BaseModel):
+    verdict: Verdict
+    supported_by: tuple[str, ...] = ()
+
+
+class _SupportTableFactsLine(BaseModel):
+    """Empty for a judgement that failed."""
+
+    supports: tuple[_SupportFactsLine, ...] = ()
+
+
+class _RoundFactsLine(BaseModel):
+    support: _SupportTableFactsLine | None = None
+
+
 class _ResponseFactsLine(BaseModel):
     answer: str = ""
+    contexts: tuple[_ContextFactsLine, ...] = ()
     latency_s: float | None = Field(default=None, ge=0)
     failure: _FailureFactsLine | None = None
 
 
 class _AnswerFactsLine(BaseModel):
     response: _ResponseFactsLine
+    judgements: tuple[_RoundFactsLine, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
@@ -108,6 +130,7 @@ class _FactsLine(BaseModel):
     sample: _SampleFactsLine
     content_hash: str
     response: _ResponseFactsLine | None = None
+    judgements: tuple[_RoundFactsLine, ...] = ()
     answers: tuple[_AnswerFactsLine, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
@@ -120,13 +143,17 @@ class _FactsLine(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """An answer without its texts. `answer` is its fingerprint, or None if the system gave none (see `failure`)."""
+    """An answer without its texts. `answer` is its fingerprint, or None if the system gave none (see `failure`).
+
+    `used` are the contexts that support it, by its first judging round; None without contexts or support verdicts.
+    """
 
     answer: str | None
     latency_s: float | None
     failure: str | None
     scores: Mapping[str, Score]
     repeat_scores: Mapping[str, tuple[float, ...]]
+    used: UsedContexts | None = None
 
     def readings(self, metric: str) -> tuple[float, ...]:
         """The scores of all judging rounds of this answer; empty if it has no score."""
@@ -198,10 +225,13 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
     parsed = _validated(_FACTS, line, where)
     scores = _scores_from_line(parsed.scores)
     if parsed.response is not None:
-        answers: tuple[AnswerFacts, ...] = (_answer_facts(parsed.response, scores, parsed.repeat_scores),)
+        answers: tuple[AnswerFacts, ...] = (
+            _answer_facts(parsed.response, parsed.judgements, scores, parsed.repeat_scores),
+        )
     else:
         answers = tuple(
-            _answer_facts(each.response, _scores_from_line(each.scores), each.repeat_scores) for each in parsed.answers
+            _answer_facts(each.response, each.judgements, _scores_from_line(each.scores), each.repeat_scores)
+            for each in parsed.answers
         )
     return RecordFacts(
         sample_id=parsed.sample.id,
@@ -218,7 +248,10 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
 
 
 def _answer_facts(
-    response: _ResponseFactsLine, scores: Mapping[str, Score], repeat_scores: Mapping[str, tuple[float, ...]]
+    response: _ResponseFactsLine,
+    judgements: Sequence[_RoundFactsLine],
+    scores: Mapping[str, Score],
+    repeat_scores: Mapping[str, tuple[float, ...]],
 ) -> AnswerFacts:
     failure = response.failure
     return AnswerFacts(
@@ -227,7 +260,16 @@ def _answer_facts(
         failure=f"{failure.kind}: {failure.message}" if failure else None,
         scores=scores,
         repeat_scores=repeat_scores,
+        used=_used(response, judgements),
     )
+
+
+def _used(response: _ResponseFactsLine, judgements: Sequence[_RoundFactsLine]) -> UsedContexts | None:
+    support = judgements[0].support if judgements else None
+    if support is None or not support.supports or not response.contexts:
+        return None
+    supporting = [name for one in support.supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
+    return used_contexts([context.text for context in response.contexts], supporting)
 
 
 _Line = TypeVar("_Line")

@@ -1,0 +1,101 @@
+"""Do answers draw on the contexts that the retriever ranks first? Counts and a warning, from recorded verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragstone.formatting import counted, percent
+from ragstone.gate.grouping import group_labels
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule
+from ragstone.metrics.alignment import TopContextUsed, UsedContexts
+from ragstone.run.scores import RunScores
+from ragstone.stats.intervals import mean_interval
+
+MOST_IGNORED = 0.30
+"""If more than this share of answers is shown to ignore the first context, there is a warning."""
+
+_MOST_RANKS = 20
+"""Lower ranks are counted together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankUse:
+    """Of the `answers` with a context at `rank` (from 1), how many `used` it. `and_lower`: at it or a lower rank."""
+
+    rank: int
+    and_lower: bool
+    answers: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextsUsed:
+    """How many `answers` there are to answerable samples, with statements and contexts; how many of them draw on the
+    first context (`top`), only on others (`lower`), and on none (`none`)."""
+
+    answers: int
+    top: int
+    lower: int
+    none: int
+    ranks: tuple[RankUse, ...]
+
+
+def contexts_used(run: RunScores) -> ContextsUsed | None:
+    """The use of contexts by rank, of the first answer to each answerable sample; None if no verdict was recorded."""
+    found = [used for _, used in _answers(run)]
+    if not found:
+        return None
+    top = sum(one.top for one in found)
+    none = sum(not one.used for one in found)
+    deepest = 1 + max(one.ranks[-1] for one in found)
+    ranks = []
+    for rank in range(min(deepest, _MOST_RANKS + 1)):
+        rest = rank == _MOST_RANKS
+        held = [one for one in found if (one.ranks[-1] >= rank if rest else rank in one.ranks)]
+        used = sum((bool(one.used) and one.used[-1] >= rank) if rest else rank in one.used for one in held)
+        ranks.append(RankUse(rank + 1, rest and deepest > _MOST_RANKS + 1, len(held), used))
+    return ContextsUsed(len(found), top, len(found) - top - none, none, tuple(ranks))
+
+
+def alignment_warnings(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[str]:
+    """A warning if more than MOST_IGNORED of the answers are shown to ignore the first context.
+
+    A floor of the policy on `top_context_used` takes its place.
+    """
+    name = TopContextUsed.info.name
+    found = contexts_used(run)
+    if found is None or any(rule.metric == name and rule.slice is None and rule.min is not None for rule in rules):
+        return
+    ids = [sample_id for sample_id, _ in _answers(run)]
+    ignored = np.array([not used.top for _, used in _answers(run)], dtype=np.float64)
+    groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
+    share = mean_interval(ignored, confidence=policy.gate.confidence, groups=groups)
+    if share.low <= MOST_IGNORED:
+        return
+    look = (
+        "Look at chunk size, embedding model and reranker: the retriever ranks other contexts first than those that "
+        "the answers need."
+    )
+    if found.none > found.lower:
+        look = (
+            "Most of these rest on nothing that was retrieved: look at faithfulness first, and at what the prompt says "
+            "about the contexts."
+        )
+    yield (
+        f"{percent(share.estimate)} of {counted(found.answers, 'answer')} ignore the first context "
+        f"({percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}; more than "
+        f"{percent(MOST_IGNORED)} is worth a look): {found.lower} draw on lower ranks only, {found.none} on no "
+        f"context. {look}"
+    )
+
+
+def _answers(run: RunScores) -> list[tuple[str, UsedContexts]]:
+    return [
+        (sample_id, used)
+        for sample_id, used in run.system.used_contexts.items()
+        if sample_id in run.samples and run.samples[sample_id].answerable
+    ]

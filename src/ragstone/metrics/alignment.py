@@ -1,0 +1,139 @@
+"""Alignment of retriever and generator: do answers draw on the contexts that the retriever ranks first?
+
+Everything here is computed from the support verdicts that faithfulness needs as well. A context is used if it supports
+a statement of the answer. Contexts with the same text, apart from white space, count once, at their best rank: a judge
+may name any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ragstone.formatting import counted
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import (
+    JudgementKind,
+    Judgements,
+    StatementList,
+    SupportTable,
+    Verdict,
+    context_id,
+)
+from ragstone.metrics.context_precision import average_precision
+from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+_RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
+
+
+@dataclass(frozen=True, slots=True)
+class UsedContexts:
+    """The contexts of one answer with different texts, and those that support the answer: ranks from 0, ascending."""
+
+    ranks: tuple[int, ...]
+    used: tuple[int, ...]
+
+    @property
+    def top(self) -> bool:
+        """Whether the first context is used."""
+        return 0 in self.used
+
+
+def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContexts:
+    """Which of the contexts with `texts`, in rank order, are named in `supporting` (``c1``…); other names are ignored.
+
+    A context without text can't be used.
+    """
+    first: dict[str, int] = {}
+    flat = [" ".join(text.split()) for text in texts]
+    place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
+    names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
+    used = {names[name] for name in supporting if name in names}
+    return UsedContexts(tuple(sorted(set(place))), tuple(sorted(used)))
+
+
+class _Alignment:
+    """What the three metrics share: when they apply, and which contexts are used."""
+
+    info: MetricInfo
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        if not sample.answerable:
+            return frozenset()
+        return frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        return None if sample.answerable else NotApplicable("the sample is unanswerable")
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
+        found = judgements.statements
+        if not isinstance(found, StatementList):
+            return missing(found, "statements")
+        if found.abstains:
+            return NotApplicable("the answer abstains, so it draws on no context")
+        if not found.statements:
+            return Failed("judge", "no statements were found in an answer that does not abstain")
+        if not response.contexts:
+            return NotApplicable("no contexts were returned")
+        support = judgements.support
+        if not isinstance(support, SupportTable):
+            return missing(support, "support verdicts")
+        if [one.statement_id for one in support.supports] != [statement.id for statement in found.statements]:
+            return Failed("judge", "the support verdicts do not match the statements one to one")
+        supporting = [name for one in support.supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
+        used = used_contexts([context.text for context in response.contexts], supporting)
+        return Scored(self._value(used), note=_note(used))
+
+    def _value(self, used: UsedContexts) -> float:
+        raise NotImplementedError
+
+
+class TopContextUsed(_Alignment):
+    """1 if the first context supports a statement of the answer, else 0 (also if no context does)."""
+
+    info = MetricInfo(name="top_context_used", version="1", title="Top context used", blames="both", source=_RAG_E)
+
+    def _value(self, used: UsedContexts) -> float:
+        return float(used.top)
+
+
+class ContextUtilization(_Alignment):
+    """Contexts that support a statement of the answer ÷ all contexts, those with the same text counted once."""
+
+    info = MetricInfo(
+        name="context_utilization",
+        version="1",
+        title="Context utilization",
+        blames="both",
+        source="Ragstone: share of the contexts that support a statement of the answer",
+    )
+
+    def _value(self, used: UsedContexts) -> float:
+        return len(used.used) / len(used.ranks)
+
+
+class ContextUtilizationRanked(_Alignment):
+    """Average precision over ranks, where a context is relevant if it supports a statement of the answer."""
+
+    info = MetricInfo(
+        name="context_utilization_ranked",
+        version="1",
+        title="Context utilization (ranked)",
+        blames="both",
+        source="RAGAS documentation, context precision without reference (context utilization), from support verdicts",
+    )
+
+    def _value(self, used: UsedContexts) -> float:
+        return average_precision([rank in used.used for rank in used.ranks])
+
+
+def _note(used: UsedContexts) -> str:
+    if not used.used:
+        return f"none of {counted(len(used.ranks), 'context')} supports the answer"
+    listed = ", ".join(str(rank + 1) for rank in used.used[:10])
+    more = f" and {len(used.used) - 10} more" if len(used.used) > 10 else ""
+    return f"draws on rank {listed}{more} of {len(used.ranks)}"
