@@ -54,6 +54,13 @@ class GoldenSettings(_Table):
         return (value,) if isinstance(value, str) else value
 
 
+class SystemPrice(_Table):
+    """[system.price]: US dollars per million tokens of the model that the system under test uses."""
+
+    input: float = Field(ge=0, allow_inf_nan=False, description="US dollars per million input tokens")
+    output: float = Field(ge=0, allow_inf_nan=False, description="US dollars per million output tokens")
+
+
 class HttpSettings(_Table):
     """[system.http]: request and reply of an HTTP entrypoint."""
 
@@ -96,6 +103,9 @@ class SystemSettings(_Table):
     context_id_field: str | None = _optional("dotted path to the id, in each context", "the known names")
     context_score_field: str | None = _optional(
         "dotted path to the retriever's score, in each context", "the known names"
+    )
+    price: SystemPrice | None = _optional(
+        "price of the system's tokens, `input` and `output`, in US dollars per million; without it, no cost is reported"
     )
     http: HttpSettings = HttpSettings()
 

@@ -81,6 +81,19 @@ def dollars(value: float | None, digits: int = 2) -> str:
     return f"under ${least:.{digits}f}" if value < least else f"${value:,.{digits}f}"
 
 
+def answer_cost(value: float) -> str:
+    """What one answer costs, with two significant digits at least: ``$0.00042``, ``$0.12``, ``$3.40``."""
+    if value <= 0:
+        return "$0"
+    digits = min(9, max(2, 1 - math.floor(math.log10(value))))
+    return f"${value:,.{digits}f}"
+
+
+def whole(value: float) -> str:
+    """A rounded number: ``1,234``."""
+    return f"{value:,.0f}"
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 sample``, ``2,000 samples``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

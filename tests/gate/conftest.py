@@ -9,6 +9,7 @@ import pytest
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.system.response import TokenUsage
 
 MakeRun = Callable[..., RunScores]
 
@@ -49,6 +50,7 @@ def build_run(
     failed: Mapping[str, Mapping[str, Failed]] | None = None,
     not_applicable: Mapping[str, Mapping[str, str]] | None = None,
     latencies: Sequence[float] = (),
+    usage: Sequence[tuple[int, int]] = (),
     system_failures: Mapping[str, str] | None = None,
     failed_answers: Mapping[str, int] | None = None,
     versions: Mapping[str, str] | None = None,
@@ -96,6 +98,7 @@ def build_run(
         },
         system=SystemFacts(
             latencies_s={f"s{offset + index}": value for index, value in enumerate(latencies)},
+            usage={f"s{offset + index}": TokenUsage(*value) for index, value in enumerate(usage)},
             failures=system_failures or {},
             failed_answers=failed_answers or dict.fromkeys(system_failures or {}, 1),
         ),

@@ -133,3 +133,13 @@ def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, check
     assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
     assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
     assert "fail" in comment.split("##", 1)[1].split("\n", 1)[0]
+
+
+def test_a_change_of_the_price_of_the_systems_tokens_is_seen(github: FakeGitHub, checkout: Checkout) -> None:
+    github.files[BASE_SHA]["ragstone.toml"] = f"{CONFIG}[system.price]\ninput = 2.5\noutput = 10\n".encode()
+    checkout.write("ragstone.toml", f"{CONFIG}[system.price]\ninput = 0.5\noutput = 1\n")
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1" in said.replace(
+        "\\", ""
+    )

@@ -33,7 +33,17 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.score import Failed, Scored
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.manifest import Cost, Counts, GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import (
+    Cost,
+    Counts,
+    GoldenManifest,
+    Invocation,
+    JudgeManifest,
+    Manifest,
+    SystemManifest,
+    SystemUsage,
+    TokenPrice,
+)
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import Context, Response
@@ -88,6 +98,21 @@ def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -
         metrics={"faithfulness": "1", "context_recall": "1", "answer_relevancy": "1", "context_precision": "1"},
         counts=Counts(scored=58, partly_failed=1, system_failed=1),
         cost=Cost(calls=24, cached_calls=212, input_tokens=81_204, output_tokens=6_112, usd=usd),
+        usage=SystemUsage(
+            answers=59,
+            reported=59,
+            input_tokens=73_160,
+            output_tokens=5_900,
+            input_tokens_mean=1240.0,
+            output_tokens_mean=100.0,
+            tokens_mean=1340.0,
+            tokens_p95=2210,
+            price=TokenPrice(input=0.15, output=0.6),
+            cost_usd=0.014514,
+            cost_mean_usd=0.000246,
+            cost_p95_usd=0.00041,
+        ),
+        price=TokenPrice(input=0.15, output=0.6),
         wall_s=83.2,
         invocation=Invocation(
             command="gate",

@@ -24,12 +24,12 @@ from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
 from ragstone.gate.run_checks import (
     coverage_checks,
     error_rate_check,
-    latency_check,
     must_pass_checks,
     unfinished_check,
     unknown_tag_checks,
 )
 from ragstone.gate.stability import stability_notes
+from ragstone.gate.system_limits import limit_checks, limits_set
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -151,15 +151,15 @@ def _revision(
 def _decided(
     asked: Sequence[BoundCheck], current: RunScores, policy: Policy, seed: int, revise: _Revision | None
 ) -> Iterator[Check]:
-    """Floors, drops and latency: blocking checks as one family, warning checks as another."""
-    has_latency = policy.system.latency_p95_s is not None
+    """Floors, drops and limits of the system: blocking checks as one family, warning checks as another."""
+    limits = limits_set(policy)
     for action in (Action.BLOCK, Action.WARN):
         family = [one for one in asked if one.action is action]
-        with_latency = has_latency and policy.system.action is action
+        limited = limits if policy.system.action is action else 0
         corrected = [one for one in family if is_corrected(one, current, policy)]
         family = [one for one in family if not is_corrected(one, current, policy)]
         # These have no joint distribution with the scores, so they get their share of alpha by Bonferroni.
-        apart = len(corrected) + with_latency
+        apart = len(corrected) + limited
         alpha = policy.alpha / (len(family) + apart) if apart else 0.0
         for one in corrected:
             if policy.calibration is not None:
@@ -173,9 +173,8 @@ def _decided(
                 seed=seed,
                 revise=revise if action is Action.BLOCK else None,
             )
-        latency = latency_check(current, policy, alpha=alpha) if with_latency else None
-        if latency is not None:
-            yield latency
+        if limited:
+            yield from limit_checks(current, policy, alpha=alpha)
 
 
 def _baseline_checks(

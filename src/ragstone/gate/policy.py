@@ -162,6 +162,8 @@ def key_of_check(check: Check) -> KeyPath:
     if check.kind in _KEYS and check.metric is not None:
         rule = ("metrics", check.metric, _KEYS[check.kind])
         return rule if check.slice is None else ("slices", check.slice, *rule)
+    if check.kind is CheckKind.USAGE:
+        return tuple(check.name.split("."))
     if check.kind is CheckKind.DRIFT and check.metric is not None:
         return ("metrics", check.metric, "max_drift")
     return {
@@ -237,6 +239,9 @@ def policy_hash(policy: Policy) -> str:
                     del rule[key]
     if rules["gate"]["on_judge_change"] == GateRules().on_judge_change:
         del rules["gate"]["on_judge_change"]
+    for key in ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"):
+        if rules["system"][key] is None:
+            del rules["system"][key]
     if not policy.gate.confirm:
         del rules["gate"]["confirm"], rules["gate"]["confirm_repeats"]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))

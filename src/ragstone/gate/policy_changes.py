@@ -10,7 +10,10 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import KeyPath, MetricRule
 
 _WEAKER_WHEN_LOWER = frozenset({"min", "min_coverage", "min_agreement"})
-_WEAKER_WHEN_HIGHER = frozenset({"max", "max_drop", "max_rise", "max_drift", "latency_p95_s", "max_error_rate"})
+_WEAKER_WHEN_HIGHER = frozenset(
+    {"max", "max_drop", "max_rise", "max_drift", "latency_p95_s", "max_error_rate"}
+    | {"tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"}
+)
 
 
 def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:

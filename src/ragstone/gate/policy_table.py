@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from ragstone.gate.verdict import Action
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)]
 Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 POLICY_FILE = "thresholds.toml"
 
@@ -147,8 +148,19 @@ class DriftRules(_Table):
 class SystemRules(_Table):
     """[system]: limits of the system under test."""
 
-    latency_p95_s: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)] | None = Field(
+    latency_p95_s: Limit | None = Field(
         default=None, description="95 of 100 answers must take at most this many seconds."
+    )
+    tokens_mean: Limit | None = Field(
+        default=None, description="An answer must take at most this many tokens on average, as the system reports them."
+    )
+    tokens_p95: Limit | None = Field(default=None, description="95 of 100 answers must take at most this many tokens.")
+    cost_mean_usd: Limit | None = Field(
+        default=None,
+        description="An answer must cost at most this many US dollars on average: its tokens at [system.price].",
+    )
+    cost_p95_usd: Limit | None = Field(
+        default=None, description="95 of 100 answers must cost at most this many US dollars."
     )
     max_error_rate: Share | None = Field(
         default=None, description="Maximum share of samples that the system under test may fail to answer."
@@ -157,7 +169,7 @@ class SystemRules(_Table):
         default=0.2,
         description="Maximum share of the answerable samples with an empty answer. Always blocks.",
     )
-    action: Action = Field(default=Action.BLOCK, description="block or warn, for latency and error rate.")
+    action: Action = Field(default=Action.BLOCK, description="block or warn, for all limits but max_empty.")
 
 
 class MustPass(_Table):

@@ -1,12 +1,11 @@
-"""Checks of this run alone: coverage, must-pass samples, errors and latency of the system under test.
+"""Checks of this run alone: coverage, must-pass samples, errors of the system under test.
 
-Coverage, must-pass samples and the error rate are facts, compared as they are. The 95th percentile of latency depends
-on which samples were drawn, so it gets an interval.
+They are facts, compared as they are. What depends on which samples were drawn, and so gets an interval, is in
+`system_limits.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -21,7 +20,6 @@ from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.intervals import mean_interval
 from ragstone.stats.proportion import proportion_interval
-from ragstone.stats.quantile import quantile_interval
 
 _NO_SCORES = MetricScores(values={})
 
@@ -217,58 +215,6 @@ def error_rate_check(run: RunScores, policy: Policy) -> Check | None:
         current=rate,
         n=n,
     )
-
-
-def latency_check(run: RunScores, policy: Policy, *, alpha: float) -> Check | None:
-    """Do 95 of 100 answers arrive in time? `alpha` is the probability of a false fail."""
-    limit = policy.system.latency_p95_s
-    if limit is None:
-        return None
-    latencies = np.array([run.system.latencies_s[i] for i in sorted(run.system.latencies_s)], dtype=np.float64)
-    if latencies.size == 0:
-        return Check(
-            name="system.latency_p95",
-            kind=CheckKind.LATENCY,
-            status=Status.ERROR,
-            action=policy.system.action,
-            reason="the policy limits the latency, but this run did not measure it.",
-            threshold=limit,
-        )
-    found = quantile_interval(latencies, 0.95, confidence=1.0 - 2.0 * alpha)
-    status = _against_limit(found.low, found.estimate, found.high, limit, policy)
-    words = {
-        Status.PASS: f"within the limit of {limit:g} s",
-        Status.FAIL: f"over the limit of {limit:g} s"
-        if found.estimate > limit
-        else f"not shown to be within the limit of {limit:g} s",
-        Status.INCONCLUSIVE: f"over the limit of {limit:g} s, but with too few answers to rule out chance",
-    }[status]
-    low = max(found.low, 0.0)
-    return Check(
-        name="system.latency_p95",
-        kind=CheckKind.LATENCY,
-        status=status,
-        action=policy.system.action,
-        reason=f"95 of 100 answers took at most {found.estimate:.3g} s on {counted(found.n, 'sample')}: {words}.",
-        estimate=found.estimate,
-        interval=Interval(low, found.high, found.confidence, "order statistics") if math.isfinite(found.high) else None,
-        threshold=limit,
-        current=found.estimate,
-        n=found.n,
-    )
-
-
-def _against_limit(low: float, estimate: float, high: float, limit: float, policy: Policy) -> Status:
-    decision = policy.gate.decision
-    if decision == "point":
-        return Status.FAIL if estimate > limit else Status.PASS
-    if decision == "assured":
-        return Status.PASS if high <= limit else Status.FAIL
-    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they are. So being in time is enough
-    # to pass, and only being late needs evidence.
-    if estimate <= limit:
-        return Status.PASS
-    return Status.FAIL if low > limit else Status.INCONCLUSIVE
 
 
 def unfinished_check(run: RunScores) -> Check | None:

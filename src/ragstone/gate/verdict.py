@@ -32,6 +32,7 @@ class CheckKind(StrEnum):
     COVERAGE = "coverage"
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
     LATENCY = "latency"
+    USAGE = "usage"
     ERROR_RATE = "error_rate"
     AGREEMENT = "agreement"
     BASELINE = "baseline"

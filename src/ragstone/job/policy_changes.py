@@ -47,6 +47,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
             *policy_changes(commit.policy(base), policy),
             *sample_changes(commit.samples(base), _hashes(golden)),
             *_judge_change(base, job.settings),
+            *_price_change(base, job.settings),
         ]
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
@@ -135,6 +136,17 @@ def _judge_change(base: Settings, head: Settings) -> list[str]:
     if base.judge.name == head.judge.name:
         return []
     return [f"changes the judge from {base.judge.name} to {head.judge.name}"]
+
+
+def _price_change(base: Settings, head: Settings) -> list[str]:
+    """The price decides what an answer costs, which a policy can limit."""
+    if base.system.price == head.system.price:
+        return []
+    before, after = (
+        "nothing" if price is None else f"{price.input:g} and {price.output:g}"
+        for price in (base.system.price, head.system.price)
+    )
+    return [f"changes the price of the system's tokens ([system.price]) from {before} to {after}"]
 
 
 def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> list[str]:

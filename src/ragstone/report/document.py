@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.gate.verdict import Check, Interval
 from ragstone.golden.sample import Origin
-from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
+from ragstone.report.parts import FailureGroup, MetricRow, ReportView, RunFacts, WorstSample
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -74,6 +74,7 @@ class CheckPart(_Part):
         "coverage",
         "must_pass",
         "latency",
+        "usage",
         "error_rate",
         "agreement",
         "baseline",
@@ -203,6 +204,33 @@ class CostPart(_Part):
     usd: float | None
 
 
+class PricePart(_Part):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+
+
+class UsagePart(_Part):
+    """The tokens that the system under test reports: totals over all answers, mean and p95 over the first answers.
+
+    The costs are null without a price.
+    """
+
+    answers: int = Field(ge=1, description="answers that the system gave")
+    reported: int = Field(ge=1, description="those with token counts")
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+    input_tokens_mean: float
+    output_tokens_mean: float
+    tokens_mean: float = Field(description="input and output, per answer")
+    tokens_p95: int
+    price: PricePart | None = None
+    cost_usd: float | None = None
+    cost_mean_usd: float | None = None
+    cost_p95_usd: float | None = None
+
+
 class RunPart(_Part):
     """What was run."""
 
@@ -218,6 +246,7 @@ class RunPart(_Part):
     answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
     state: str | None
     stop_reason: str | None
+    usage: UsagePart | None = Field(default=None, description="null: the system reports no tokens")
 
 
 class ReportDocument(_Part):
@@ -284,7 +313,7 @@ def document(view: ReportView) -> ReportDocument:
         reason=view.reason,
         warnings=view.warnings,
         resolution=view.resolution,
-        run=RunPart(**{name: getattr(view.run, name) for name in RunPart.model_fields}),
+        run=_run(view.run),
         judge=None if view.judge is None else JudgePart(label=view.judge.label, offline=view.judge.offline),
         cost=None
         if view.cost is None
@@ -319,6 +348,12 @@ def _contexts_used(view: ReportView) -> ContextsUsedPart | None:
         return None
     ranks = tuple(RankUsePart(**{name: getattr(one, name) for name in RankUsePart.model_fields}) for one in found.ranks)
     return ContextsUsedPart(answers=found.answers, top=found.top, lower=found.lower, none=found.none, ranks=ranks)
+
+
+def _run(run: RunFacts) -> RunPart:
+    usage = None if run.usage is None else UsagePart.model_validate(run.usage.model_dump())
+    facts = {name: getattr(run, name) for name in RunPart.model_fields if name != "usage"}
+    return RunPart(**facts, usage=usage)
 
 
 def _interval(found: Interval | None) -> IntervalPart | None:

@@ -79,6 +79,7 @@ def render_html(view: ReportView) -> str:
             width=plots.WIDTH,
             dollars=formatting.dollars,
             count=formatting.counted,
+            usage=wording.system_usage(view.run.usage),
             compared_on=wording.compared_on,
             look=wording.where_to_look(view.attribution) if view.attribution else "",
             reason=wording.sentence(view.reason),

@@ -351,6 +351,7 @@ def _run(view: ReportView) -> dict[str, object]:
         "label": run.label,
         "samples": formatting.counted(run.samples, "sample"),
         "entrypoint": run.entrypoint,
+        "usage": wording.system_usage(run.usage),
         "commit": run.commit,
         "golden_files": [escape.clip(file, 120) for file in run.golden_files[:5]],
         "created_at": run.created_at,

@@ -15,6 +15,7 @@ from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
+from ragstone.run.manifest import SystemUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,8 @@ class RunFacts:
     answers: int = 1
     state: str | None = None
     stop_reason: str | None = None
+    usage: SystemUsage | None = None
+    """The tokens that the system reports for its answers; None if it reports none."""
 
 
 @dataclass(frozen=True, slots=True)

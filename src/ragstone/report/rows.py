@@ -170,6 +170,8 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
 
 def check_title(check: Check) -> str:
     """``Coverage``, ``Floor: Faithfulness (lang:de)``, ``Must pass: refund-window``."""
+    if check.kind is CheckKind.USAGE:
+        return wording.USAGE_TITLES.get(check.name, check.name)
     title = wording.CHECK_TITLES[check.kind]
     if check.sample is not None:
         title = f"{title}: {check.sample}"
@@ -196,6 +198,8 @@ def _found(check: Check) -> str:
         return formatting.percent(check.estimate)
     if check.kind is CheckKind.LATENCY:
         return formatting.seconds(check.estimate)
+    if check.kind is CheckKind.USAGE:
+        return wording.usage(check.name, check.estimate)
     if check.kind is CheckKind.DRIFT:
         return formatting.change(check.estimate, 3)
     return formatting.score(check.estimate)
@@ -212,4 +216,6 @@ def _wanted(check: Check) -> str:
         return f"a loss of less than {formatting.bound(-check.threshold)}"
     if check.kind is CheckKind.LATENCY:
         return f"at most {formatting.seconds(check.threshold)}"
+    if check.kind is CheckKind.USAGE:
+        return f"at most {wording.usage(check.name, check.threshold)}"
     return f"at least {formatting.bound(check.threshold)}"

@@ -245,6 +245,8 @@ def _about(view: ReportView, width: int | None) -> list[RenderableType]:
         facts.append(
             f"{formatting.counted(view.cost.calls, 'call')}{cached}{share}, {formatting.dollars(view.cost.usd)}"
         )
+    if view.run.entrypoint is not None:
+        facts.append(f"system: {wording.system_usage(view.run.usage)}")
     if view.run.wall_s:
         facts.append(formatting.seconds(view.run.wall_s))
     if view.comparison is not None and view.comparison.label is not None:

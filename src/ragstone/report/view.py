@@ -96,6 +96,7 @@ def _run(current: RunScores) -> RunFacts:
         answers=manifest.answers,
         state=manifest.state,
         stop_reason=manifest.stop_reason,
+        usage=manifest.usage,
     )
 
 

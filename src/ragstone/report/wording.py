@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragstone.formatting import bound, change, counted, score
+from ragstone.formatting import answer_cost, bound, change, counted, score, whole
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
 from ragstone.report.parts import MetricRow, WorstSample
+from ragstone.run.manifest import SystemUsage
 
 STATUS_TITLES = {
     Status.PASS: "Pass",
@@ -25,11 +26,37 @@ CHECK_TITLES = {
     CheckKind.COVERAGE: "Coverage",
     CheckKind.MUST_PASS: "Must pass",
     CheckKind.LATENCY: "Latency (p95)",
+    CheckKind.USAGE: "Use",
     CheckKind.ERROR_RATE: "System errors",
     CheckKind.AGREEMENT: "Agreement with people",
     CheckKind.BASELINE: "Baseline",
     CheckKind.ANSWERS: "Answers",
 }
+
+
+USAGE_TITLES = {
+    "system.tokens_mean": "Tokens per answer",
+    "system.tokens_p95": "Tokens per answer (p95)",
+    "system.cost_mean_usd": "Cost per answer",
+    "system.cost_p95_usd": "Cost per answer (p95)",
+}
+
+
+def usage(name: str, value: float) -> str:
+    """A value of the check `name`, in tokens or dollars."""
+    return answer_cost(value) if "cost" in name else whole(value)
+
+
+def system_usage(found: SystemUsage | None) -> str:
+    """What an answer of the system under test takes: ``1,234 tokens per answer (p95 2,345), $0.0012 (p95 $0.0031)``."""
+    if found is None:
+        return "tokens not reported"
+    text = f"{whole(found.tokens_mean)} tokens per answer (p95 {whole(found.tokens_p95)})"
+    if found.cost_mean_usd is not None and found.cost_p95_usd is not None:
+        text += f", {answer_cost(found.cost_mean_usd)} (p95 {answer_cost(found.cost_p95_usd)})"
+    if found.reported < found.answers:
+        text += f", reported by {found.reported:,} of {counted(found.answers, 'answer')}"
+    return text
 
 
 def metric_title(name: str) -> str:

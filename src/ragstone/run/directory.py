@@ -18,6 +18,7 @@ from ragstone.run.manifest import SCHEMA_VERSION, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, facts_from_line, record_from_line
+from ragstone.system.response import TokenUsage
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -106,6 +107,7 @@ class RunDirectory:
         failed_answers: dict[str, int] = {}
         answers: dict[str, tuple[str, ...]] = {}
         used: dict[str, UsedContexts] = {}
+        usage: dict[str, TokenUsage] = {}
         for number, line in self.lines(digest):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
@@ -134,6 +136,8 @@ class RunDirectory:
                 latencies[sample_id] = facts.answers[0].latency_s
             if facts.answers[0].used is not None:
                 used[sample_id] = facts.answers[0].used
+            if facts.answers[0].usage is not None:
+                usage[sample_id] = facts.answers[0].usage
             broken = [one.failure for one in facts.answers if one.failure is not None]
             if broken:
                 several = f"{len(broken)} of {len(facts.answers)} answers: " if len(facts.answers) > 1 else ""
@@ -167,7 +171,7 @@ class RunDirectory:
                 for name, version in names.items()
             },
             samples=samples,
-            system=SystemFacts(latencies, failures, failed_answers, answers, used),
+            system=SystemFacts(latencies, failures, failed_answers, answers, used, usage),
             manifest=self.manifest,
         )
 

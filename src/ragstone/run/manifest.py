@@ -153,6 +153,33 @@ class Cost(_Part):
         )
 
 
+class TokenPrice(_Part):
+    """What the tokens of the system under test cost: US dollars per million."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+
+class SystemUsage(_Part):
+    """The tokens that the system under test reports: totals over all answers, means and p95 over the first answers.
+
+    `answers` were given, `reported` of them with token counts. The costs are None without a price.
+    """
+
+    answers: int = Field(ge=1)
+    reported: int = Field(ge=1)
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+    input_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
+    output_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
+    tokens_mean: float = Field(ge=0, allow_inf_nan=False)
+    tokens_p95: int = Field(ge=0)
+    price: TokenPrice | None = None
+    cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cost_mean_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cost_p95_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
 class BaselineUsed(_Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
 
@@ -210,6 +237,8 @@ class Manifest(_Part):
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
+    price: TokenPrice | None = Field(default=None, description="of the system's tokens")
+    usage: SystemUsage | None = Field(default=None, description="null: the system reported no tokens")
     wall_s: float = Field(default=0.0, ge=0)
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None

@@ -10,6 +10,7 @@ from ragstone.golden.sample import Origin
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
+from ragstone.system.response import TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,10 @@ class MetricScores:
 class SystemFacts:
     """How the system under test behaved, by sample id.
 
-    `latencies_s` are the seconds of the first answer: one for each sample, so that they are independent. `failures` are
-    one-line failures, and `failed_answers` how many answers failed, of samples with one or more. `answers` are the
-    fingerprints of the answers that the system gave. `used_contexts` are those that support the first answer,
-    if there are contexts and support verdicts.
+    `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they were reported: one for each
+    sample, so that they are independent. `failures` are one-line failures, and `failed_answers` how many answers
+    failed, of samples with one or more. `answers` are the fingerprints of the answers that the system gave.
+    `used_contexts` are those that support the first answer, if there are contexts and support verdicts.
     """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class SystemFacts:
     failed_answers: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     used_contexts: Mapping[str, UsedContexts] = field(default_factory=dict)
+    usage: Mapping[str, TokenUsage] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

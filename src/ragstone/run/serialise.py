@@ -17,7 +17,7 @@ from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, SystemFailureKind, TokenUsage
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines of samples.jsonl are rejected."""
@@ -110,10 +110,16 @@ class _RoundFactsLine(BaseModel):
     support: _SupportTableFactsLine | None = None
 
 
+class _UsageFactsLine(BaseModel):
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+
+
 class _ResponseFactsLine(BaseModel):
     answer: str = ""
     contexts: tuple[_ContextFactsLine, ...] = ()
     latency_s: float | None = Field(default=None, ge=0)
+    usage: _UsageFactsLine | None = None
     failure: _FailureFactsLine | None = None
 
 
@@ -154,6 +160,7 @@ class AnswerFacts:
     scores: Mapping[str, Score]
     repeat_scores: Mapping[str, tuple[float, ...]]
     used: UsedContexts | None = None
+    usage: TokenUsage | None = None
 
     def readings(self, metric: str) -> tuple[float, ...]:
         """The scores of all judging rounds of this answer; empty if it has no score."""
@@ -261,6 +268,7 @@ def _answer_facts(
         scores=scores,
         repeat_scores=repeat_scores,
         used=_used(response, judgements),
+        usage=None if response.usage is None else TokenUsage(response.usage.input_tokens, response.usage.output_tokens),
     )
 
 

@@ -26,19 +26,27 @@ from ragstone.run.manifest import Cost, Counts, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import sample_state
 from ragstone.run.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_to_line
+from ragstone.run.usage import UsageCount
 
 
 class RunWriter:
     """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order."""
 
     def __init__(
-        self, path: Path, manifest: Manifest, stream: IO[bytes], offsets: dict[str, int], redact: Callable[[str], str]
+        self,
+        path: Path,
+        manifest: Manifest,
+        stream: IO[bytes],
+        offsets: dict[str, int],
+        redact: Callable[[str], str],
+        usage: UsageCount,
     ) -> None:
         self.path = path
         self.manifest = manifest
         self._stream = stream
         self._offsets = offsets
         self._redact = redact
+        self._usage = usage
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
@@ -54,7 +62,7 @@ class RunWriter:
             (path / ASIDE).unlink(missing_ok=True)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
-        return cls(path, manifest, stream, {}, redact)
+        return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))
 
     @classmethod
     def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
@@ -112,7 +120,10 @@ class RunWriter:
         if (path / SAMPLES).is_symlink():
             raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
         try:
+            usage = UsageCount(manifest.price)
             offsets, counts, cost = _finished_part(path, keep)
+            for record in RunDirectory(path, manifest).records():
+                usage.add(record.responses)
         except OSError as error:
             raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
         kept = manifest.model_copy(
@@ -121,7 +132,7 @@ class RunWriter:
         write_manifest(path, kept)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
-        return cls(path, kept, stream, offsets, redact)
+        return cls(path, kept, stream, offsets, redact, usage)
 
     @property
     def finished_ids(self) -> Set[str]:
@@ -136,6 +147,7 @@ class RunWriter:
             self._stream.write(line)
             self._stream.flush()
         self._offsets[record.sample.id] = offset
+        self._usage.add(record.responses)
         state = sample_state(record.scores, record.responses)
         counts = self.manifest.counts
         self.manifest = self.manifest.model_copy(
@@ -166,7 +178,7 @@ class RunWriter:
         return RunDirectory(self.path, self.manifest)
 
     def _write(self, **update: object) -> None:
-        self.manifest = self.manifest.model_copy(update=update)
+        self.manifest = self.manifest.model_copy(update={**update, "usage": self._usage.summary()})
         write_manifest(self.path, self.manifest)
 
 

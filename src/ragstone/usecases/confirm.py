@@ -223,6 +223,7 @@ def _adopted(found: Doubt, run: RunDirectory, verdict: GateVerdict) -> Confirmed
             "confirmed": True,
             "counts": now.counts,
             "cost": then.cost.plus(now.cost),
+            "usage": now.usage,
             "wall_s": then.wall_s + now.wall_s,
             "observed": _both(then.observed, now.observed),
         }

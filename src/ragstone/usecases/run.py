@@ -30,7 +30,7 @@ from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest, TokenPrice
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
@@ -402,6 +402,12 @@ def describe_run(
         metrics={metric.info.name: metric.info.version for metric in metrics},
         repeats=settings.run.repeats,
         answers=settings.run.answers,
+        price=_price(settings),
         policy_hash=policy_hash,
         invocation=context.invocation,
     )
+
+
+def _price(settings: Settings) -> TokenPrice | None:
+    price = settings.system.price
+    return None if price is None else TokenPrice(input=price.input, output=price.output)
