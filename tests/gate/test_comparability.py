@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragstone.gate.comparability import pair_runs
+from ragstone.gate.comparability import new_ids, pair_runs, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Status
@@ -117,3 +117,27 @@ def test_scores_that_do_not_say_who_judged_are_taken_on_trust_aloud(run: MakeRun
     found = pair_runs(run(SCORES, manifest=manifest()), run(SCORES, label="old.csv")).comparability
     assert found.comparable
     assert found.notes[0].startswith("old.csv does not name its judge")
+
+
+def test_samples_that_were_given_ids_are_paired_by_their_content(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [0.1, 0.2, 0.3]}, hashes={"s0": "a", "s1": "b", "s2": "c"})
+    current = run({"faithfulness": [0.5, 0.6, 0.7]}, hashes={"s10": "a", "s11": "b", "s12": "c"}, offset=10)
+    named, stored = with_ids_of(current, baseline)
+    assert stored == {"s10": "s0", "s11": "s1", "s12": "s2"}
+    assert named.metrics["faithfulness"].values == {"s10": 0.1, "s11": 0.2, "s12": 0.3}
+    assert pair_runs(current, named).samples == ("s10", "s11", "s12")
+    assert pair_runs(current, named).comparability.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        ({"new": "a", "other": "a"}, {"old": "a"}),  # two samples with this content: which one was renamed?
+        ({"new": "a"}, {"old": "a", "older": "a"}),
+        ({"new": "a", "old": "x"}, {"old": "a"}),  # the old id has another content now: the sample was changed
+        ({"new": None}, {"old": None}),
+        ({"new": "a"}, {"old": "b"}),
+    ],
+)
+def test_samples_are_not_paired_by_content_in_doubt(now: dict[str, str | None], then: dict[str, str | None]) -> None:
+    assert new_ids(now, then) == {}

@@ -87,3 +87,9 @@ def test_samples_that_are_gone_or_other_ones_are_counted_and_named() -> None:
         "changes 1 sample in the golden set (q0)",
     )
     assert sample_changes(base, base) == ()
+
+
+def test_samples_with_new_ids_and_the_same_content_are_not_removed() -> None:
+    base = {f"q-{i}": f"content {i}" for i in range(3)}
+    head = {f"warranty-{i}": f"content {i}" for i in range(3)}
+    assert sample_changes(base, head) == ("gives new ids to 3 samples of the golden set (q-0, q-1, q-2)",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,3 +87,24 @@ def test_a_gate_reads_its_golden_set_its_policy_and_both_runs_once(project: Path
     assert names.count("out/samples.jsonl") == 1
     assert names.count("repo/thresholds.toml") == 1
     assert names.count("repo/golden.jsonl") == len(once)
+
+
+@pytest.mark.parametrize("then", ["main", "stopped early"])
+def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path, then: str) -> None:
+    golden = project / "golden.jsonl"
+    named = golden.read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in named.splitlines()]
+    golden.write_text("".join(json.dumps(row | {"id": None}) + "\n" for row in rows), encoding="utf-8")
+    gated(project, run__out="main")
+    golden.write_text(named, encoding="utf-8")
+    regress(project)
+    found = gated(project, run__out="out", gate__baseline="main", run__stop_early=then == "stopped early")
+    assert found.verdict.status is Status.FAIL
+    assert found.verdict.comparability is not None
+    assert found.verdict.comparability.paired >= 20
+    assert any("30 samples have new ids and are compared" in note for note in found.verdict.notes)
+    assert not any("the golden set changed" in note for note in found.verdict.comparability.notes)
+    worst = found.view.worst[0]
+    assert worst.id.startswith("house-")
+    assert worst.baseline_answer is not None
+    assert worst.baseline_answer.startswith("House number")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import find_metric, is_relative
 from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import MetricScores, RunScores, SystemFacts
 
+_Value = TypeVar("_Value")
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 
@@ -59,6 +64,66 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
         skipped=skipped,
     )
     return Pairing(comparability, samples)
+
+
+def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:
+    """Samples of `baseline` that have another id in `current`: id there → id here. Both map ids to content hashes.
+
+    Such a sample has an id that only one side knows, and a content that each side has once among those.
+    """
+    here = {name: content for name, content in current.items() if name not in baseline and content is not None}
+    there = {name: content for name, content in baseline.items() if name not in current and content is not None}
+    once = Counter(here.values())
+    owner = {content: name for name, content in here.items() if once[content] == 1}
+    twice = Counter(there.values())
+    return {name: owner[content] for name, content in there.items() if content in owner and twice[content] == 1}
+
+
+def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
+    """`baseline` with the ids that its samples have in `current`, and its own ids of those that were renamed."""
+    names = new_ids(_contents(current), _contents(baseline))
+    return renamed(baseline, names), {new: old for old, new in names.items()}
+
+
+def _contents(run: RunScores) -> dict[str, str | None]:
+    return {name: facts.content_hash for name, facts in run.samples.items()}
+
+
+def renamed(run: RunScores, names: Mapping[str, str]) -> RunScores:
+    """`run` with the ids in `names` (old to new) replaced."""
+    if not names:
+        return run
+
+    def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
+        return {names.get(name, name): value for name, value in values.items()}
+
+    return replace(
+        run,
+        metrics={
+            name: MetricScores(
+                keyed(one.values),
+                keyed(one.not_applicable),
+                keyed(one.failed),
+                one.version,
+                keyed(one.answers),
+                keyed(one.readings),
+            )
+            for name, one in run.metrics.items()
+        },
+        samples=keyed(run.samples),
+        system=SystemFacts(
+            keyed(run.system.latencies_s),
+            keyed(run.system.failures),
+            keyed(run.system.failed_answers),
+            keyed(run.system.answers),
+        ),
+    )
+
+
+def renamed_note(count: int) -> str:
+    """A sentence on samples that are paired although their ids differ."""
+    verb = "has a new id and is" if count == 1 else "have new ids and are"
+    return f"{counted(count, 'sample')} {verb} compared with the baseline by content."
 
 
 def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes: list[str]) -> tuple[str, ...]:

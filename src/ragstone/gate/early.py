@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.gate.bounds import questions
-from ragstone.gate.comparability import pair_runs
+from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.judge_change import to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
@@ -93,7 +93,8 @@ class EarlyStop:
         self._facts = facts
         self._policy = policy
         self._manifest = manifest
-        self._baseline = baseline
+        everything = RunScores(label="this run", metrics={}, samples=facts, manifest=manifest)
+        self._baseline = None if baseline is None else with_ids_of(everything, baseline)[0]
         self._scores: dict[str, Mapping[str, Score]] = {}
         self._prefix = 0
         self._looked = 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ragstone.formatting import counted, some
 from ragstone.gate.accepted import change_word
+from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import KeyPath, MetricRule
 
@@ -37,13 +38,16 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
 
 def sample_changes(base: Mapping[str, str], head: Mapping[str, str]) -> tuple[str, ...]:
     """The samples of the golden set `base` that `head` removes or changes; both map ids to content hashes."""
-    removed = [name for name in base if name not in head]
+    given = new_ids(head, base)
+    removed = [name for name in base if name not in head and name not in given]
     changed = [name for name in base if name in head and base[name] != head[name]]
     found = []
     if removed:
         found.append(f"removes {counted(len(removed), 'sample')} from the golden set ({some(removed)})")
     if changed:
         found.append(f"changes {counted(len(changed), 'sample')} in the golden set ({some(changed)})")
+    if given:
+        found.append(f"gives new ids to {counted(len(given), 'sample')} of the golden set ({some(list(given))})")
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from ragstone.config import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.formatting import counted
 from ragstone.gate.accepted import ACCEPTED_FILE
+from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.policy_changes import policy_changes, sample_changes
 from ragstone.gate.policy_table import POLICY_FILE
@@ -157,7 +158,8 @@ def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | N
     if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
         found.append("the policy differs from that of the baseline's run")
     before = baseline.scores().samples
-    gone = len(before.keys() - {sample.id for sample in golden})
+    then, now = {name: facts.content_hash for name, facts in before.items()}, _hashes(golden)
+    gone = len(then.keys() - now.keys() - new_ids(now, then).keys())
     if gone:
         found.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
     if policy.accepted:

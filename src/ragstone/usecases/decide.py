@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ from typing import Literal
 from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy
@@ -58,11 +59,13 @@ class ComparedRun:
     """One side of a comparison. `run` is None for a plain score file.
 
     `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
+    `stored_ids` are the ids in the records of samples that `scores` calls otherwise.
     """
 
     scores: RunScores
     run: RunDirectory | None = None
     details: RunDirectory | None = None
+    stored_ids: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -85,7 +88,16 @@ class ComparedRun:
     def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
         """The records of `ids`, if there are records."""
         source = self.details or self.run
-        return {} if source is None else source.find(ids)
+        if source is None:
+            return {}
+        found = source.find(self.stored_ids.get(name, name) for name in ids)
+        names = ((name, self.stored_ids.get(name, name)) for name in ids)
+        return {name: found[stored] for name, stored in names if stored in found}
+
+    def with_ids_of(self, current: RunScores) -> ComparedRun:
+        """The same run, whose samples have the ids of those of `current` with the same content."""
+        scores, stored = with_ids_of(current, self.scores)
+        return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +148,8 @@ def decide(
     run the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
     """
     run, baseline = current.run, terms.baseline
+    if baseline is not None:
+        baseline = baseline.with_ids_of(current.scores)
     if run is not None and run.manifest.confirmed:  # its first answers have had the rest of the error rate
         terms = replace(terms, policy=terms.policy.at(1.0 - AT_ONCE))
     drift = Drift()
@@ -160,12 +174,16 @@ def decide(
         spared = (_spared_note(run.manifest),)
     verdict = replace(
         verdict,
-        notes=(*notes, *verdict.notes, *spared, *drift.notes, *moving),
+        notes=(*notes, *_renamed_notes(baseline), *verdict.notes, *spared, *drift.notes, *moving),
         warnings=(*warnings, *terms.accepted.warnings, *ending, *drift.warnings, *verdict.warnings),
     )
     if run is not None and baseline is not None and baseline.run is not None:
         verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
     return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def _renamed_notes(baseline: ComparedRun | None) -> tuple[str, ...]:
+    return (renamed_note(len(baseline.stored_ids)),) if baseline is not None and baseline.stored_ids else ()
 
 
 def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -211,6 +229,7 @@ def view_of(
 ) -> ReportView:
     """The view model of a verdict, with the samples named in it in full."""
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
+    baseline = None if baseline is None else baseline.with_ids_of(current.scores)
     return build_view(
         verdict,
         current.scores,

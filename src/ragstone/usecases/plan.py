@@ -10,7 +10,7 @@ from functools import partial
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, percent, score
 from ragstone.gate.columns import answers_per_sample
-from ragstone.gate.comparability import pair_runs
+from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, imagined_run, share_of_error, spread_of
 from ragstone.gate.rules import Rule, resolve_rules
@@ -92,6 +92,8 @@ def plan(
     rules = [rule for rule in resolve_rules(policy, measured).rules if rule.metric in measured.metrics]
     tests = max(1, sum(_blocking(rule) for rule in rules))
     shares = share_of_error(rules)
+    if run is not None and baseline is not None:
+        baseline, _ = with_ids_of(run, baseline)
     pairing = None if run is None or baseline is None else pair_runs(run, baseline)
     rows = []
     for rule in rules:

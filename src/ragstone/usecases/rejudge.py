@@ -11,7 +11,7 @@ from time import monotonic
 from ragstone.config import Settings
 from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.formatting import counted, dollars, some
-from ragstone.gate.comparability import outdated, pair_runs
+from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
 from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
@@ -93,7 +93,8 @@ async def rejudge(
     """
     if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    now, run = current.scores, current.run
+    run = current.run
+    now, _ = with_ids_of(baseline.scores, current.scores)  # the stored answers have the baseline's ids
     rules = resolve_rules(policy, now).rules
     wanted = to_rejudge(now, baseline.scores, rules, policy)
     ids = pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples
