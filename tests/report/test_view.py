@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -22,10 +23,11 @@ from ragstone.gate.verdict import (
 from ragstone.golden.sample import Origin
 from ragstone.metrics.score import Failed
 from ragstone.report import wording
-from ragstone.report.parts import Links
+from ragstone.report.parts import Links, Spread
 from ragstone.report.picture import Scale
 from ragstone.report.plots import axis_for, mark
-from ragstone.report.rows import check_reason, metric_state
+from ragstone.report.render import render
+from ragstone.report.rows import check_reason, metric_rows, metric_state
 from ragstone.report.samples import SAMPLE_ROWS
 from ragstone.report.view import build_view
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -291,3 +293,28 @@ def test_without_a_baseline_nothing_got_worse() -> None:
     assert wording.worst_heading(worst) == "What got worse"
     alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
     assert wording.worst_heading(alone) == "What falls short"
+
+
+def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
+    values = {"a": 0.2, "b": 0.4, "c": 0.9}
+    facts = {name: SampleFacts(tags=("de",) if name != "c" else ()) for name in values}
+    run = RunScores("run", {"tone": MetricScores(values), "one": MetricScores({"a": 0.5})}, facts)
+    sliced = Check(
+        "de/tone", CheckKind.FLOOR, Status.PASS, Action.BLOCK, "", metric="tone", slice="de", estimate=0.3, n=2
+    )
+    rows = {(row.metric, row.slice): row.spread for row in metric_rows((sliced,), run, None, None, {})}
+    whole, part = rows["tone", None], rows["tone", "de"]
+    assert whole is not None
+    assert part is not None
+    assert (whole.lowest, whole.highest) == (0.2, 0.9)
+    assert whole.deviation == pytest.approx(0.3605551)
+    assert (part.lowest, part.highest) == (0.2, 0.4)
+    assert part.deviation == pytest.approx(0.1414214)
+    assert rows["one", None] == Spread(0.5, 0.5, None)
+
+
+def test_the_spread_is_in_json_and_html() -> None:
+    view = view_of(status=Status.PASS)
+    (row, *_) = json.loads(render(view, "json"))["metrics"]
+    assert (row["min"], row["max"]) == (0.5, 1.0)
+    assert f"0.50 to 1.00, sd {row['sd']:.2f}" in render(view, "html")

@@ -58,6 +58,9 @@ class MetricPart(_Part):
     n: int = Field(ge=0, description="samples behind the score")
     not_applicable: int = Field(ge=0)
     failed: int = Field(ge=0)
+    min: float | None = Field(default=None, description="lowest score of a sample")
+    max: float | None = Field(default=None, description="highest score of a sample")
+    sd: float | None = Field(default=None, description="standard deviation of the samples' scores (n - 1)")
     offline_reliability: str | None = Field(description="measured grade of the offline judge for this metric")
 
 
@@ -386,6 +389,9 @@ def _metric(row: MetricRow) -> MetricPart:
         n=row.n,
         not_applicable=row.not_applicable,
         failed=row.failed,
+        min=row.spread.lowest if row.spread is not None else None,
+        max=row.spread.highest if row.spread is not None else None,
+        sd=row.spread.deviation if row.spread is not None else None,
         offline_reliability=row.grade,
     )
 

@@ -129,6 +129,7 @@ def _metric(
         "word": wording.status_word(row.status, row.action),
         "score": formatting.score(row.score, digits),
         "interval": wording.interval(row.interval, digits),
+        "spread": wording.spread(row.spread),
         "change": formatting.change(row.change, drop_digits),
         "change_interval": wording.interval(row.change_interval, drop_digits, signed=True),
         "thresholds": wording.thresholds(row),

@@ -51,6 +51,15 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How the scores of the samples differ: lowest, highest, and standard deviation (n - 1; None for one sample)."""
+
+    lowest: float
+    highest: float
+    deviation: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class MetricRow:
     """One metric (of one slice): its score, change, thresholds and state.
 
@@ -79,6 +88,8 @@ class MetricRow:
     ceiling: float | None = None
     max_rise: float | None = None
     lower_is_better: bool = False
+    spread: Spread | None = None
+    """None without a score."""
 
     @property
     def level(self) -> float | None:

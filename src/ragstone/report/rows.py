@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ragstone import formatting
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Comparability, Status
 from ragstone.gate.warnings import is_below_by_chance
 from ragstone.report import wording
-from ragstone.report.parts import CheckRow, MetricRow
+from ragstone.report.parts import CheckRow, MetricRow, Spread
 from ragstone.run.scores import MetricScores, RunScores
 
 _SEVERITY = (
@@ -62,6 +64,7 @@ def metric_rows(
             baseline.metrics.get(metric) if baseline is not None and metric in comparable else None,
             grades.get(metric),
             metric in lower_is_better,
+            _spread(current, metric, slice_),
         )
         for metric, slice_ in keys
     )
@@ -75,6 +78,7 @@ def _metric_row(
     baseline: MetricScores | None,
     grade: str | None,
     lower: bool,
+    spread: Spread | None,
 ) -> MetricRow:
     floor = next((check for check in checks if check.kind in LEVELS), None)
     drop = next((check for check in checks if check.kind in CHANGES), None)
@@ -108,7 +112,20 @@ def _metric_row(
         ceiling=level if lower else None,
         max_rise=allowed if lower else None,
         lower_is_better=lower,
+        spread=spread,
     )
+
+
+def _spread(current: RunScores, metric: str, slice_: str | None) -> Spread | None:
+    scores = current.metrics.get(metric)
+    values = [
+        value
+        for sample, value in (scores.values.items() if scores is not None else ())
+        if slice_ is None or (sample in current.samples and slice_ in current.samples[sample].tags)
+    ]
+    if not values:
+        return None
+    return Spread(min(values), max(values), float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
 def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ragstone.formatting import answer_cost, bound, change, counted, score, whole
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
-from ragstone.report.parts import MetricRow, WorstSample
+from ragstone.report.parts import MetricRow, Spread, WorstSample
 from ragstone.run.manifest import SystemUsage
 
 STATUS_TITLES = {
@@ -71,6 +71,14 @@ def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -
         return ""
     form = change if signed else score
     return f"[{form(found.low, digits)},\u00a0{form(found.high, digits)}]"
+
+
+def spread(found: Spread | None) -> str:
+    """``0.00 to 1.00, sd 0.21``: lowest, highest and standard deviation; nothing without scores."""
+    if found is None:
+        return ""
+    deviation = "" if found.deviation is None else f", sd {score(found.deviation)}"
+    return f"{score(found.lowest)} to {score(found.highest)}{deviation}"
 
 
 def status_word(status: Status | None, action: Action | None) -> str:
