@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import POLICY
+from ragstone.commands.options import CONFIG, POLICY, settings_from
 from ragstone.commands.output import say
 
 
 @click.command(name="plan")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="A second run to pair RUN with.")
-@click.option("--drop", type=float, default=0.03, show_default=True, help="The true drop to detect.")
+@click.option("--drop", type=float, help="The true drop to detect  [default: three beyond what the policy allows]")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Share of runs in which to detect it.")
+@CONFIG
 @POLICY
 @click.option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
 @click.option(
@@ -26,8 +27,9 @@ from ragstone.commands.output import say
 def command(
     run: Path | None,
     baseline: Path | None,
-    drop: float,
+    drop: float | None,
     power: float,
+    config: Path | None,
     thresholds: Path | None,
     sd: float | None,
     changed: float,
@@ -36,34 +38,45 @@ def command(
     """Calculate how many golden samples are needed to detect a drop.
 
     RUN is a run directory or a score file, to use its variances or, with --baseline, the paired differences of the two
-    runs. Without RUN, typical variances are assumed. Only the excess over the allowed drop (max_drop) counts.
+    runs. Without RUN, typical variances are assumed, for the golden set and the judge of the config file. Only the
+    excess over the allowed drop (max_drop) counts.
 
     \b
     Examples:
-      ragstone plan --drop 0.05
+      ragstone plan
       ragstone plan ragstone-run --baseline last-week --drop 0.03 --power 0.9
     """
     from ragstone.errors import ConfigError
+    from ragstone.judge.names import split_name
     from ragstone.usecases.compare import read_compare_policy, read_side
-    from ragstone.usecases.plan import plan, plan_lines
+    from ragstone.usecases.plan import golden_size, plan, plan_lines, usual_drops
 
     if baseline is not None and run is None:
         raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
-    found = plan(
-        read_compare_policy(thresholds),
-        drop=drop,
-        power=power,
-        run=None if run is None else read_side(run).scores,
-        baseline=None if baseline is None else read_side(baseline).scores,
-        sd=sd,
-        changed=changed,
-    )
+    settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
+    named = settings.gate.thresholds
+    policy = read_compare_policy(None if named is None else settings.path(named))
+    found = [
+        plan(
+            policy,
+            drop=one,
+            power=power,
+            run=None if run is None else read_side(run).scores,
+            baseline=None if baseline is None else read_side(baseline).scores,
+            sd=sd,
+            changed=changed,
+            offline=split_name(settings.judge.name)[0] == "offline",
+            samples=golden_size(settings) if run is None else 0,
+        )
+        for one in ([drop] if drop is not None else usual_drops(policy))
+    ]
     if form == "json":
         from dataclasses import asdict
         from json import dumps
 
-        click.echo(dumps({**asdict(found), "needed": found.needed}, indent=2))
+        documents = [{**asdict(one), "needed": one.needed} for one in found]
+        click.echo(dumps(documents[0] if drop is not None else {"plans": documents}, indent=2))
     else:
-        for line in plan_lines(found):
+        for line in plan_lines(*found):
             say(line)
     return 0

@@ -16,7 +16,7 @@ from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import CHANGES, Action, Check
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.family import LOSS, POWER
 from ragstone.stats.power import detectable_drop
@@ -146,6 +146,20 @@ def imagined_run(policy: Policy) -> RunScores:
     one = MetricScores({"sample": 1.0})
     metrics = {name: one for name, rule in policy.metrics.items() if policy.names_metrics or rule.min is not None}
     return RunScores("plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))})
+
+
+def as_judged(rules: Sequence[Rule], policy: Policy, *, offline: bool) -> tuple[Rule, ...]:
+    """`rules` for a run that is yet to be judged: what blocks can depend on whether the judge is the offline one."""
+    return tuple(
+        replace(
+            rule,
+            floor_action=policy.action_for(rule.key, CheckKind.FLOOR, offline_judge=offline),
+            drop_action=policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline),
+        )
+        if rule.slice is None and rule.key in policy.metrics
+        else rule
+        for rule in rules
+    )
 
 
 def spread_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragstone.config import Settings
 from ragstone.errors import SystemUnderTestError
@@ -12,9 +12,9 @@ from ragstone.formatting import counted, some
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.rehearsal import perfect_run
-from ragstone.gate.resolution import imagined_run, resolution, sights
+from ragstone.gate.resolution import as_judged, imagined_run, resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
@@ -228,13 +228,6 @@ def _resolution(
         return None
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
     measured = {metric.info.name for metric in metrics}
-    offline = judge.offline
-    rules = tuple(
-        replace(rule, drop_action=policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline))
-        if rule.slice is None and rule.key in policy.metrics
-        else rule
-        for rule in rules
-        if rule.metric in measured
-    )
+    rules = tuple(rule for rule in as_judged(rules, policy, offline=judge.offline) if rule.metric in measured)
     found = sights(rules, policy.alpha, before, samples=samples)
     return resolution(found)[0]

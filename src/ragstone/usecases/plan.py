@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ragstone.errors import ConfigError
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.formatting import counted, percent, score
 from ragstone.gate.columns import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, imagined_run, share_of_error, spread_of
+from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, as_judged, imagined_run, share_of_error, spread_of
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import LOSS
 from ragstone.stats.power import detectable_drop, samples_for_drop
+from ragstone.usecases.run import read_golden_set
 
 MOST_SAMPLES = 10_000_000
 
@@ -30,8 +32,8 @@ class PlannedMetric:
     `needed` samples detect the drop if `max_drop` is allowed, `needed_strict` if no drop is allowed; None: no golden
     set does (the drop is within the allowed drop). `detectable` is the drop that the `n` samples of the run detect;
     None without a run, or if they detect none. `key` is the policy's key for what is allowed: `max_rise` where less is
-    better. `variance` names the sources of the variance of a score, and `by_answers` are the samples needed if the
-    system is asked so many times, both if the run has several answers.
+    better. `blocks` is False if the rule only warns. `variance` names the sources of the variance of a score, and
+    `by_answers` are the samples needed if the system is asked so many times, both if the run has several answers.
     """
 
     metric: str
@@ -45,6 +47,7 @@ class PlannedMetric:
     key: str = "max_drop"
     variance: str = ""
     by_answers: tuple[tuple[int, int | None], ...] = ()
+    blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,8 @@ class SamplePlan:
 
     @property
     def needed(self) -> int | None:
-        """Number of samples that detect the drop in every metric; None if one of them never does."""
-        each = [row.needed for row in self.metrics]
+        """Number of samples that detect the drop in every metric (that blocks, if any does); None if one never does."""
+        each = [row.needed for row in [row for row in self.metrics if row.blocks] or self.metrics]
         return None if not each or any(one is None for one in each) else max(one for one in each if one is not None)
 
 
@@ -73,11 +76,14 @@ def plan(
     baseline: RunScores | None = None,
     sd: float | None = None,
     changed: float = TYPICAL_CHANGED,
+    offline: bool = False,
+    samples: int = 0,
 ) -> SamplePlan:
     """Plan the size of a golden set.
 
     With `run` and `baseline`, the variance comes from their paired differences; with `run` alone, from its scores,
-    assuming that a share `changed` is regenerated; without a run, from `sd` (of one score, else TYPICAL_SD).
+    assuming that a share `changed` is regenerated; without a run, from `sd` (of one score, else TYPICAL_SD). Without a
+    run, `offline` says that the offline judge will score it, and `samples` is the size of the golden set, if known.
     Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
     """
     if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0 or not 0.0 < changed <= 1.0:
@@ -89,7 +95,12 @@ def plan(
         raise ConfigError(f"the standard deviation of scores in [0, 1] is in (0, 0.5], got {sd:g}.")
     policy.require_known_metrics(() if run is None else run.metrics)
     measured = run if run is not None else imagined_run(policy)
-    rules = [rule for rule in resolve_rules(policy, measured).rules if rule.metric in measured.metrics]
+    resolved = resolve_rules(policy, measured).rules
+    rules = [
+        rule
+        for rule in (resolved if run is not None else as_judged(resolved, policy, offline=offline))
+        if rule.metric in measured.metrics
+    ]
     tests = max(1, sum(_blocking(rule) for rule in rules))
     shares = share_of_error(rules)
     if run is not None and baseline is not None:
@@ -101,6 +112,7 @@ def plan(
             continue
         spread = spread_of(rule.metric, run, baseline, pairing, sd, changed)
         if spread is not None:
+            spread = spread if run is not None else replace(spread, n=samples)
             planned = partial(_row, rule, drop=drop, power=power, alpha=policy.alpha, tests=shares)
             rows.append(planned(spread) if run is None else _with_answers(planned, rule.metric, run, spread))
     if not rows:
@@ -146,6 +158,7 @@ def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, te
         spread.n,
         detectable,
         rule.direction.change_key,
+        blocks=rule.drop_action is Action.BLOCK,
     )
 
 
@@ -166,31 +179,75 @@ def _with_answers(
     return replace(row, variance=variance_words(parts), by_answers=needed)
 
 
-def plan_lines(found: SamplePlan) -> Iterator[str]:
-    """The plan as lines of text."""
+DROPS = (0.05, 0.1, 0.2, 0.3, 0.5)
+"""The drops that are planned for if none is asked for."""
+
+_CLEAR = 0.025
+"""By how much a drop must exceed what the policy allows to be one of them."""
+
+
+def usual_drops(policy: Policy) -> tuple[float, ...]:
+    """The three smallest `DROPS` that clearly exceed what `policy` allows; else the largest."""
+    allowed = [rule.max_drop or rule.max_rise or 0.0 for rule in policy.metrics.values()]
+    beyond = [drop for drop in DROPS if drop >= max(allowed, default=0.0) + _CLEAR]
+    return tuple(beyond[:3]) or DROPS[-1:]
+
+
+def golden_size(settings: Settings) -> int:
+    """Number of samples in the golden set of `settings`; 0 if none can be read yet."""
+    try:
+        return len(read_golden_set(settings))
+    except (ConfigError, GoldenSetError):
+        return 0
+
+
+def plan_lines(found: SamplePlan, *larger: SamplePlan) -> Iterator[str]:
+    """The plan as lines of text, with those for `larger` drops."""
+    every = (found, *larger)
     checks = "one blocking check" if found.tests == 1 else f"{found.tests} blocking checks"
+    drop = "a drop" if larger else f"a drop of {found.drop:g}"
     yield (
-        f"To detect a drop of {found.drop:g} in {percent(found.power)} of runs, at a false-fail rate of "
+        f"To detect {drop} in {percent(found.power)} of runs, at a false-fail rate of "
         f"{percent(found.alpha)} over {checks}:"
     )
-    for row in found.metrics:
-        needed = "no number of samples" if row.needed is None else counted(row.needed, "sample")
+    for row, *others in zip(*(one.metrics for one in every), strict=True):
+        takes = _samples(row.needed)
+        if larger:
+            rest = zip(larger, others, strict=True)
+            more = [f"{'none' if at.needed is None else f'{at.needed:,}'} for {one.drop:g}" for one, at in rest]
+            takes = ", ".join([f"{takes} for a drop of {found.drop:g}", *more]) + ","
         strict = (
-            "" if row.max_drop == 0.0 or row.needed_strict is None else f" ({row.needed_strict:,} with {row.key} = 0)"
+            f" ({row.needed_strict:,} with {row.key} = 0)"
+            if row.max_drop and row.needed_strict is not None and not larger
+            else ""
         )
         spread = f"sd of a difference {score(row.sd)}, {row.source}"
-        yield f"  {row.metric}: {needed} with {row.key} = {row.max_drop:g}{strict}; {spread}"
+        warns = "" if row.blocks else " (only warns)"
+        yield f"  {row.metric}{warns}: {takes} with {row.key} = {row.max_drop:g}{strict}; {spread}"
         if row.variance:
             yield f"    variance of a score: {row.variance}"
-        if row.by_answers:
+        if row.by_answers and not larger:
             each = ", ".join(
                 f"{'none' if count is None else f'{count:,}'} with --answers {asked}" for asked, count in row.by_answers
             )
             yield f"    samples needed: {each}"
     for row in found.metrics:
         if row.n and row.detectable is not None:
-            yield f"  {row.metric}: the current {row.n:,} samples detect a drop of {score(row.detectable)}"
+            yield f"  {row.metric}: the current {counted(row.n, 'sample')} detect a drop of {score(row.detectable)}"
         elif row.n:
-            yield f"  {row.metric}: the current {row.n:,} samples can't reliably detect any drop"
+            yield f"  {row.metric}: the current {counted(row.n, 'sample')} can't reliably detect any drop"
     if any(row.needed is None for row in found.metrics):
-        yield "A drop within max_drop never fails the gate: allow less, or plan for a larger drop."
+        allowed = max(row.max_drop for row in found.metrics)
+        yield (
+            f"A drop within max_drop never fails the gate: allow less, or plan for a drop above {allowed:g}, such as "
+            f"--drop {round(allowed + 0.1, 4):g}."
+        )
+    size = max((row.n for row in found.metrics), default=0)
+    out_of_reach = [one for one in every if one.needed is not None and one.needed > size > 0]
+    if larger and out_of_reach:
+        nearest = out_of_reach[-1]
+        yield f"With {counted((nearest.needed or 0) - size, 'more sample')}, a drop of {nearest.drop:g} is detected."
+
+
+def _samples(needed: int | None) -> str:
+    return "no number of samples" if needed is None else counted(needed, "sample")
