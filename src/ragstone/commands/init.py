@@ -2,31 +2,101 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ragstone.commands.output import say
 
-DEFAULT_ENTRYPOINT = "python:my_package.rag:answer"
+if TYPE_CHECKING:
+    from ragstone.usecases.init import Written
+    from ragstone.usecases.survey.look import Survey
+    from ragstone.usecases.survey.proposal import Proposal
+
+_OTHERS = 3
+"""Number of further proposals that are named."""
 
 
 @click.command(name="init")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
-@click.option("--entrypoint", metavar="WHERE", help=f"Entrypoint of your system  [default: {DEFAULT_ENTRYPOINT}]")
-def command(directory: Path, entrypoint: str | None) -> None:
+@click.option(
+    "--entrypoint", metavar="WHERE", help="Entrypoint of your system  [default: what the source of DIRECTORY suggests]"
+)
+@click.option(
+    "--probe", is_flag=True, help="Also ask services on this machine's usual ports for /openapi.json (one GET each)."
+)
+def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     """Write ragstone.toml, thresholds.toml, a starter golden set and a workflow into DIRECTORY.
 
-    Overwrites nothing. On a terminal, asks for the entrypoint.
+    Looks for an entrypoint and a golden set in DIRECTORY, and says what it found. Source code is parsed, never run.
+    Overwrites nothing; adds ragstone-run/ to .gitignore. On a terminal, asks for the entrypoint.
     """
-    from ragstone.usecases.init import write_starter
+    from ragstone.usecases.init import PLACEHOLDER, write_starter
+    from ragstone.usecases.survey.look import survey
+    from ragstone.usecases.survey.proposal import Proposal
 
-    if entrypoint is None and sys.stdin.isatty() and sys.stdout.isatty():
-        entrypoint = click.prompt("Entrypoint of your RAG system", default=DEFAULT_ENTRYPOINT)
-    result = write_starter(directory, entrypoint=entrypoint or DEFAULT_ENTRYPOINT)
+    say(f"In {directory.resolve()}:")
+    found = survey(directory, probe=probe)
+    chosen = next(iter(found.proposals), Proposal(PLACEHOLDER, "nothing was found", 9))
+    known = (directory / "ragstone.toml").exists()
+    for line in _found(found, chosen if entrypoint is None else None):
+        say(line)
+    if entrypoint is None and not known and sys.stdin.isatty() and sys.stdout.isatty():
+        entrypoint = click.prompt("Entrypoint of your RAG system", default=chosen.entrypoint)
+    if entrypoint is not None and entrypoint != chosen.entrypoint:
+        chosen = next(
+            (one for one in found.proposals if one.entrypoint == entrypoint), Proposal(entrypoint, "it was named", 0)
+        )
+    result = write_starter(directory, proposal=chosen, golden=found.golden, python=found.python)
+    for line in _report(result):
+        say(line)
+    for line in _next(directory, result, chosen, found):
+        say(line)
+
+
+def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
+    if chosen is not None and found.proposals:
+        yield f"found  entrypoint {chosen.entrypoint}: {chosen.why}"
+        others = [one for one in found.proposals if one.entrypoint != chosen.entrypoint]
+        for other in others[:_OTHERS]:
+            yield f"also   {other.entrypoint}: {other.why}"
+    if found.golden is not None:
+        yield f"found  golden set {found.golden.path}: {found.golden.samples:,} samples ({found.golden.columns})"
+    if found.ports and chosen is not None and not any("/openapi.json" in one.why for one in found.proposals):
+        ports = ", ".join(map(str, found.ports))
+        yield (
+            f"found  something listens on port {ports} of this machine; if that is your system, its entrypoint is a "
+            "URL such as http://127.0.0.1:PORT/ask (`ragstone init --probe` reads its API description)"
+        )
+
+
+def _report(result: Written) -> Iterator[str]:
     for place in result.written:
-        say(f"wrote  {place}")
+        yield f"wrote  {place}"
     for place in result.kept:
-        say(f"kept   {place} (already exists)")
-    say("Next: add your own questions to golden/golden.jsonl, then run `ragstone check`.")
+        yield f"kept   {place} (already exists)"
+    for place in result.added:
+        yield f"added  ragstone-run/ to {place}"
+
+
+def _next(directory: Path, result: Written, chosen: Proposal, found: Survey) -> Iterator[str]:
+    from ragstone.usecases.init import GOLDEN, PLACEHOLDER, is_starter
+
+    yield "Next:"
+    if directory.resolve() != Path.cwd():
+        yield f"  cd {shlex.quote(os.path.relpath(directory))}"
+    if "ragstone.toml" in result.kept and found.proposals:
+        yield f'  if ragstone.toml has no entrypoint yet, set entrypoint = "{chosen.entrypoint}" under [system]'
+    elif chosen.entrypoint == PLACEHOLDER:
+        yield "  set your system's entrypoint in ragstone.toml (docs/entrypoints.md)"
+    if is_starter(directory / GOLDEN):
+        yield f"  replace the questions in {GOLDEN}, about a made-up shop, with your own"
+    if chosen.entrypoint.startswith("http"):
+        yield f"  start your service: {chosen.entrypoint} must answer"
+    yield "  ragstone check    asks your system one question"
+    yield "  ragstone gate     asks all of them, and decides"

@@ -1,0 +1,34 @@
+"""An entrypoint that `init` proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+QUESTION_NAMES = (
+    "question",
+    "query",
+    "user_query",
+    "user_question",
+    "user_input",
+    "q",
+    "prompt",
+    "input",
+    "message",
+    "text",
+)
+"""Names of a parameter or request field that takes the question, the surest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """`why` is a clause. `settings` are further keys of [system], and `question_field` is one of [system.http].
+
+    `rank` orders proposals, the surest first.
+    """
+
+    entrypoint: str
+    why: str
+    rank: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    question_field: str | None = None
