@@ -11,6 +11,8 @@ HERE = Path(__file__).parent
 # the hundred, and simulations. A folder, a module, or one test.
 SLOW = (
     "api/test_api.py",
+    "api/test_data.py",
+    "api/test_notebook.py",
     "api/test_package.py::test_the_wheel_holds_the_marker_of_its_types",
     "bench",
     "cli",

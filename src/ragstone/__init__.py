@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ragstone._version import __version__
 
 if TYPE_CHECKING:
-    from ragstone.api import Run, compare, evaluate, load_golden_set
+    from ragstone.api import GoldenSet, Report, Run, Verdict, compare, evaluate, load_golden_set
     from ragstone.errors import RagstoneError
     from ragstone.gate.policy import Policy
     from ragstone.gate.verdict import Check, GateVerdict
-    from ragstone.golden.sample import GoldenSet, Sample
+    from ragstone.golden.sample import Sample
     from ragstone.judge.protocol import Judge
     from ragstone.run.scores import MetricScores, RunScores
     from ragstone.system.response import Context, Response, System
@@ -26,11 +26,13 @@ __all__ = [
     "MetricScores",
     "Policy",
     "RagstoneError",
+    "Report",
     "Response",
     "Run",
     "RunScores",
     "Sample",
     "System",
+    "Verdict",
     "__version__",
     "compare",
     "evaluate",
@@ -38,11 +40,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "api": ("Run", "compare", "evaluate", "load_golden_set"),
+    "api": ("GoldenSet", "Report", "Run", "Verdict", "compare", "evaluate", "load_golden_set"),
     "errors": ("RagstoneError",),
     "gate.policy": ("Policy",),
     "gate.verdict": ("Check", "GateVerdict"),
-    "golden.sample": ("GoldenSet", "Sample"),
+    "golden.sample": ("Sample",),
     "judge.protocol": ("Judge",),
     "run.scores": ("MetricScores", "RunScores"),
     "system.response": ("Context", "Response", "System"),

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
+import re
+import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict
+from ragstone.golden import sample
+from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
-from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
-from ragstone.judge.protocol import Judge
+from ragstone.judge.protocol import Judge, checked_judge
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.report.notebook import framed_html, golden_html, run_html, verdict_html
+from ragstone.report.parts import ReportView
+from ragstone.report.progress import notebook_progress, progress_for
+from ragstone.report.redact import Redactor
+from ragstone.report.render import Format, render
 from ragstone.run.directory import RunDirectory
+from ragstone.run.engine import Progress, Quiet
+from ragstone.run.record import SampleRecord
 from ragstone.run.score_files import scores_from_mapping
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, means
 from ragstone.system.build import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
-from ragstone.usecases.decide import ComparedRun, Terms, decide
+from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
+from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.run import RunContext, evaluate_golden_set
 
 if TYPE_CHECKING:
@@ -37,11 +51,78 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
+class GoldenSet(sample.GoldenSet):
+    """The samples of one evaluation, with unique ids, in the order of their file. Shows itself in notebooks.
+
+    ``len(golden)``, ``for sample in golden`` and ``golden[0]`` do what they say; ``golden[:5]`` is a golden set of five
+    samples.
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return golden_html(self)
+
+
+class Report(str):
+    """A report as text, to be written to a file. A notebook shows HTML in a frame, and Markdown as such."""
+
+    __slots__ = ("form",)
+
+    def __new__(cls, text: str, form: str) -> Report:
+        report = super().__new__(cls, text)
+        report.form = form
+        return report
+
+    form: str
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(f"<{self.form} report, {len(self):,} characters>" if self.form == "html" else str(self))
+
+    def _repr_html_(self) -> str | None:
+        return framed_html(self) if self.form == "html" else None
+
+    def _repr_markdown_(self) -> str | None:
+        return str(self) if self.form == "md" else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(GateVerdict):
+    """The verdict of a whole run, and its reports. Shows itself in notebooks.
+
+    `view` is what the reports show, without secrets.
+    """
+
+    view: ReportView = field(kw_only=True, compare=False)
+
+    @classmethod
+    def of(cls, verdict: GateVerdict, view: ReportView) -> Verdict:
+        return cls(**{one.name: getattr(verdict, one.name) for one in fields(GateVerdict)}, view=view)
+
+    def report(self, form: Format = "text") -> Report:
+        """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises ConfigError for anything else."""
+        return Report(render(self.view, form), form)
+
+    def to_markdown(self) -> str:
+        """The report as Markdown, for a comment on GitHub."""
+        return self.report("md")
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self.view)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A finished evaluation. `path` is its run directory, `scores` is the gate's input."""
+    """A finished evaluation. `path` is its run directory, `scores` is the gate's input. Shows itself in notebooks."""
 
     directory: RunDirectory
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """The run in a directory that `ragstone run`, `ragstone gate` or `evaluate` wrote. Raises RunDirectoryError."""
+        run = cls(RunDirectory.open(_path(path, "Run.open(path)")))
+        run.directory.scores()
+        return run
 
     @property
     def path(self) -> Path:
@@ -51,41 +132,109 @@ class Run:
     def scores(self) -> RunScores:
         return self.directory.scores()
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """One row per sample: id, question, answer, and one column per metric (missing if there is no score).
+    def report(
+        self,
+        form: Format = "text",
+        *,
+        baseline: Run | str | Path | None = None,
+        policy: Policy | Mapping[str, Any] | str | Path | None = None,
+    ) -> Report:
+        """The report of this run as ``text``, ``md``, ``html``, ``json`` or ``junit``, decided as by `compare`."""
+        return compare(self, baseline, policy).report(form)
 
-        If the system was asked several times, `answer` is the first answer and `answers` is the list of all of them.
-        Raises ConfigError if pandas is not installed.
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row per sample, with the columns
+
+        - ``id``, ``question``, ``reference``, ``tags``;
+        - ``answer``, ``contexts`` (their texts), ``latency_s``, and ``error`` if the system failed;
+        - for each metric its score (missing if there is none), and ``<metric>_reason``: why there is none, or a remark
+          on the score.
+
+        If the system was asked several times, `answer`, `contexts` and `latency_s` are those of the first answer, and
+        ``answers`` is the list of all of them. Raises ConfigError if pandas is not installed.
         """
         try:
             import pandas
         except ImportError:
             raise ConfigError("to_pandas() needs pandas.", hint="Install it: pip install 'ragstone[pandas]'") from None
-        rows = [
-            {
-                "id": record.sample.id,
-                "question": record.sample.question,
-                "answer": record.response.answer,
-                **({"answers": [one.answer for one in record.responses]} if len(record.answers) > 1 else {}),
-                **{name: scores.values.get(record.sample.id) for name, scores in self.scores.metrics.items()},
-            }
-            for record in self.directory.records()
-        ]
-        return pandas.DataFrame(rows)
+        return pandas.DataFrame([_row(record, self.directory.manifest.metrics) for record in self.directory.records()])
+
+    def __repr__(self) -> str:
+        samples, metrics = self.scores.samples, self.scores.metrics
+        return f"{type(self).__name__}({str(self.path)!r}: {counted(len(samples), 'sample')}, {means(metrics)})"
+
+    def _repr_html_(self) -> str:
+        return run_html(self.scores)
 
 
-def load_golden_set(path: str | Path | Sequence[str | Path], columns: Mapping[str, str] | None = None) -> GoldenSet:
-    """Read a golden set from a file, a glob, or several.
+def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:
+    response = record.response
+    row: dict[str, object] = {
+        "id": record.sample.id,
+        "question": record.sample.question,
+        "reference": record.sample.reference,
+        "tags": list(record.sample.tags),
+        "answer": response.answer,
+        **({"answers": [one.answer for one in record.responses]} if len(record.answers) > 1 else {}),
+        "contexts": [context.text for context in response.contexts],
+        "latency_s": response.latency_s,
+        "error": None if response.failure is None else response.failure.message,
+    }
+    for name in metrics:
+        row[name], row[f"{name}_reason"] = _value(record.scores.get(name))
+    return row
 
-    `columns` maps a field (``question``, ``reference`` …) to its column; dotted paths are allowed.
-    Raises GoldenSetError with file and line.
+
+def _value(score: Score | None) -> tuple[float | None, str | None]:
+    match score:
+        case Scored(value, note):
+            return value, note
+        case NotApplicable(reason) | Failed(_, reason):
+            return None, reason
+    return None, None
+
+
+def load_golden_set(data: object, columns: Mapping[str, str] | None = None) -> GoldenSet:
+    """Read a golden set from a file, a glob, or several; or from data in memory.
+
+    Data is a data frame (pandas or Polars), an Arrow table, a data set of Hugging Face, a list of mappings, or a
+    mapping of columns. `columns` maps a field (``question``, ``reference`` …) to its column; dotted paths are allowed.
+    Raises GoldenSetError with file and line; the rows of data are counted from 1.
     """
-    paths = [path] if isinstance(path, (str, Path)) else list(path)
-    return _load(paths, columns=columns)
+    if columns is not None and not isinstance(columns, Mapping):
+        raise ConfigError(f"columns maps fields to columns, found {type(columns).__name__}.", hint=_COLUMNS)
+    several = isinstance(data, list | tuple) and bool(data) and all(isinstance(item, str | Path) for item in data)
+    try:
+        if isinstance(data, str | Path) or several:
+            found = _load(cast("str | Path | list[str | Path]", data), columns=columns)
+        else:
+            found = golden_set_of(data, columns=columns)
+    except (ConfigError, GoldenSetError) as error:
+        where = "columns" if error.where == _TABLE else error.where
+        raise type(error)(error.message.replace(_TABLE, "columns"), where=where, hint=_in_python(error.hint)) from None
+    return GoldenSet(found.samples, found.mappings)
+
+
+_TABLE = "[golden.columns]"
+_COLUMNS = 'For example: columns={"question": "input.query"}'
+_TOML = re.compile(r",? in ragstone\.toml(?P<aside>[^:\n]*):\n  \[golden\.columns\]\n(?P<rows>(  .+ = .+(\n|$))+)")
+
+
+def _in_python(hint: str | None) -> str | None:
+    """A hint on mapping columns in ragstone.toml, as the argument `columns`."""
+
+    def rewritten(found: re.Match[str]) -> str:
+        pairs = (line.strip().split(" = ", 1) for line in found["rows"].splitlines())
+        rows = ", ".join(f'"{name}": {value}' for name, value in pairs)
+        return f"{found['aside']}: columns={{{rows}}}"
+
+    if hint is None:
+        return None
+    return _TOML.sub(rewritten, hint).replace("under [golden.columns] in ragstone.toml", 'with columns={"…": "…"}')
 
 
 def evaluate(
-    golden_set: GoldenSet,
+    golden_set: sample.GoldenSet,
     system: str | Callable[..., object],
     judge: str | Judge = "offline",
     metrics: str | Iterable[str] | None = None,
@@ -94,25 +243,36 @@ def evaluate(
     concurrency: int = 4,
     repeats: int = 1,
     answers: int = 1,
+    progress: bool = True,
 ) -> Run:
     """Ask `system` every question in `golden_set`, and judge and score the answers.
 
     `system` is an entrypoint string, or a callable that takes a question. `judge` is a name as in ragstone.toml, or a
     Judge. The system is asked each question `answers` times, and each answer is judged `repeats` times. The run
-    directory is written to `out` (a new temporary folder by default). Also works inside a running event loop, as in a
-    notebook. Raises the errors of `ragstone run`.
+    directory is written to `out` (a new temporary folder by default). In a notebook and on a terminal there is a
+    progress bar, unless `progress` is False. Also works inside a running event loop, as in a notebook.
+    Raises the errors of `ragstone run`.
     """
-    where = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
+    where = (
+        _path(out, "evaluate(out=…)")
+        if out is not None
+        else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
+    )
     given: object = golden_set
-    if not isinstance(given, GoldenSet):
-        hint = "Read one with ragstone.load_golden_set(path)."
+    if not isinstance(given, sample.GoldenSet):
+        hint = "Make one: ragstone.load_golden_set(…), with a path, a data frame, or a list of mappings."
         raise ConfigError(f"evaluate() takes a golden set, found {type(given).__name__}.", hint=hint)
-    names = metrics if metrics is None or isinstance(metrics, str) else tuple(metrics)
+    asked: object = system
+    if isinstance(asked, Mapping | list | tuple | set | int | float | bytes) or asked is None:
+        hint = "Pass a function that takes a question, or an entrypoint such as 'python:my_package.rag:answer'."
+        raise ConfigError(f"evaluate() takes a system, found {type(asked).__name__}.", hint=hint)
+    if not isinstance(judge, str):
+        judge = checked_judge(judge)
     settings = _settings(
         {
             "system": {"entrypoint": system if isinstance(system, str) else None, "concurrency": concurrency},
             "judge": {"name": judge} if isinstance(judge, str) else {},
-            "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers},
+            "run": {"out": str(where), "metrics": _names(metrics), "repeats": repeats, "answers": answers},
         }
     )
     tested: System = (
@@ -120,7 +280,7 @@ def evaluate(
         if isinstance(system, str)
         else CallableSystem(system, concurrency=concurrency)
     )
-    run = Run(_wait_for(_evaluate(golden_set, tested, judge, settings)))
+    run = Run(_wait_for(_evaluate(golden_set, tested, judge, settings, _progress() if progress else Quiet())))
     run.directory.scores()  # now, while the directory is there
     return run
 
@@ -129,7 +289,7 @@ def compare(
     current: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path,
     baseline: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
-) -> GateVerdict:
+) -> Verdict:
     """Decide: compare `current` with the floors of `policy` and with `baseline`.
 
     A run is a Run, a run directory or score file, or ``{metric: {sample_id: value}}`` with values in [0, 1]; the policy
@@ -138,7 +298,27 @@ def compare(
     """
     now = _side(current, "current")
     then = None if baseline is None else _side(baseline, "baseline")
-    return decide(now, Terms.of(_policy_of(policy), then, now.day, required=then is not None))
+    terms = Terms.of(_policy_of(policy), then, now.day, required=then is not None)
+    verdict = decide(now, terms)
+    redact = Redactor(known_secrets(os.environ, Settings()))
+    return Verdict.of(verdict, redact.view(view_of(now, verdict, then)))
+
+
+def _path(given: object, where: str) -> Path:
+    if not isinstance(given, str | Path):
+        raise ConfigError(f"expected a path, found {type(given).__name__}.", where=where)
+    return Path(given)
+
+
+def _names(metrics: object) -> str | tuple[str, ...] | None:
+    if metrics is None or isinstance(metrics, str):
+        return metrics
+    names = tuple(metrics) if isinstance(metrics, Iterable) else (metrics,)
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        hint = 'For example: metrics=["faithfulness", "context_recall"]'
+        raise ConfigError(f"metrics are names, found {type(wrong).__name__}.", where="evaluate(metrics=…)", hint=hint)
+    return cast("tuple[str, ...]", names)
 
 
 def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
@@ -151,8 +331,15 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
         ) from None
 
 
-async def _evaluate(golden: GoldenSet, system: System, judge: str | Judge, settings: Settings) -> RunDirectory:
-    context = RunContext(environ=os.environ)
+def _progress() -> Progress:
+    return notebook_progress() or (progress_for(sys.stderr) if sys.stderr.isatty() else Quiet())
+
+
+async def _evaluate(
+    golden: sample.GoldenSet, system: System, judge: str | Judge, settings: Settings, progress: Progress
+) -> RunDirectory:
+    redact = Redactor(known_secrets(os.environ, settings))
+    context = RunContext(environ=os.environ, progress=progress, redact=redact)
     if not isinstance(judge, str):
         return await evaluate_golden_set(golden, system, judge, settings, context)
     built = build_judge(
@@ -169,23 +356,53 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:  # a notebook's loop is already running: use our own in a thread
-        return pool.submit(asyncio.run, work).result()
+    started: list[Callable[[], object]] = []
+
+    async def stoppable() -> Result:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        if task is not None:
+            started.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work
+
+    # A notebook's loop is already running: use our own in a thread, which displays below the cell that runs.
+    surroundings = contextvars.copy_context()
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(surroundings.run, asyncio.run, stoppable())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            for stop in started:
+                stop()
+            raise
 
 
-def _side(source: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path, label: str) -> ComparedRun:
+def _side(source: object, label: str) -> ComparedRun:
     if isinstance(source, Run):
         return ComparedRun.of(source.directory)
     if isinstance(source, RunScores):
         return ComparedRun(source)
     if isinstance(source, Mapping):
         return ComparedRun(scores_from_mapping(source, label=label))
-    return read_side(Path(source))
+    if isinstance(source, str | Path):
+        return read_side(Path(source))
+    raise ConfigError(
+        f"{label} is a run, the path of a run or a score file, or {{metric: {{sample id: value}}}}, "
+        f"found {type(source).__name__}.",
+        where=f"compare({label}=…)",
+    )
 
 
-def _policy_of(policy: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
+def _policy_of(policy: object) -> Policy:
     if policy is None:
         return default_policy()
     if isinstance(policy, Policy):
         return policy
-    return policy_from_mapping(policy) if isinstance(policy, Mapping) else load_policy(policy, known_metrics=None)
+    if isinstance(policy, Mapping):
+        return policy_from_mapping(policy)
+    if isinstance(policy, str | Path):
+        return load_policy(policy, known_metrics=None)
+    raise ConfigError(
+        f"a policy is a path or a mapping such as {{'metrics': {{'faithfulness': {{'min': 0.8}}}}}}, "
+        f"found {type(policy).__name__}.",
+        where="compare(policy=…)",
+    )

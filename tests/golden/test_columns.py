@@ -213,7 +213,7 @@ def test_an_empty_name_leaves_a_field_out(tmp_path: Path) -> None:
 
 
 def test_a_named_column_that_no_file_has_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
-    with pytest.raises(GoldenSetError, match="no file has the column 'anser'") as caught:
+    with pytest.raises(GoldenSetError, match="there is no column 'anser'") as caught:
         load(tmp_path, {"question": "A?", "answer": "a"}, reference="anser")
     assert "Did you mean 'answer'?" in str(caught.value)
 

@@ -14,6 +14,7 @@ from ragstone.errors import (
     JudgeError,
     SystemUnderTestError,
 )
+from ragstone.formatting import clipped
 
 
 class Status(StrEnum):
@@ -143,7 +144,7 @@ class Comparability:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
@@ -175,6 +176,9 @@ class GateVerdict:
         if self.status is not Status.PASS:
             return self
         return replace(self, status=Status.INCONCLUSIVE, reason=f"{why} For the rest, {self.reason}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.status.value!r}, {clipped(self.reason)!r})"
 
     @property
     def passed(self) -> bool:

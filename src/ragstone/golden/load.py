@@ -6,10 +6,12 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
+from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
 from ragstone.golden.formats import delimited, json_document, json_lines, parquet, yaml_document
 from ragstone.golden.profile import Profile, profile_rows
@@ -58,22 +60,51 @@ def load_golden_set(
     its path relative to `root`, with forward slashes. Raises GoldenSetError with file, line and a hint, and ConfigError
     for a field in `columns` that doesn't exist.
     """
+    wanted = _checked(columns)
+    if limit is not None and limit < 1:
+        raise ConfigError(f"limit must be at least 1, found {limit}.")
+    sources = ((source, partial(_open, source, wanted)) for source in find_files(paths, root, within))
+    return _read(sources, wanted, limit)
+
+
+def golden_set_of(data: object, *, columns: Mapping[str, str] | None = None) -> GoldenSet:
+    """The samples in `data`: a data frame (pandas, Polars), an Arrow table, mappings, or a mapping of columns.
+
+    The rest is as in `load_golden_set`. The origin of a sample is its row, from 1.
+    """
+    wanted = _checked(columns)
+    source = in_memory.source_of(data)
+    if isinstance(data, Mapping):
+        table = _document(source, source.name, in_memory.read_document(source, data), wanted)
+    else:
+        rows = in_memory.read_rows(source, data)
+        table = _Table(source.name, lambda: rows)
+    return _read([(source, lambda: table)], wanted, None)
+
+
+def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
     wanted = dict(columns or {})
     for name in wanted:
         if name not in MAPPABLE:
             raise ConfigError(f"unknown field '{name}'.", where="[golden.columns]", hint=suggestion(name, MAPPABLE))
-    if limit is not None and limit < 1:
-        raise ConfigError(f"limit must be at least 1, found {limit}.")
+    return wanted
+
+
+def _read(
+    sources: Iterable[tuple[SourceFile, Callable[[], _Table]]], wanted: Mapping[str, str], limit: int | None
+) -> GoldenSet:
     samples: list[Sample] = []
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
     places: dict[str, int] = {}
-    for source in find_files(paths, root, within):
-        mapping, found = _load_file(source, wanted, missing, None if limit is None else limit - len(samples))
+    for source, open_table in sources:
+        table = open_table()
+        left = None if limit is None else limit - len(samples)
+        mapping, found = _load_table(source, table, wanted, missing, left)
         mappings.append(mapping)
         for sample in found:
             if (first := places.setdefault(sample.id, len(samples))) != len(samples):
-                apart = _telling_apart(source, wanted, samples[first], sample)
+                apart = _telling_apart(table, samples[first], sample)
                 raise _duplicate(samples[first], sample, mapping, apart)
             samples.append(sample)
         if limit is not None and len(samples) >= limit:
@@ -139,11 +170,10 @@ def _relative(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def _load_file(
-    source: SourceFile, wanted: Mapping[str, str], missing: dict[str, str], limit: int | None
+def _load_table(
+    source: SourceFile, table: _Table, wanted: Mapping[str, str], missing: dict[str, str], limit: int | None
 ) -> tuple[ColumnMapping, Iterator[Sample]]:
-    """The mapping of one file, and its samples as they are read. Removes from `missing` what the file has."""
-    table = _open(source, wanted)
+    """The mapping of one table, and its samples as they are read. Removes from `missing` what the table has."""
     asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
     if not profile.rows:
@@ -257,11 +287,10 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
     )
 
 
-def _telling_apart(source: SourceFile, wanted: Mapping[str, str], first: Sample, second: Sample) -> str | None:
-    """A column with a distinct short text in every row, if both samples come from `source` and it has one."""
+def _telling_apart(table: _Table, first: Sample, second: Sample) -> str | None:
+    """A column with a distinct short text in every row, if both samples come from `table` and it has one."""
     if first.origin is None or second.origin is None or first.origin.file != second.origin.file:
         return None
-    table = _open(source, wanted)
     rows = list(table.rows())
     for name in rows[0].values:
         texts = {str(row.values.get(name)) for row in rows if isinstance(row.values.get(name), str | int)}
@@ -286,7 +315,7 @@ def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMappi
     name, path = next(iter(missing.items()))
     known = {column for mapping in mappings for column in (*mapping.columns.values(), *mapping.ignored)}
     return GoldenSetError(
-        f"no file has the column '{path}', which is mapped to the {name}. "
+        f"there is no column '{path}', which is mapped to the {name}. "
         f"Columns found: {', '.join(sorted(map(repr, known)))}.",
         where="[golden.columns]",
         hint=suggestion(path, known),

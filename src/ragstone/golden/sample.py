@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self, overload
+
+from ragstone.formatting import counted, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class ColumnMapping:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GoldenSet:
     """The samples of one evaluation, with unique ids, in file order."""
 
@@ -84,6 +87,25 @@ class GoldenSet:
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
+
+    @overload
+    def __getitem__(self, place: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Self: ...
+
+    def __getitem__(self, place: int | slice) -> Sample | Self:
+        """The sample at a place, or a golden set of some samples: ``golden[:5]``."""
+        return self.samples[place] if isinstance(place, int) else replace(self, samples=self.samples[place])
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files, or other sources, of the samples, each once."""
+        return tuple(dict.fromkeys(mapping.file for mapping in self.mappings))
+
+    def __repr__(self) -> str:
+        origin = f" from {some(list(map(repr, self.sources)), 3)}" if self.sources else ""
+        return f"{type(self).__name__}({counted(len(self), 'sample')}{origin})"
 
     def content_hash(self) -> str:
         """SHA-256 (hex) over ids and contents, independent of order and file layout."""

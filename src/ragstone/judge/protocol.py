@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
+from ragstone.errors import ConfigError
 from ragstone.judge.judgements import (
     ContextGrades,
     ContextUse,
@@ -138,3 +140,43 @@ class Judge(Protocol):
     async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades: ...
 
     async def close(self) -> None: ...
+
+
+def checked_judge(judge: object) -> Judge:
+    """`judge`, if it has what a Judge must have. Raises ConfigError that says what is missing."""
+    name = judge.__name__ if isinstance(judge, type) else type(judge).__name__
+    if isinstance(judge, type):
+        raise ConfigError(f"the judge is the class {name}, not an object.", hint=f"Make one: judge={name}(…)")
+    if judge is None or isinstance(judge, bool | int | float | bytes | list | tuple | dict):
+        raise ConfigError(f"judge is a name such as 'offline', or a Judge, found {name}.")
+    if not isinstance(getattr(judge, "identity", None), JudgeIdentity):
+        raise ConfigError(
+            f"{name}.identity must be a JudgeIdentity: it decides which runs may be compared.",
+            hint=f'self.identity = JudgeIdentity(provider="own", model="{name}", version="1")'
+            "  # from ragstone.judge.protocol",
+        )
+    concurrency = getattr(judge, "concurrency", None)
+    if not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigError(
+            f"{name}.concurrency must be how many samples to judge at once, at least 1, found {concurrency!r}."
+        )
+    for method in _METHODS:
+        found = getattr(judge, method, None)
+        if not callable(found):
+            raise ConfigError(f"{name} has no method '{method}'.", hint=_PROTOCOL)
+        plain = inspect.unwrap(found)
+        if inspect.isroutine(plain) and not inspect.iscoroutinefunction(plain):
+            raise ConfigError(f"{name}.{method} must be defined with `async def`.", hint=_PROTOCOL)
+    return cast(Judge, judge)
+
+
+_METHODS = (
+    "statements",
+    "support",
+    "context_use",
+    "reverse_questions",
+    "reference_match",
+    "context_relevance",
+    "close",
+)
+_PROTOCOL = "The protocol Judge in ragstone.judge.protocol lists the methods, their arguments and results."

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
@@ -25,7 +26,8 @@ from ragstone.report.trend import picture
 
 
 @cache  # compiling the template takes longer than rendering it
-def _environment() -> Environment:
+def html_environment() -> Environment:
+    """Renders HTML: everything is escaped, and made visible if it is not."""
     environment = Environment(
         loader=FunctionLoader(read_template),
         autoescape=True,
@@ -38,6 +40,7 @@ def _environment() -> Environment:
         score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
     )
     environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading, url=url, cell=_cell)
+    environment.filters.update(inert=_inert)
     return environment
 
 
@@ -45,7 +48,7 @@ def render_html(view: ReportView) -> str:
     """The page. Styles and script are inline, and its content security policy allows only their hashes."""
     style, script = read_template("report.css"), read_template("report.js")
     return (
-        _environment()
+        html_environment()
         .get_template("report.html.j2")
         .render(
             view=view,
@@ -100,6 +103,12 @@ def _finalize(value: object) -> object:
     return clean(value) if type(value) is str else "–" if value is None else value
 
 
+def _inert(text: str) -> Markup:
+    """`text` for a page that isn't ours, which may typeset formulas: no ``$`` or backslash can start or end one."""
+    escaped = str(escape(clean(text)))
+    return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
+
+
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
@@ -120,18 +129,11 @@ def _metric(
     way = LOWER if row.lower_is_better else HIGHER
     floor = checks.get((way.level, row.metric, row.slice))
     drop = checks.get((way.change, row.metric, row.slice))
-    ends = [row.interval.low, row.interval.high] if row.interval else []
-    digits = formatting.digits_for(row.level, [row.score, *ends])
-    moved = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
-    drop_digits = formatting.digits_for(row.allowed_change, [row.change, *moved])
     return {
         "row": row,
         "word": wording.status_word(row.status, row.action),
-        "score": formatting.score(row.score, digits),
-        "interval": wording.interval(row.interval, digits),
+        **asdict(wording.figures(row)),
         "spread": wording.spread(row.spread),
-        "change": formatting.change(row.change, drop_digits),
-        "change_interval": wording.interval(row.change_interval, drop_digits, signed=True),
         "thresholds": wording.thresholds(row),
         "floor": _drawn(floor, floors),
         "drop": _drawn(drop, drops),

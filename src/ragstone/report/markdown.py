@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, Status
@@ -212,18 +212,13 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
 
 
 def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
-    digits = formatting.digits_for(row.level, [row.score, *_ends(row.interval)])
-    change_digits = formatting.digits_for(row.allowed_change, [row.change, *_ends(row.change_interval)])
     return {
         "metric": row.metric,
         "title": row.title,
         "slice": row.slice,
-        "score": formatting.score(row.score, digits),
-        "interval": wording.interval(row.interval, digits),
+        **asdict(wording.figures(row)),
         "picture": scale.draw(row.deciding) if row.deciding else "",
         "asks": str(row.deciding.kind) if row.deciding else "",
-        "change": formatting.change(row.change, change_digits),
-        "change_interval": wording.interval(row.change_interval, change_digits, signed=True),
         "threshold": " · ".join(wording.thresholds(row)),
         "status": wording.status_word(row.status, row.action),
         "icon": _icon(row.status, row.action),
@@ -233,11 +228,6 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
         "failed": row.failed,
         "grade": row.grade,
     }
-
-
-def _ends(found: object) -> list[float]:
-    low, high = getattr(found, "low", None), getattr(found, "high", None)
-    return [low, high] if low is not None and high is not None else []
 
 
 def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TextIO
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -18,7 +22,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 
-from ragstone.formatting import counted
+from ragstone.formatting import counted, seconds
 from ragstone.report.escape import terminal
 from ragstone.run.engine import Progress, Quiet
 
@@ -98,6 +102,83 @@ class LineProgress:
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
+
+
+class NotebookProgress:
+    """A bar below the cell of a notebook; text where HTML can't be shown. `show` displays it, and returns what
+    displays another in its place.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[object], Callable[[object], None]],
+        *,
+        every_s: float = 0.2,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._show = show
+        self._every_s = every_s
+        self._clock = clock
+        self._update: Callable[[object], None] | None = None
+        self._total: int | None = None
+        self._started = self._last = 0.0
+        self._states: Counter[str] = Counter()
+
+    def start(self, total: int | None) -> None:
+        self._total = total
+        self._states.clear()
+        self._started = self._last = self._clock()
+        self._draw()
+
+    def advance(self, state: str) -> None:
+        self._states[state] += 1
+        if self._clock() - self._last >= self._every_s:
+            self._last = self._clock()
+            self._draw()
+
+    def finish(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        done = self._states.total()
+        of = counted(done, "sample") if self._total is None else f"{done:,} of {counted(self._total, 'sample')}"
+        states = f" ({_states(self._states)})" if done else ""
+        bar = _Bar(done, self._total, f"{of}{states}, {seconds(self._clock() - self._started)}")
+        if self._update is None:
+            self._update = self._show(bar)
+        else:
+            self._update(bar)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """What a notebook shows: plain numbers and the names of states."""
+
+    done: int
+    total: int | None
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Evaluated {self.text}"
+
+    def _repr_html_(self) -> str:
+        length = "" if self.total is None else f' value="{self.done}" max="{max(self.total, 1)}"'
+        return f"<progress{length}></progress> Evaluated {html.escape(self.text)}"
+
+
+def notebook_progress() -> Progress | None:
+    """The progress display for the notebook that this process is the kernel of; None if it is not one."""
+    loaded = sys.modules.get("IPython")
+    shell = None if loaded is None else loaded.get_ipython()
+    if not hasattr(shell, "kernel"):  # a terminal's IPython has none
+        return None
+    display: Any = import_module("IPython.display").display  # without types
+
+    def show(bar: object) -> Callable[[object], None]:
+        update: Callable[[object], None] = display(bar, display_id=True).update
+        return update
+
+    return NotebookProgress(show)
 
 
 def _states(states: Counter[str]) -> str:

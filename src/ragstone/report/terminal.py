@@ -145,14 +145,10 @@ def _listed(row: MetricRow) -> Text:
 def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
     """The cells of a row by column; without `scale`, there is no plot."""
     word = wording.status_word(row.status, row.action)
-    ends = [row.interval.low, row.interval.high] if row.interval else []
-    digits = formatting.digits_for(row.level, [row.score, *ends])
-    drop_ends = [row.change_interval.low, row.change_interval.high] if row.change_interval else []
-    drop_digits = formatting.digits_for(row.allowed_change, [row.change, *drop_ends])
+    figures = wording.figures(row)
     name = row.title if row.slice is None else f"{row.title} · {row.slice}"
-    score = f"{formatting.score(row.score, digits)} {wording.interval(row.interval, digits)}".strip()
-    change = formatting.change(row.change, drop_digits)
-    change = f"{change} {wording.interval(row.change_interval, drop_digits, signed=True)}".strip()
+    score = f"{figures.score} {figures.interval}".strip()
+    change = f"{figures.change} {figures.change_interval}".strip()
     plot = f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if scale is not None and row.deciding else ""
     return {
         "": Text(_MARKS[word], style=_STYLES[word]),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ragstone.formatting import answer_cost, bound, change, counted, score, whole
+from ragstone.formatting import answer_cost, bound, change, counted, digits_for, score, whole
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
 from ragstone.report.parts import MetricRow, Spread, WorstSample
@@ -106,6 +107,32 @@ def first_sentence(text: str) -> tuple[str, str]:
     """The first sentence of `text`, and the rest."""
     head, stop, rest = text.partition(". ")
     return (head + ".", rest) if stop else (text, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The numbers of a metric's row as text, with enough decimals to see on which side of its thresholds they lie."""
+
+    score: str
+    interval: str
+    change: str
+    change_interval: str
+
+
+def figures(row: MetricRow) -> Figures:
+    """The numbers of `row`."""
+    digits = digits_for(row.level, [row.score, *_ends(row.interval)])
+    change_digits = digits_for(row.allowed_change, [row.change, *_ends(row.change_interval)])
+    return Figures(
+        score=score(row.score, digits),
+        interval=interval(row.interval, digits),
+        change=change(row.change, change_digits),
+        change_interval=interval(row.change_interval, change_digits, signed=True),
+    )
+
+
+def _ends(found: Interval | None) -> tuple[float, ...]:
+    return () if found is None else (found.low, found.high)
 
 
 def thresholds(row: MetricRow) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ragstone.errors import ConfigError, suggestion
+from ragstone.formatting import counted, score
 from ragstone.golden.sample import Origin
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
@@ -27,7 +29,7 @@ class SampleFacts:
     """The fingerprint of the reference answer; None if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MetricScores:
     """One metric over a run: every sample is in exactly one of the three, by id.
 
@@ -42,6 +44,17 @@ class MetricScores:
     version: str | None = None
     answers: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     readings: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of `values`; None without any."""
+        return sum(self.values.values()) / len(self.values) if self.values else None
+
+    def __repr__(self) -> str:
+        parts = [f"mean {score(self.mean)} of {counted(len(self.values), 'sample')}"]
+        parts += [f"{len(self.not_applicable):,} not applicable"] if self.not_applicable else []
+        parts += [f"{len(self.failed):,} failed"] if self.failed else []
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +82,35 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunScores:
-    """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages."""
+    """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages.
+
+    ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and raises ConfigError if the run does
+    not have that metric.
+    """
 
     label: str
     metrics: Mapping[str, MetricScores]
     samples: Mapping[str, SampleFacts]
     system: SystemFacts = field(default_factory=SystemFacts)
     manifest: Manifest | None = None
+
+    def __getitem__(self, metric: str) -> MetricScores:
+        if metric not in self.metrics:
+            raise ConfigError(f"this run has no metric '{metric}'.", hint=suggestion(str(metric), self.metrics))
+        return self.metrics[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.metrics
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.label!r}: {counted(len(self.samples), 'sample')}, {means(self.metrics)})"
+
+
+def means(metrics: Mapping[str, MetricScores]) -> str:
+    """``faithfulness 0.91, context_recall 0.84``."""
+    return ", ".join(f"{name} {score(scores.mean)}" for name, scores in metrics.items()) or "no metrics"

@@ -389,7 +389,7 @@ def describe_run(
         state="running",
         created_at=context.now().isoformat(timespec="seconds"),
         golden=GoldenManifest(
-            files=tuple(dict.fromkeys(mapping.file for mapping in golden.mappings)),
+            files=golden.sources,
             content_hash=golden.content_hash(),
             samples=len(golden),
         ),

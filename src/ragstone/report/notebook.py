@@ -1,0 +1,154 @@
+"""Golden sets, runs and verdicts as small HTML fragments, for notebooks. Everything in them is escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ragstone.formatting import NONE, counted, dollars, score, seconds, some
+from ragstone.gate.grouping import group_labels
+from ragstone.golden.sample import GoldenSet
+from ragstone.report import wording
+from ragstone.report.escape import clip, one_line
+from ragstone.report.html import html_environment
+from ragstone.report.markdown import ICONS
+from ragstone.report.parts import MetricChange, MetricRow, ReportView
+from ragstone.report.rows import check_reason, check_title
+from ragstone.run.scores import RunScores
+from ragstone.stats.intervals import mean_interval
+
+MAX_SAMPLES = 5
+MAX_ROWS = 40
+MAX_WARNINGS = 5
+MAX_TEXT = 120
+
+
+def golden_html(golden: GoldenSet) -> str:
+    """The size of a golden set, what it has, and its first samples."""
+    samples = golden.samples
+    counts = (
+        ("with a reference", sum(sample.reference is not None for sample in samples)),
+        ("with reference contexts", sum(bool(sample.reference_contexts) for sample in samples)),
+        ("with relevant ids", sum(bool(sample.relevant_ids) for sample in samples)),
+        ("unanswerable", sum(not sample.answerable for sample in samples)),
+    )
+    found = ", ".join(f"{count:,} {what}" for what, count in counts if count)
+    shown = samples[:MAX_SAMPLES]
+    columns = {"id": [sample.id for sample in shown], "question": [sample.question for sample in shown]}
+    optional = {
+        "reference": [sample.reference or "" for sample in shown],
+        "tags": [", ".join(sample.tags) for sample in shown],
+    }
+    columns |= {name: texts for name, texts in optional.items() if any(texts)}
+    origin = f" from {some(list(golden.sources), 3)}" if golden.sources else ""
+    return _fragment(
+        headline=counted(len(golden), "sample") + origin,
+        above=[found] if found else [],
+        head=list(columns),
+        rows=zip(*columns.values(), strict=True),
+        below=[f"and {counted(len(samples) - len(shown), 'more sample')}"] if len(samples) > len(shown) else [],
+    )
+
+
+def run_html(scores: RunScores) -> str:
+    """The metrics of a run: means with 95 % intervals, and how many samples have no score."""
+    rows = []
+    for name, metric in scores.metrics.items():
+        low_high = NONE
+        if metric.values:
+            units = {sample_id: place for place, sample_id in enumerate(metric.values)}
+            found = mean_interval(np.array(list(metric.values.values())), groups=group_labels(scores, units))
+            low_high = f"[{score(found.low)},\u00a0{score(found.high)}]"
+        counts = (len(metric.values), len(metric.not_applicable), len(metric.failed))
+        rows.append((wording.metric_title(name), score(metric.mean), low_high, *(f"{count:,}" for count in counts)))
+    manifest = scores.manifest
+    below = []
+    if manifest is not None:
+        cost = manifest.cost
+        spent = f", {dollars(cost.usd)}" if cost.calls or cost.cached_calls else ""
+        below.append(f"Judge: {manifest.judge.label()}{spent}. Evaluated in {seconds(manifest.wall_s)}. {scores.label}")
+    failed = len(scores.system.failures)
+    verdict = manifest.verdict if manifest is not None else None
+    return _fragment(
+        headline=f"Run of {counted(len(scores.samples), 'sample')}",
+        lead="" if verdict is None else f"verdict {verdict}",
+        above=[f"The system failed on {counted(failed, 'sample')}."] if failed else [],
+        head=("Metric", "Score", "95 % interval", "Scored", "Not applicable", "Failed"),
+        rows=rows,
+        below=below,
+    )
+
+
+def verdict_html(view: ReportView) -> str:
+    """The verdict as at the top of a report: why, the metrics, other checks that don't pass, and the worst samples."""
+    left = len(view.warnings) - MAX_WARNINGS
+    more = [f"and {counted(left, 'more warning')}"] if left > 0 else []
+    others = [(wording.status_word(row.check.status, row.check.action), row.check) for row in view.checks]
+    open_ = [f"{ICONS[word]} {check_title(check)}: {check_reason(check)}" for word, check in others if word != "pass"]
+    below = open_[:MAX_WARNINGS]
+    if view.attribution is not None:
+        below.append(wording.attribution(view.attribution))
+    worst = [
+        (sample.id, sample.question, _moved(sample.changes[0])) for sample in view.worst[:MAX_SAMPLES] if sample.changes
+    ]
+    return _fragment(
+        headline=f"{ICONS[str(view.status)]} {wording.STATUS_TITLES[view.status]}",
+        lead=wording.sentence(view.reason),
+        above=[f"⚠️ {warning}" for warning in view.warnings[:MAX_WARNINGS]] + more,
+        head=("", "Metric", "Score", "Change", "Threshold", "State"),
+        rows=[_row(row) for row in view.metrics[:MAX_ROWS]],
+        below=below,
+        worst=worst,
+        worst_head=("id", "question", "change"),
+        worst_heading=wording.worst_heading(view.worst),
+    )
+
+
+def framed_html(page: str) -> str:
+    """A whole HTML page inside a notebook: in a frame of its own, which can't reach the notebook."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="Ragstone" '
+        'style="width: 100%; height: 40em; border: 1px solid #8888"></iframe>'
+    )
+
+
+def _row(row: MetricRow) -> tuple[str, ...]:
+    figures = wording.figures(row)
+    name = row.title if row.slice is None else f"{row.title} · {row.slice}"
+    return (
+        ICONS[wording.status_word(row.status, row.action)],
+        name,
+        f"{figures.score} {figures.interval}",
+        f"{figures.change} {figures.change_interval}",
+        " · ".join(wording.thresholds(row)),
+        row.state,
+    )
+
+
+def _moved(change: MetricChange) -> str:
+    now = score(change.current)
+    return f"{change.title} {now}" if change.baseline is None else f"{change.title} {score(change.baseline)} → {now}"
+
+
+def _fragment(
+    *,
+    headline: str,
+    lead: str = "",
+    above: Iterable[str],
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    below: Iterable[str],
+    worst: Iterable[Sequence[str]] = (),
+    worst_head: Sequence[str] = (),
+    worst_heading: str = "",
+) -> str:
+    def cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
+        return [[clip(one_line(text), MAX_TEXT) for text in row] for row in table]
+
+    values: dict[str, Any] = {"headline": headline, "lead": lead, "above": above, "below": below}
+    values |= {"head": head, "rows": cells(rows)}
+    values |= {"worst_head": worst_head, "worst": cells(worst), "worst_heading": worst_heading}
+    return html_environment().get_template("notebook.html.j2").render(values)

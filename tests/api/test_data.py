@@ -1,0 +1,244 @@
+"""Golden sets from data in memory, and the errors of a Python user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import ragstone
+from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.protocol import JudgeIdentity
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "question": "Why?", "reference": "So.", "tags": ["x", "y"], "reference_contexts": ["one", "two"]},
+    {"id": "b", "question": "How?", "reference": None, "tags": [], "reference_contexts": []},
+    {"id": "c", "question": "When?", "reference": "Then.", "tags": ["x"], "reference_contexts": ["three"]},
+]
+COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROWS,
+        tuple(ROWS),
+        iter(ROWS),
+        COLUMNS,
+        pandas.DataFrame(ROWS),
+        pandas.DataFrame(ROWS).set_index("id"),
+        polars.DataFrame(ROWS),
+        pyarrow.Table.from_pylist(ROWS),
+    ],
+    ids=["list", "tuple", "iterator", "columns", "pandas", "pandas-index", "polars", "arrow"],
+)
+def test_the_same_data_in_any_form_is_the_same_golden_set(data: object) -> None:
+    golden = ragstone.load_golden_set(data)
+    assert [sample.id for sample in golden] == ["a", "b", "c"]
+    assert [sample.reference for sample in golden] == ["So.", None, "Then."]
+    assert [sample.tags for sample in golden] == [("x", "y"), (), ("x",)]
+    assert golden[0].reference_contexts == ("one", "two")
+    assert golden.content_hash() == ragstone.load_golden_set(ROWS).content_hash()
+
+
+def test_what_data_frames_write_for_a_missing_value_is_missing() -> None:
+    for missing in (float("nan"), None, pandas.NA, pandas.NaT, np.nan, np.float64("nan")):
+        frame = pandas.DataFrame({"question": ["Q1?", "Q2?"], "reference": ["R", missing]})
+        assert [sample.reference for sample in ragstone.load_golden_set(frame)] == ["R", None]
+
+
+def test_values_of_numpy_and_of_the_calendar_are_read() -> None:
+    frame = pandas.DataFrame(
+        {
+            "question": ["Q1?", "Q2?"],
+            "reference": [date(2026, 1, 31), pandas.Timestamp("2026-02-01")],
+            "answerable": np.array([True, False]),
+            "relevant_ids": [np.array(["d1", "d2"]), {"d3": np.int64(2)}],
+        }
+    )
+    first, second = ragstone.load_golden_set(frame)
+    assert (first.reference, first.answerable, dict(first.relevant_ids)) == ("2026-01-31", True, {"d1": 1, "d2": 1})
+    assert second.reference is not None
+    assert second.reference.startswith("2026-02-01")
+    assert (second.answerable, dict(second.relevant_ids)) == (False, {"d3": 2})
+
+
+def test_columns_are_mapped_also_inside_of_objects() -> None:
+    rows = [{"input": {"query": "Why?"}, "gold": "So."}]
+    (sample,) = ragstone.load_golden_set(rows, columns={"question": "input.query", "reference": "gold"})
+    assert (sample.question, sample.reference) == ("Why?", "So.")
+
+
+def test_a_slice_of_a_golden_set_is_a_golden_set() -> None:
+    golden = ragstone.load_golden_set(ROWS)
+    assert [sample.id for sample in golden[:2]] == ["a", "b"]
+    assert isinstance(golden[1:], ragstone.GoldenSet)
+    assert golden[-1].id == "c"
+    assert repr(golden[:2]) == "GoldenSet(2 samples from 'list')"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ([], r"list: contains no samples"),
+        (None, r"can't be read from NoneType"),
+        (7, r"can't be read from int"),
+        ([{"question": "Q?"}, "Q?"], r"list:2: a row is a mapping, found str"),
+        ([{"question": "Q?"}, {"question": ""}], r"list:2: no question: column 'question' is missing or empty"),
+        (pandas.DataFrame({"text": ["Q?"]}), r"data frame: no column for the question\. Columns found: 'text'"),
+        (pandas.DataFrame([["Q?", "P?"]], columns=["question", "question"]), r"duplicate column 'question'"),
+        ([{"id": "a", "question": "Q?"}] * 2, r"duplicate id 'a' at list:1 and list:2"),
+        ([{"question": "Q?", "tags": object()}], r"list:1: column 'tags'"),
+        ({"question": ["Q?"], "reference": ["a", "b"]}, r"column 'reference' has 2 values, column 'question' has 1"),
+        ([{"question": {"a": 1}}], "has no text in its only row"),
+    ],
+)
+def test_wrong_data_is_a_golden_set_error_with_its_row(data: object, says: str) -> None:
+    with pytest.raises(GoldenSetError, match=says):
+        ragstone.load_golden_set(data)
+
+
+def test_data_that_holds_itself_is_refused() -> None:
+    row: dict[str, object] = {"question": "Q?"}
+    row["more"] = row
+    with pytest.raises(GoldenSetError, match="nested more than 64 levels"):
+        ragstone.load_golden_set([row])
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        ([{"prompt_text": "Q?"}], 'columns={"question": "prompt_text"}'),
+        ([{"question": "Q?", "query": "P?"}], 'columns={"question": "question"}'),
+        ([{"question": "Q?", "tags": object()}], 'columns={"tags": "…"}'),
+        ([{"question": "Q?", "refrence": "R"}], 'columns={"reference": "refrence"}'),
+        ([{"question": " "}], "with columns="),
+        ({"a": {"x": [{"question": "Q?"}], "y": [{"question": "P?"}]}}, 'columns={"question": "a.x.question"}'),
+        ([{"n": n, "question": "Q?"} for n in range(2)], 'columns={"id": "n"}'),
+    ],
+)
+def test_hints_name_the_argument_and_not_a_config_file(data: object, hint: str) -> None:
+    with pytest.raises(GoldenSetError) as caught:
+        ragstone.load_golden_set(data)
+    assert hint in str(caught.value)
+    assert "toml" not in str(caught.value)
+    assert "[golden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"question": "nowhere"}, "columns: there is no column 'nowhere', which is mapped to the question"),
+        ({"reference": "nowhere"}, "columns: there is no column 'nowhere'"),
+        ({"questoin": "q"}, "unknown field 'questoin'"),
+        (["question"], "columns maps fields to columns, found list"),
+    ],
+)
+def test_wrong_columns_are_errors_of_the_argument(columns: Any, says: str) -> None:
+    with pytest.raises(RagstoneError, match=says) as caught:
+        ragstone.load_golden_set([{"q": "Q?", "question": "Q?"}], columns=columns)
+    assert "[golden" not in str(caught.value)
+
+
+def answer(question: str) -> str:
+    return question
+
+
+class NoIdentity:
+    concurrency = 1
+
+    async def statements(self) -> None: ...
+
+
+class Half(NoIdentity):
+    identity = JudgeIdentity("own", "half", "1")
+
+
+class Synchronous(Half):
+    def statements(self) -> None: ...  # type: ignore[override]
+
+
+class Unlimited(Half):
+    concurrency = 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"golden_set": "golden.jsonl"}, "takes a golden set, found str"),
+        ({"system": None}, "takes a system, found NoneType"),
+        ({"system": {"answer": "x"}}, "takes a system, found dict"),
+        ({"system": object()}, "object"),
+        ({"judge": None}, "judge is a name such as 'offline', or a Judge, found NoneType"),
+        ({"judge": ["offline"]}, "or a Judge, found list"),
+        ({"judge": OfflineJudge}, "the judge is the class OfflineJudge, not an object"),
+        ({"judge": object()}, r"object\.identity must be a JudgeIdentity"),
+        ({"judge": NoIdentity()}, r"NoIdentity\.identity must be a JudgeIdentity"),
+        ({"judge": Half()}, "Half has no method 'support'"),
+        ({"judge": Synchronous()}, r"Synchronous\.statements must be defined with `async def`"),
+        ({"judge": Unlimited()}, r"Unlimited\.concurrency must be .* at least 1, found 0"),
+        ({"metrics": 5}, "metrics are names, found int"),
+        ({"metrics": ["faithfulness", 5]}, "metrics are names, found int"),
+        ({"out": 5}, "expected a path, found int"),
+        ({"concurrency": "many"}, "valid integer"),
+    ],
+)
+def test_a_wrong_argument_of_evaluate_is_an_error_at_the_door(given: dict[str, Any], says: str) -> None:
+    arguments = {"golden_set": ragstone.load_golden_set(ROWS), "system": answer, **given}
+    with pytest.raises(RagstoneError, match=says):
+        ragstone.evaluate(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"current": None}, "current is a run, .* found NoneType"),
+        ({"current": [0.5]}, "current is a run, .* found list"),
+        ({"baseline": 5}, "baseline is a run, .* found int"),
+        ({"policy": 5}, "a policy is a path or a mapping .* found int"),
+        ({"current": {"faithfulness": [0.5]}}, "'faithfulness' must map sample ids to values, found list"),
+        ({"current": "nowhere"}, "no such file or directory: nowhere"),
+    ],
+)
+def test_a_wrong_argument_of_compare_is_an_error_at_the_door(given: dict[str, Any], says: str) -> None:
+    arguments = {"current": {"faithfulness": {"a": 0.5}}, **given}
+    with pytest.raises(ConfigError, match=says):
+        ragstone.compare(**arguments)
+
+
+def test_data_frames_are_optional() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('pandas', 'polars', 'pyarrow', 'IPython'): sys.modules[name] = None\n"
+        "import ragstone\n"
+        "golden = ragstone.load_golden_set([{'id': 'a', 'question': 'Q?'}])\n"
+        "run = ragstone.evaluate(golden, lambda question: 'A.', metrics='answer_relevancy')\n"
+        "assert run._repr_html_() and golden._repr_html_()\n"
+        "try:\n    run.to_pandas()\n"
+        "except ragstone.RagstoneError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'ragstone[pandas]'" in done.stdout, done.stderr
+
+
+def test_a_key_in_the_environment_is_in_no_report_and_in_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
+    golden = ragstone.load_golden_set(ROWS)
+    run = ragstone.evaluate(golden, lambda _: f"It is {os.environ['OPENAI_API_KEY']}.", out=tmp_path / "run")
+    assert "very-secret" not in "".join(
+        path.read_text(encoding="utf-8") for path in run.path.iterdir() if path.suffix in {".json", ".jsonl"}
+    )
+    verdict = ragstone.compare({"sk-very-secret-key": {"a": 0.5}})
+    assert "very-secret" not in verdict.to_markdown() + verdict.report("html") + verdict._repr_html_()

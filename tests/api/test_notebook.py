@@ -1,0 +1,260 @@
+"""Notebooks: the one in examples/ in a real kernel, and what a notebook shows of hostile text."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import pytest
+
+import ragstone
+from ragstone.errors import ConfigError
+from ragstone.report.progress import NotebookProgress
+from tests.report.browser import chromium, find_chromium
+from tests.report.hostile import FRAGMENTS, every_fragment
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
+
+
+FACT = "The old mill by the river was built of oak and granite in 1901."
+
+
+class Text(HTMLParser):
+    """The tags of a fragment, and its text."""
+
+    def __init__(self, fragment: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(fragment)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert set(dict(attrs)) <= {"style", "class"}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def outputs() -> list[dict[str, str]]:
+    """The outputs of the notebook, each as its texts by type, cell by cell."""
+    nbformat: Any = import_module("nbformat")  # without types
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "clear the outputs before committing"
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    found = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert {output["output_type"] for output in found} <= {"execute_result", "display_data"}, found
+    return [dict(output["data"]) for output in found]
+
+
+def shown(outputs: list[dict[str, str]], start: str) -> dict[str, str]:
+    return next(output for output in outputs if output["text/plain"].startswith(start))
+
+
+def test_the_notebook_shows_golden_set_run_and_verdict(outputs: list[dict[str, str]]) -> None:
+    golden = shown(outputs, "GoldenSet(10 samples from 'list')")
+    assert Text(golden["text/html"]).text.split()[:4] == ["10", "samples", "from", "list"]
+    run = shown(outputs, "Run(")
+    assert re.fullmatch(r"Run\('.+': 10 samples, faithfulness 0\.\d\d, .* 0\.\d\d\)", run["text/plain"])
+    assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s0\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
+    verdict = shown(outputs, "Verdict('fail', 'context_recall dropped by")
+    text = Text(verdict["text/html"]).text
+    assert "❌ Fail: context_recall dropped by" in text
+    assert "What got worse" in text
+    assert "Look at retrieval first." in text
+
+
+def test_the_notebook_shows_a_finished_progress_bar(outputs: list[dict[str, str]]) -> None:
+    bars = [output for output in outputs if output["text/plain"].startswith("Evaluated")]
+    assert len(bars) == 2
+    for bar in bars:
+        assert bar["text/plain"].startswith("Evaluated 10 of 10 samples (10 scored), ")
+        assert '<progress value="10" max="10">' in bar["text/html"]
+
+
+def test_the_notebook_shows_the_report_in_a_frame_of_its_own(outputs: list[dict[str, str]]) -> None:
+    report = shown(outputs, "<html report, ")
+    assert re.match(r'<iframe srcdoc="[^"<>]*&lt;[^"]*" sandbox="allow-scripts" [^<>]*></iframe>$', report["text/html"])
+
+
+@pytest.mark.browser
+def test_the_outputs_are_readable_in_a_browser(outputs: list[dict[str, str]], tmp_path: Path) -> None:
+    executable = find_chromium()
+    assert executable is not None, "needs Chromium"
+    page = "<!doctype html><meta charset=utf-8>" + "<hr>".join(output.get("text/html", "") for output in outputs)
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    with chromium(executable) as tab:
+        tab.size(900, 2000)
+        tab.open(tmp_path / "page.html")
+        assert "Context recall" in tab.run("document.body.innerText")
+        assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
+        frame = tab.call("Page.getFrameTree")["frameTree"]
+        assert len(frame.get("childFrames", ())) == 1 or tab.run("document.querySelectorAll('iframe').length") == 1
+        assert tab.complaints == []
+
+
+def system(_: str) -> dict[str, object]:
+    return {"answer": every_fragment, "contexts": [every_fragment]}
+
+
+@pytest.fixture(scope="module")
+def hostile() -> list[Any]:
+    """A golden set, a run and a verdict with hostile text wherever text can be."""
+    text = every_fragment.replace("\x00", "").replace("\ud800", "")  # which no golden set may have
+    attack = f"x{text}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
+    rows = [
+        {
+            "id": f"{n}<script>window.hit=1</script>$x$",
+            "question": f"{n}{attack}",
+            "reference": attack,
+            "tags": [attack, fragment],
+        }
+        for n, fragment in enumerate(FRAGMENTS[:6])
+    ]
+    golden = ragstone.load_golden_set(rows)
+    run = ragstone.evaluate(golden, system, metrics=["faithfulness", "context_recall"])
+    bad = {attack: {sample.id: 0.1 for sample in golden}}
+    good = {attack: {sample.id: 0.9 for sample in golden}}
+    verdict = ragstone.compare(bad, good, {"metrics": {attack.strip(): {"max_drop": 0.01}}})
+    return [golden, run, ragstone.compare(run, run), verdict]
+
+
+def test_hostile_text_is_text(hostile: list[Any]) -> None:
+    for thing in hostile:
+        fragment = thing._repr_html_()
+        parsed = Text(fragment)
+        assert set(parsed.tags) <= {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "span"}
+        assert "<script>" in parsed.text or "script" not in fragment
+        assert "$" not in fragment.replace("<span>$</span>", "")
+        assert "\\" not in fragment.replace("<span>\\</span>", "")
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]", fragment)
+        assert len(fragment) < 60_000
+
+
+def test_representations_are_short_and_on_one_line(hostile: list[Any]) -> None:
+    for thing in (*hostile, hostile[1].scores, hostile[1].scores["faithfulness"]):
+        assert len(repr(thing)) < 1000
+        assert not re.search("[\x00-\x1f\x7f-\x9f]", repr(thing))
+
+
+@pytest.mark.browser
+def test_hostile_text_does_not_run_in_a_browser(hostile: list[Any], tmp_path: Path) -> None:
+    executable = find_chromium()
+    assert executable is not None, "needs Chromium"
+    parts = [thing._repr_html_() for thing in hostile] + [hostile[1].report("html")._repr_html_()]
+    (tmp_path / "page.html").write_text("<!doctype html><meta charset=utf-8>" + "".join(parts), encoding="utf-8")
+    with chromium(executable) as tab:
+        tab.open(tmp_path / "page.html")
+        assert tab.run("window.hit === undefined")
+        assert tab.run("document.scripts.length + document.images.length") == 0
+        assert [url for url in tab.requests if not url.startswith(("file:", "about:"))] == []
+
+
+def test_scores_by_metric() -> None:
+    golden = ragstone.load_golden_set([{"id": "a", "question": "Why?", "reference": FACT}])
+    run = ragstone.evaluate(golden, lambda _: {"answer": FACT, "contexts": [FACT]}, metrics=["faithfulness"])
+    assert run.scores["faithfulness"].values == {"a": run.scores["faithfulness"].mean}
+    assert list(run.scores) == ["faithfulness"]
+    assert "context_recall" not in run.scores
+    with pytest.raises(ConfigError, match="no metric 'faithfullness'") as caught:
+        run.scores["faithfullness"]
+    assert "Did you mean 'faithfulness'?" in str(caught.value)
+
+
+def test_a_table_says_why_a_score_is_missing() -> None:
+    def answer(question: str) -> dict[str, object]:
+        if question == "Fail?":
+            raise RuntimeError("no index")
+        return {"answer": FACT, "contexts": [{"text": FACT, "id": "d1"}]}
+
+    rows = [
+        {"id": "a", "question": "Why?", "reference": FACT, "tags": ["x"]},
+        {"id": "b", "question": "How?"},
+        {"id": "c", "question": "Fail?", "reference": "No."},
+    ]
+    run = ragstone.evaluate(ragstone.load_golden_set(rows), answer, metrics=["context_recall"], progress=False)
+    table = run.to_pandas().set_index("id")
+    assert list(table.loc["a", ["question", "reference", "answer"]]) == ["Why?", FACT, FACT]
+    assert (table.loc["a", "tags"], table.loc["a", "contexts"]) == (["x"], [FACT])
+    assert table.loc["a", "latency_s"] >= 0
+    assert "statement" in table.loc["a", "context_recall_reason"]
+    assert "reference" in table.loc["b", "context_recall_reason"]
+    assert "no index" in table.loc["c", "error"]
+    assert "no index" in table.loc["c", "context_recall_reason"]
+    assert table["context_recall"].isna().tolist() == [False, True, True]
+    assert ragstone.Run.open(run.path).to_pandas().equals(run.to_pandas())
+
+
+def test_reports_of_a_run_and_of_a_verdict_in_every_format() -> None:
+    golden = ragstone.load_golden_set([{"id": "a", "question": "Why?", "reference": FACT}])
+    run = ragstone.evaluate(golden, lambda _: {"answer": FACT, "contexts": [FACT]})
+    verdict = ragstone.compare(run)
+    assert run.report() == verdict.report("text")
+    assert verdict.to_markdown().startswith("## ")
+    assert run.report("md") == verdict.to_markdown()
+    assert json.loads(run.report("json"))["status"] == verdict.status
+    assert run.report("html").startswith("<!doctype html>")
+    assert run.report("junit").startswith("<?xml")
+    with pytest.raises(ConfigError, match="unknown report format 'pdf'"):
+        run.report("pdf")  # type: ignore[arg-type]
+    assert isinstance(verdict, ragstone.GateVerdict)
+
+
+def test_a_bar_is_drawn_at_most_every_so_often_and_at_the_end() -> None:
+    drawn: list[str] = []
+    times = iter([0.0, 0.1, 0.15, 0.3, 0.3, 0.3, 0.4, 0.5, 0.5])
+
+    def show(bar: object) -> Any:
+        drawn.append(repr(bar))
+        return lambda again: drawn.append(repr(again))
+
+    bar = NotebookProgress(show, every_s=0.2, clock=lambda: next(times))
+    bar.start(3)
+    for state in ("scored", "system_failed", "scored"):
+        bar.advance(state)
+    bar.finish()
+    assert [text.rpartition(",")[0] for text in drawn[1:]] == [
+        "Evaluated 2 of 3 samples (1 scored, 1 system_failed)",
+        "Evaluated 3 of 3 samples (2 scored, 1 system_failed)",
+    ]
+
+
+def test_without_a_notebook_and_a_terminal_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    golden = ragstone.load_golden_set([{"id": "a", "question": "Why?"}])
+    ragstone.evaluate(golden, lambda _: "So.", metrics="answer_relevancy")
+    assert capfd.readouterr() == ("", "")
+
+
+INTERRUPTED = """
+import asyncio, os, signal, sys, threading
+import ragstone
+
+async def answer(question):
+    threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+    await asyncio.sleep(600)
+
+async def notebook():
+    golden = ragstone.load_golden_set([{"question": "Why?"}])
+    try:
+        ragstone.evaluate(golden, answer, out=sys.argv[1])
+    except KeyboardInterrupt:
+        print("interrupted")
+
+loop = asyncio.new_event_loop()
+loop.run_until_complete(notebook())
+"""
+
+
+def test_an_interrupted_cell_ends_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "interrupted", done.stderr
+    assert json.loads((tmp_path / "run/manifest.json").read_text())["state"] == "stopped"
