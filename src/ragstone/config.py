@@ -28,8 +28,12 @@ MAX_TOML_BYTES = 1_000_000
 SHORTEST_SECRET = 6
 """Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
 
+MAX_SHARDS = 256
+"""As many as a matrix of GitHub has jobs."""
+
 _PREFIX = "RAGSTONE_"
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
+_SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
 
 def _optional(description: str, unset: str = "", **limits: Any) -> Any:
@@ -242,11 +246,23 @@ class RunSettings(_Table):
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
     seed: int = Field(default=0, ge=0, description="seed for all randomness")
     history: str | None = _optional("file with one line per run, to compare with; on GitHub it is kept automatically")
+    shard: str | None = _optional("part of the golden set to evaluate, such as `3/8`; merge the parts afterwards")
 
     @field_validator("metrics", mode="before")
     @classmethod
     def _words(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+    @field_validator("shard", mode="after")
+    @classmethod
+    def _part(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        found = _SHARD.fullmatch(value)
+        number, of = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= number <= of <= MAX_SHARDS:
+            raise ValueError(f"must be K/N, such as 3/8, with K from 1 to N, and N at most {MAX_SHARDS}")
+        return f"{number}/{of}"
 
 
 class GateSettings(_Table):
@@ -317,13 +333,14 @@ class Option:
     """A setting and its names: table and key in the file, environment variable, and flag (without dashes), if any.
 
     `is_path`: relative values set outside the file are relative to the current directory, not to the file's folder.
-    `of_gate`: the decision needs it, not the evaluation.
+    `of_gate`: the decision needs it, not the evaluation. `secret`: it is never shown, and never in a file.
     """
 
     key: str
     env: str
     flag: str | None = None
     in_file: bool = True
+    secret: bool = False
     is_path: bool = False
     of_gate: bool = False
 
@@ -366,13 +383,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("system.env", "RAGSTONE_SYSTEM_ENV", "system-env"),
     Option("judge.name", "RAGSTONE_JUDGE", "judge"),
     Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL", "judge-base-url"),
-    Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False),
+    Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False, secret=True),
     Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
-    Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False),
+    Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False, secret=True),
     Option("judge.model_digests", "RAGSTONE_MODEL_DIGESTS"),
     Option("judge.embeddings", "RAGSTONE_EMBEDDINGS", "embeddings"),
     Option("judge.embeddings_base_url", "RAGSTONE_EMBEDDINGS_BASE_URL"),
-    Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False),
+    Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False, secret=True),
     Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
     Option("judge.timeout_s", "RAGSTONE_JUDGE_TIMEOUT"),
     Option("judge.requests_per_minute", "RAGSTONE_REQUESTS_PER_MINUTE"),
@@ -389,6 +406,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.resume", "RAGSTONE_RESUME", "resume"),
     Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT", "time-limit"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY", "stop-early", of_gate=True),
+    Option("run.shard", "RAGSTONE_SHARD", "shard", in_file=False),
     Option("run.seed", "RAGSTONE_SEED", "seed", of_gate=True),
     Option("run.history", "RAGSTONE_HISTORY", "history", is_path=True, of_gate=True),
     Option("gate.thresholds", "RAGSTONE_THRESHOLDS", "thresholds", is_path=True, of_gate=True),
@@ -400,7 +418,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("gate.fail_on", "RAGSTONE_FAIL_ON", "fail-on", of_gate=True),
 )
 
-SECRET_VARIABLES = tuple(option.env for option in OPTIONS if not option.in_file)
+SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
 """Variables of settings that are secret, and so come from nowhere else."""
 
 

@@ -33,10 +33,12 @@ from tests.cli.terminal import on_terminal
 NOT_SETTINGS = {
     "config": "says where the settings are",
     "github": "is for a job",
+    "shards": "merges what was evaluated elsewhere",
+    "allow_missing": "is about shards",
     "form": "is about the report",
     "output": "is about the report",
 }
-NOT_REPRODUCED = {"resume": "a run is reproduced from its start"}
+NOT_REPRODUCED = {"resume": "a run is reproduced from its start", "shard": "a run is reproduced as a whole"}
 
 
 # -- the whole way -----------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def test_every_setting_has_a_description(option: Option) -> None:
 @pytest.mark.parametrize(("flag", "key"), FLAGS.items(), ids=FLAGS)
 def test_help_says_what_the_setting_says_with_its_default(flag: str, key: str, help_text: str) -> None:
     option = option_of(key)
-    found = re.search(rf"--{flag.replace('_', '-')} (?:[A-Z_]+ |\[[a-z|]+\] )?(.*?)(?= --[a-z])", help_text)
+    found = re.search(rf"--{flag.replace('_', '-')} (?:[A-Z_/]+ |\[[a-z|]+\] )?(.*?)(?= --[a-z])", help_text)
     assert found is not None
     assert found[1].startswith(option.sentence.replace("`", ""))
     default = default_text(option.field).replace("`", "")

@@ -10,7 +10,7 @@ from typing import cast
 import click
 
 from ragstone.commands.options import CONFIG, GATE, JUDGE, REPORT, RUN, SYSTEM, settings_from, with_options
-from ragstone.commands.output import linked, write_text
+from ragstone.commands.output import linked, run_line, say, write_text
 
 
 @click.command(name="gate")
@@ -20,14 +20,30 @@ from ragstone.commands.output import linked, write_text
     is_flag=True,
     help="For a `run:` step on GitHub: use the baseline from artifacts; write summary, annotations, comment, outputs.",
 )
+@click.option(
+    "--merge",
+    "shards",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="SHARD",
+    help="Instead of evaluating, merge shards: run directories, or folders of them, can be repeated.",
+)
+@click.option(
+    "--allow-missing", is_flag=True, help="With --merge: count the samples of missing and damaged shards as failed."
+)
 @with_options(REPORT)
-def command(github: bool, form: str, output: Path | None, **flags: object) -> int:
+def command(
+    github: bool, shards: tuple[Path, ...], allow_missing: bool, form: str, output: Path | None, **flags: object
+) -> int:
     """Evaluate, compare with the thresholds and the baseline, and decide.
 
     Writes the run directory with its reports, prints the verdict, and exits with
     0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
     4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
     7 the base branch can't be read (--github) · 8 inconclusive, if the policy says that blocks.
+
+    A shard, such as the third of eight parts, is only evaluated. With --merge, all of them are merged into one run, and
+    that is decided, without asking the system.
 
     With --output, the report is written to that file in the given format, and the verdict is still printed as text.
     """
@@ -36,12 +52,20 @@ def command(github: bool, form: str, output: Path | None, **flags: object) -> in
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
-    from ragstone.usecases.gate import gate
+    from ragstone.usecases.gate import evaluate_shard, gate
+    from ragstone.usecases.merge import Shards
 
     if github and (form != "text" or output is not None):
         raise ConfigError(
             "--format and --output are not for --github, which writes all formats to the run directory.",
             hint="Leave them out; the output 'run-directory' says where the reports are.",
+        )
+    if allow_missing and not shards:
+        raise ConfigError("--allow-missing needs --merge.", hint="Name the shards to merge with --merge.")
+    if github and shards:
+        raise ConfigError(
+            "--merge is not for --github, which reads the shards from this run's artifacts.",
+            hint="Set RAGSTONE_MERGE to the names of the artifacts, such as 'ragstone-shard-*'.",
         )
     if github:
         from ragstone.job.run_job import end_job, run_on_github, workspace_of
@@ -53,7 +77,11 @@ def command(github: bool, form: str, output: Path | None, **flags: object) -> in
         return end_job(job, os.environ, sys.stdout)
     settings = settings_from(flags)
     with run_context(settings) as context:
-        outcome = run_to_end(gate(settings, context))
+        if settings.run.shard is not None and not shards:
+            say(run_line(run_to_end(evaluate_shard(settings, context))))
+            return 0
+        merging = Shards(shards, allow_missing) if shards else None
+        outcome = run_to_end(gate(settings, context, shards=merging))
     text = None
     if form != "text" or output is not None:
         text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root))

@@ -67,6 +67,7 @@ JUDGE = (
 
 RUN = (
     setting("out", "DIR"),
+    setting("shard", "K/N"),
     setting("resume"),
     setting("time_limit", "SECONDS"),
 )

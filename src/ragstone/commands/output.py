@@ -8,10 +8,14 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ragstone.report.escape import terminal
+
+if TYPE_CHECKING:
+    from ragstone.run.directory import RunDirectory
 
 _LABEL = re.compile(r"^\S+(?: \S+)* {2,}(?=\S)")
 _NARROWEST = 40
@@ -33,6 +37,16 @@ def wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     ) or [""]
+
+
+def run_line(run: RunDirectory) -> str:
+    """How many samples of a run, or of a shard, could be scored, and where they are."""
+    counts, shard = run.manifest.counts, run.manifest.shard
+    name = "" if shard is None else f"{shard.name.capitalize()}: "
+    return (
+        f"{name}{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
+        f"{counts.system_failed} without an answer. Written to {run.path}."
+    )
 
 
 def linked(path: Path) -> str:

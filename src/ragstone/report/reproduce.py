@@ -58,7 +58,7 @@ def _comments(found: Invocation, commit: str | None) -> Iterable[str]:
     if found.untracked:
         yield f"# The folder also contained {formatting.counted(found.untracked, 'untracked file')}."
     if found.secrets:
-        known = {option.key for option in OPTIONS if not option.in_file}
+        known = {option.key for option in OPTIONS if option.secret}
         yield f"# Needs {' and '.join(variable_of(key) for key in found.secrets if key in known)}."
     if any(_MASK in value for values in found.options.values() for value in _many(values)):
         yield f"# Replace {_MASK}, which stands for a secret."

@@ -176,8 +176,7 @@ class RunDirectory:
         )
 
     def _check_whole(self, found: int) -> None:
-        counts = self.manifest.counts
-        counted = counts.scored + counts.partly_failed + counts.system_failed
+        counted = self.manifest.counts.total
         if self.manifest.state == "finished" and found != counted:
             raise RunDirectoryError(
                 f"the manifest counts {counted} samples, but the file has {found}.",

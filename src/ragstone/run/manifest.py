@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.config import MAX_SHARDS
 from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
@@ -59,6 +60,14 @@ class Observed(_Part):
     fingerprints: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
 
+    def plus(self, other: Observed) -> Observed:
+        """Both together."""
+        return Observed(
+            models=tuple(sorted({*self.models, *other.models})),
+            fingerprints=tuple(sorted({*self.fingerprints, *other.fingerprints})),
+            ways=tuple(sorted({*self.ways, *other.ways})),
+        )
+
 
 class Canaries(_Part):
     """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
@@ -72,6 +81,17 @@ class Canaries(_Part):
     supported_then: int = Field(default=0, ge=0)
     supported_now: int = Field(default=0, ge=0)
     models: tuple[str, ...] = ()
+
+    def plus(self, other: Canaries) -> Canaries:
+        """Both together."""
+        return Canaries(
+            asked=self.asked + other.asked,
+            differing=self.differing + other.differing,
+            unanswered=self.unanswered + other.unanswered,
+            supported_then=self.supported_then + other.supported_then,
+            supported_now=self.supported_now + other.supported_now,
+            models=tuple(sorted({*self.models, *other.models})),
+        )
 
 
 class SystemManifest(_Part):
@@ -110,12 +130,41 @@ class GoldenManifest(_Part):
     samples: int = Field(ge=0)
 
 
+class ShardManifest(_Part):
+    """The part of the golden set that a run evaluated: part `number` of `of`, from 1.
+
+    `places` are where its samples are in the golden set (run/shards.py). `digest` is the SHA-256 (hex) of its
+    samples.jsonl, once it is finished.
+    """
+
+    number: int = Field(ge=1)
+    of: int = Field(ge=1, le=MAX_SHARDS)
+    places: str = Field(pattern=r"^[0-9 ]*$")
+    digest: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"shard {self.number} of {self.of}"
+
+
 class Counts(_Part):
     """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
 
     scored: int = Field(default=0, ge=0)
     partly_failed: int = Field(default=0, ge=0)
     system_failed: int = Field(default=0, ge=0)
+
+    @property
+    def total(self) -> int:
+        return self.scored + self.partly_failed + self.system_failed
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        return Counts(
+            scored=self.scored + other.scored,
+            partly_failed=self.partly_failed + other.partly_failed,
+            system_failed=self.system_failed + other.system_failed,
+        )
 
 
 class Cost(_Part):
@@ -243,6 +292,7 @@ class Manifest(_Part):
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
+    shard: ShardManifest | None = None
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
@@ -261,6 +311,8 @@ class Manifest(_Part):
         """Whether this run can be a baseline. If it is not recorded, its state and verdict decide."""
         if self.state != "finished":
             return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
+        if self.shard is not None:
+            return BaselineFact(eligible=False, reason=f"it is {self.shard.name}, a part of a run")
         if self.baseline is not None:
             return self.baseline
         if self.same_job:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score, Scored
 from ragstone.run.directory import SAMPLES, RunDirectory
 from ragstone.run.files import replace_text
+from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.run.scoring import sample_scores, scored_answer
@@ -25,13 +27,33 @@ from ragstone.run.writer import write_manifest
 _TOLERANCE = 1e-9
 
 
+def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
+    """A metric, if any, whose scores in `record` do not follow from its judgements."""
+    replayed = [scored_answer(metrics, record.sample, answer.response, answer.judgements) for answer in record.answers]
+    for answer, again in zip(record.answers, replayed, strict=True):
+        for name, rounds in again.repeat_scores.items():
+            if not _alike(answer.repeat_scores.get(name, ()), rounds):
+                return name
+    pairs = [(answer.scores, again.scores) for answer, again in zip(record.answers, replayed, strict=True)]
+    for recorded, scores in (*pairs, (record.scores, sample_scores(metrics, record.sample, replayed))):
+        for name, score in scores.items():
+            if name not in recorded or not _same(recorded[name], score):
+                return name
+    return None
+
+
+def recomputable(manifest: Manifest) -> list[Metric]:
+    """The metrics of a run that this version can recompute."""
+    return [metric for name in manifest.metrics if (metric := find_metric(name)) and not _why(manifest, name)]
+
+
 def confirm(run: RunDirectory) -> RunDirectory:
     """Read `run`, after checking that each recorded score follows from its judgements with this version's metrics.
 
     Wrong content hashes are corrected: two samples are the same if their contents are, whatever a file says. Metrics
     that can't be recomputed (see `unverified`) are not checked. Raises RunDirectoryError.
     """
-    metrics = [metric for name in run.manifest.metrics if (metric := find_metric(name)) and not _why(run, name)]
+    metrics = recomputable(run.manifest)
     hashes: dict[str, str] = {}
     wrong: list[str] = []
 
@@ -40,25 +62,15 @@ def confirm(run: RunDirectory) -> RunDirectory:
         hashes[sample_id] = record.sample.content_hash()
         if hashes[sample_id] != facts.content_hash:
             wrong.append(sample_id)
-        replayed = [
-            scored_answer(metrics, record.sample, answer.response, answer.judgements) for answer in record.answers
-        ]
-        for answer, again in zip(record.answers, replayed, strict=True):
-            for name, rounds in again.repeat_scores.items():
-                if not _alike(answer.repeat_scores.get(name, ()), rounds):
-                    raise _does_not_follow(run, sample_id, name)
-        pairs = [(answer.scores, again.scores) for answer, again in zip(record.answers, replayed, strict=True)]
-        for recorded, scores in (*pairs, (record.scores, sample_scores(metrics, record.sample, replayed))):
-            for name, score in scores.items():
-                if name not in recorded or not _same(recorded[name], score):
-                    raise _does_not_follow(run, sample_id, name)
+        if (name := contradicted(metrics, record)) is not None:
+            raise _does_not_follow(run, sample_id, name)
 
     run.scores(replay)
     if wrong:
         replace_text(run.path / SAMPLES, "".join(f"{record_to_line(record)}\n" for record in run.records()))
         run = RunDirectory(run.path, run.manifest)  # to be read as it is now
     golden = run.manifest.golden
-    if len(hashes) != golden.samples or golden.content_hash == (found := _golden_hash(hashes)):
+    if len(hashes) != golden.samples or golden.content_hash == (found := golden_hash(hashes)):
         return run
     manifest = run.manifest.model_copy(update={"golden": golden.model_copy(update={"content_hash": found})})
     write_manifest(run.path, manifest)
@@ -79,7 +91,7 @@ def _alike(recorded: Sequence[float], replayed: Sequence[float]) -> bool:
     )
 
 
-def _golden_hash(hashes: Mapping[str, str]) -> str:
+def golden_hash(hashes: Mapping[str, str]) -> str:
     """As `GoldenSet.content_hash`, without the samples."""
     digest = hashlib.sha256()
     for name in sorted(hashes):
@@ -89,11 +101,11 @@ def _golden_hash(hashes: Mapping[str, str]) -> str:
 
 def unverified(run: RunDirectory) -> dict[str, str]:
     """The metrics of `run` that can't be recomputed here, each with the reason as a clause."""
-    return {name: why for name in run.manifest.metrics if (why := _why(run, name))}
+    return {name: why for name in run.manifest.metrics if (why := _why(run.manifest, name))}
 
 
-def _why(run: RunDirectory, name: str) -> str | None:
-    metric, version = find_metric(name), run.manifest.metrics[name]
+def _why(manifest: Manifest, name: str) -> str | None:
+    metric, version = find_metric(name), manifest.metrics[name]
     if metric is None:
         return "this version of Ragstone does not know it"
     if version != metric.info.version:

@@ -36,12 +36,15 @@ class UsageCount:
 
     def add(self, responses: Sequence[Response]) -> None:
         """Count the answers to one question; failures gave none."""
-        given = [response for response in responses if response.failure is None]
-        self._answers += len(given)
-        self._all += [response.usage for response in given if response.usage is not None]
-        first = responses[0]
-        if first.failure is None and first.usage is not None:
-            self._first.append(first.usage)
+        self.count([response.failure is None for response in responses], [response.usage for response in responses])
+
+    def count(self, given: Sequence[bool], usages: Sequence[TokenUsage | None]) -> None:
+        """The same: whether each answer was given, and its tokens, if they were reported."""
+        reported = [usage if was_given else None for was_given, usage in zip(given, usages, strict=True)]
+        self._answers += sum(given)
+        self._all += [usage for usage in reported if usage is not None]
+        if reported[0] is not None:
+            self._first.append(reported[0])
 
     def summary(self) -> SystemUsage | None:
         """What was reported; None if no first answer reports its tokens."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
@@ -22,11 +23,13 @@ from ragstone.run.directory import (
     read_manifest,
 )
 from ragstone.run.files import open_new, replace_text, writing_to
-from ragstone.run.manifest import Cost, Counts, Manifest
+from ragstone.run.manifest import Cost, Counts, Manifest, ShardManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import sample_state
-from ragstone.run.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_to_line
+from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, is_complete_line, record_from_line, record_to_line
 from ragstone.run.usage import UsageCount
+
+_CHUNK = 1024 * 1024
 
 
 class RunWriter:
@@ -90,6 +93,8 @@ class RunWriter:
             differing.append("metrics")
         if earlier.system.entrypoint != manifest.system.entrypoint:
             differing.append("entrypoint")
+        if _unfinished(earlier.shard) != manifest.shard:
+            differing.append("shard")
         if differing:
             raise RunDirectoryError(
                 f"can't resume: {' and '.join(differing)} differ from the existing run.",
@@ -157,6 +162,13 @@ class RunWriter:
             }
         )
 
+    def copy(self, facts: RecordFacts, line: bytes) -> None:
+        """Write the line of a record as it is; it is part of the manifest's counts and cost already."""
+        with writing_to(self.path / SAMPLES):
+            self._offsets[facts.sample_id] = self._stream.tell()
+            self._stream.write(line)
+        self._usage.count([one.failure is None for one in facts.answers], [one.usage for one in facts.answers])
+
     def close(self) -> None:
         """Leave the run as it is on disk: running, as after a kill."""
         self._stream.close()
@@ -172,7 +184,10 @@ class RunWriter:
         with writing_to(self.path / SAMPLES):
             self._stream.close()
             _sort_records(self.path / SAMPLES, self._offsets, order)
-        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
+            shard = self.manifest.shard
+            if shard is not None:
+                shard = shard.model_copy(update={"digest": samples_digest(self.path)})
+        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s, shard=shard)
         for name in (f"{SAMPLES}.previous", ASIDE):
             (self.path / name).unlink(missing_ok=True)
         return RunDirectory(self.path, self.manifest)
@@ -180,6 +195,19 @@ class RunWriter:
     def _write(self, **update: object) -> None:
         self.manifest = self.manifest.model_copy(update={**update, "usage": self._usage.summary()})
         write_manifest(self.path, self.manifest)
+
+
+def _unfinished(shard: ShardManifest | None) -> ShardManifest | None:
+    return None if shard is None else shard.model_copy(update={"digest": None})
+
+
+def samples_digest(path: Path) -> str:
+    """SHA-256 (hex) of the records of the run in `path`. Raises OSError."""
+    digest = hashlib.sha256()
+    with open_regular(path / SAMPLES) as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:

@@ -31,7 +31,7 @@ from ragstone.usecases.baseline import open_baseline, refuse_nested
 from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
-from ragstone.usecases.run import RunContext, describe_run, make_system, read_golden_set
+from ragstone.usecases.run import RunContext, describe_run, make_system, read_golden_set, shard_of
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""
@@ -71,6 +71,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     The gate is rehearsed with the best scores that a run could have: what it can't decide then, it never can.
     """
     settings = with_one_baseline(settings)
+    shard_of(settings)
     policy = gate_policy(settings)
     metrics = select_metrics(settings.run.metrics)
     golden = read_golden_set(settings)

@@ -39,11 +39,15 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A finished run whose verdict is in doubt. `elapsed_s` is what the evaluation has taken of its time limit."""
+    """A finished run whose verdict is in doubt. `elapsed_s` is what the evaluation has taken of its time limit.
+
+    `obstacle` says, as a clause, why the system can't be asked again; None: it can.
+    """
 
     run: RunDirectory
     verdict: GateVerdict
     elapsed_s: float
+    obstacle: str | None = None
 
 
 async def confirm_run(
@@ -64,7 +68,7 @@ async def confirm_run(
     if fails_at_once(found.verdict, policy.alpha):
         verdict = decide(found.run, AT_ONCE)
         return Confirmed(found.run, verdict) if verdict.status is Status.FAIL else first
-    left = _left(found, settings)
+    left = found.obstacle or _left(found, settings)
     if isinstance(left, str):
         return _standing(first, left)
     with writing_to(found.run.path):
@@ -244,10 +248,7 @@ def _adopted(found: Doubt, run: RunDirectory, verdict: GateVerdict) -> Confirmed
 
 
 def _both(first: Observed | None, second: Observed | None) -> Observed | None:
-    if first is None or second is None:
-        return first or second
-    names = ("models", "fingerprints", "ways")
-    return Observed(**{name: tuple(sorted({*getattr(first, name), *getattr(second, name)})) for name in names})
+    return first or second if first is None or second is None else first.plus(second)
 
 
 def _standing(first: Confirmed, why: str) -> Confirmed:

@@ -69,7 +69,13 @@ class ComparedRun:
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
-        """The run in a directory. Raises RunDirectoryError."""
+        """The run in a directory. Raises RunDirectoryError, also for a shard: a part of a run can't be decided."""
+        if run.manifest.shard is not None:
+            raise RunDirectoryError(
+                f"it is {run.manifest.shard.name}, a part of a run.",
+                where=str(run.path),
+                hint="Merge the shards with `ragstone merge`, or decide on them with `ragstone gate --merge`.",
+            )
         return cls(run.scores(), run)
 
     @classmethod
@@ -209,8 +215,7 @@ def _accept_commands(
 
 def _spared_note(manifest: Manifest) -> str:
     """A sentence on how many samples early stopping saved."""
-    counts = manifest.counts
-    evaluated = counts.scored + counts.partly_failed + counts.system_failed
+    evaluated = manifest.counts.total
     total = manifest.golden.samples
     if evaluated == total:
         return f"Early stopping saved nothing: all {total} samples were needed."

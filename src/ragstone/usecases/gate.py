@@ -41,8 +41,9 @@ from ragstone.usecases.confirm import Doubt, confirm_run
 from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
+from ragstone.usecases.merge import Shards, merge
 from ragstone.usecases.rejudge import Rejudging
-from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set
+from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set, refuse_parts, shard_of
 
 REPORT_FILES: dict[Format, str] = {
     "md": "report.md",
@@ -90,7 +91,7 @@ class GateInputs:
     `policy` has `fail-on` applied. `baseline` and `book` are trusted. `notes` and `warnings` are shown before those of
     the verdict. `folder` is the folder in which to run the commands that a report shows; None: any. `unproven` says
     what the run leaves out, so that it can't pass. `base` is a system to ask in the same job and compare with; then
-    `baseline` only provides judgements and its lineage.
+    `baseline` only provides judgements and its lineage. `shards` are what to merge instead of evaluating.
     """
 
     policy: Policy
@@ -105,6 +106,7 @@ class GateInputs:
     folder: str | None = None
     unproven: str | None = None
     base: BaseSystem | None = None
+    shards: Shards | None = None
 
 
 def read_inputs(settings: Settings) -> GateInputs:
@@ -123,18 +125,28 @@ async def gate(
     inputs: GateInputs | None = None,
     *,
     formats: Iterable[Format] = tuple(REPORT_FILES),
+    shards: Shards | None = None,
 ) -> GateOutcome:
     """Evaluate, decide and write the reports. Without `inputs`, they are read as `settings` say.
 
-    Raises RagstoneError if there can be no verdict; any verdict is returned.
+    With `shards`, here or in the inputs, they are merged instead of evaluating: neither the system nor the judge is
+    asked, but to judge a baseline again. Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
     started = monotonic()
     settings = with_one_baseline(settings)
     if context.invocation is None:
         context = replace(context, invocation=gate_invocation(settings, context))
     out = settings.path(settings.run.out)
-    given, inputs = inputs is not None, inputs or read_inputs(settings)
+    given, inputs = inputs is not None, inputs or replace(read_inputs(settings), shards=shards)
     _refuse_confirming(inputs.policy, settings)
+    if inputs.shards is not None:
+        _refuse_merging(settings)
+    elif settings.run.shard is not None:
+        raise ConfigError(
+            "a shard can't be decided, only all of them together.",
+            where="run.shard",
+            hint="Evaluate the shards, and then decide with --merge.",
+        )
     with ExitStack() as stack:
         stack.enter_context(run_lock(out))
         private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
@@ -155,17 +167,24 @@ async def gate(
         rejudging = Rejudging(terms.baseline, inputs.policy, settings, context, folder=Path(private))
 
         try:
-            run = await evaluate_run(
-                settings,
-                context,
-                golden=inputs.golden,
-                policy_hash=policy_hash(inputs.policy),
-                judgements_from=cache_of(baseline) if baseline is not None else None,
-                baseline=baseline,
-                watcher=watcher if settings.run.stop_early else None,
-                evaluation=partial(evaluate_both, base=base) if base is not None else None,
-                afterwards=rejudging.judge_again if base is None else None,
-            )
+            if inputs.shards is not None:
+                merged = merge(
+                    inputs.shards, settings, context, golden=inputs.golden, policy_hash=policy_hash(inputs.policy)
+                )
+                run, inputs = merged.run, replace(inputs, warnings=(*merged.lost, *inputs.warnings))
+                await rejudging.judge_merged(run, inputs.golden)
+            else:
+                run = await evaluate_run(
+                    settings,
+                    context,
+                    golden=inputs.golden,
+                    policy_hash=policy_hash(inputs.policy),
+                    judgements_from=cache_of(baseline) if baseline is not None else None,
+                    baseline=baseline,
+                    watcher=watcher if settings.run.stop_early else None,
+                    evaluation=partial(evaluate_both, base=base) if base is not None else None,
+                    afterwards=rejudging.judge_again if base is None else None,
+                )
         except BaseException:
             with suppress(RagstoneError):
                 hand_on(out, inputs, undecided=rejudging.begun)
@@ -194,7 +213,12 @@ async def gate(
                 unproven=final.unproven,
             )
 
-        doubt = Doubt(run, decided(run), elapsed_s=monotonic() - started)
+        doubt = Doubt(
+            run,
+            decided(run),
+            elapsed_s=monotonic() - started,
+            obstacle="merged shards can't be asked again" if inputs.shards is not None else None,
+        )
         confirmed = await confirm_run(doubt, decided, inputs.golden, inputs.policy, settings, context)
         run, verdict = confirmed.run, confirmed.verdict
         current = ComparedRun.of(run)
@@ -202,6 +226,40 @@ async def gate(
     return GateOutcome(
         verdict, view, run.with_manifest(manifest), exit_code_of(verdict, settings.gate.fail_on), tuple(reports)
     )
+
+
+async def evaluate_shard(settings: Settings, context: RunContext, inputs: GateInputs | None = None) -> RunDirectory:
+    """The part of a gate run that a shard is: the evaluation, with the judgements and canaries of the baseline.
+
+    Nothing is decided; `gate` does that for all shards together. Raises RagstoneError.
+    """
+    settings = with_one_baseline(settings)
+    if context.invocation is None:
+        context = replace(context, invocation=gate_invocation(settings, context))
+    shard_of(settings)  # raises before anything is written
+    given, inputs = inputs is not None, inputs or read_inputs(settings)
+    _refuse_confirming(inputs.policy, settings)
+    with run_lock(settings.path(settings.run.out)):
+        if not given:
+            inputs = _with_named_baseline(inputs, settings)
+        baseline = inputs.baseline
+        return await evaluate_run(
+            settings,
+            context,
+            golden=inputs.golden,
+            policy_hash=policy_hash(inputs.policy),
+            judgements_from=cache_of(baseline) if baseline is not None else None,
+            baseline=baseline,
+        )
+
+
+def _refuse_merging(settings: Settings) -> None:
+    """Raise ConfigError for settings with which shards can't be merged."""
+    if settings.run.shard is not None:
+        raise ConfigError("a shard is either evaluated or merged.", where="run.shard", hint="Use --shard or --merge.")
+    if settings.run.resume:
+        raise ConfigError("there is nothing to resume: merging asks nothing.", where="run.resume", hint="Use either.")
+    refuse_parts(settings)
 
 
 def _terms(inputs: GateInputs, baseline: RunDirectory | None, settings: Settings, context: RunContext) -> Terms:

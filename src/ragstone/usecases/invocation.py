@@ -43,9 +43,7 @@ def invocation_of(
         folder=None if top is None else _relative(start, top),
         config=_config(settings, start),
         options=_options(settings, start, command, shared, redact),
-        secrets=tuple(
-            option.key for option in OPTIONS if not option.in_file and _value(settings, option.key) is not None
-        ),
+        secrets=tuple(option.key for option in OPTIONS if option.secret and _value(settings, option.key) is not None),
         changed=changed,
         untracked=untracked,
         from_github=bool(environ.get("GITHUB_SHA")),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ragstone.golden.sample import Sample
 from ragstone.judge.protocol import Judge, Ledger, Sightings
 from ragstone.run.canaries import ask_again, choose_canaries
 from ragstone.run.directory import RunDirectory
@@ -10,12 +13,19 @@ from ragstone.run.writer import write_manifest
 
 
 async def watch_judge(
-    run: RunDirectory, judge: Judge, baseline: RunDirectory | None, canaries: int, *, inherits: bool
+    run: RunDirectory,
+    judge: Judge,
+    baseline: RunDirectory | None,
+    canaries: int,
+    *,
+    inherits: bool,
+    mine: Callable[[Sample], bool] | None = None,
 ) -> RunDirectory:
     """Record the observed judge in `run`, and repeat `canaries` judgements of `baseline`.
 
     Nothing is repeated if the judge differs from the baseline's or can't change. `inherits`: judgements of the baseline
-    were reused, so what was observed for it also applies to this run.
+    were reused, so what was observed for it also applies to this run. `mine`: of those to repeat, only the samples for
+    which it is true, because other shards repeat the rest.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
     if sightings is None:
@@ -24,17 +34,22 @@ async def watch_judge(
     used_earlier = earlier if run.manifest.cost.cached_calls else None
     update: dict[str, object] = {"observed": _observed(sightings, used_earlier)}
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
-        found, ledger = await _ask(judge, sightings, baseline, canaries)
+        found, ledger = await _ask(judge, sightings, baseline, canaries, mine)
         update |= {"canaries": found, "cost": run.manifest.cost.plus(Cost.of(ledger))}
     manifest = run.manifest.model_copy(update=update)
     write_manifest(run.path, manifest)
     return run.with_manifest(manifest)
 
 
-async def _ask(judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int) -> tuple[Canaries | None, Ledger]:
+async def _ask(
+    judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int, mine: Callable[[Sample], bool] | None
+) -> tuple[Canaries | None, Ledger]:
     before = set(sightings.models)
     sightings.models.clear()
-    found, ledger = await ask_again(judge, choose_canaries(baseline.records(), n))
+    chosen = choose_canaries(baseline.records(), n)
+    if mine is not None:
+        chosen = tuple(canary for canary in chosen if mine(canary.record.sample))
+    found, ledger = await ask_again(judge, chosen)
     models = tuple(sorted(sightings.models))
     sightings.models |= before
     return (found.model_copy(update={"models": models}) if found.asked or found.unanswered else None), ledger

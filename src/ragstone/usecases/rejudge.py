@@ -9,20 +9,21 @@ from pathlib import Path
 from time import monotonic
 
 from ragstone.config import Settings
-from ragstone.errors import JudgeError, TimeLimitReached
+from ragstone.errors import ConfigError, JudgeError, TimeLimitReached
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
 from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
-from ragstone.run.directory import RunDirectory
-from ragstone.run.manifest import Cost
+from ragstone.run.directory import CACHE, RunDirectory
+from ragstone.run.manifest import Cost, JudgeManifest
 from ragstone.run.scores import RunScores
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
@@ -72,6 +73,36 @@ class Rejudging:
         self.result = await rejudge(
             baseline, current, judge, self._policy, self._settings, self._context, folder=self._folder, time_left_s=left
         )
+
+    async def judge_merged(self, run: RunDirectory, golden: GoldenSet) -> None:
+        """The same for a run that was merged: its judge is built here, and only if it is needed."""
+        baseline = self.result.baseline
+        if baseline is None or baseline.run is None:
+            return
+        rules = resolve_rules(self._policy, run.scores()).rules
+        wanted = to_rejudge(run.scores(), baseline.scores, rules, self._policy)
+        if not wanted:
+            return
+        settings, context = self._settings, self._context
+        try:
+            judge = build_judge(
+                settings.judge,
+                golden_set=golden,
+                cache=run.path / CACHE,
+                environ=context.environ,
+                tell_secret=context.redact.add,
+                within=settings.within,
+            )
+        except ConfigError as error:
+            self.result = Rejudged(baseline, (_no_judge(wanted, error.message),))
+            return
+        try:
+            if JudgeManifest.of(judge.identity) != run.manifest.judge:
+                self.result = Rejudged(baseline, (_no_judge(wanted, "the judge here is not that of the shards"),))
+                return
+            await self.judge_again(run, judge)
+        finally:
+            await judge.close()
 
 
 async def rejudge(
@@ -195,6 +226,14 @@ def _unguarded(why: str, wanted: Mapping[str, str], answers: int, cost: CostEsti
     return (
         f"Unguarded: the drops of {names}. {why[:1].upper()}{why[1:]}, and the baseline's answers were not judged "
         f"again ({obstacle.rstrip('.')}). To judge {counted(answers, 'answer')} takes {cost.sentence()}."
+    )
+
+
+def _no_judge(wanted: Mapping[str, str], why: str) -> str:
+    reasons = "; ".join(dict.fromkeys(wanted.values()))
+    return (
+        f"Unguarded: the drops of {some(sorted(wanted))}. {reasons[:1].upper()}{reasons[1:]}, and the job that merges "
+        f"the shards can't judge the baseline's answers again ({why.rstrip('.')})."
     )
 
 

@@ -33,6 +33,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest, TokenPrice
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
+from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
@@ -137,6 +138,30 @@ def make_system(settings: Settings, context: RunContext) -> System:
     )
 
 
+def shard_of(settings: Settings) -> Shard | None:
+    """The shard to evaluate; None: the whole golden set. Raises ConfigError for settings that need the whole."""
+    if settings.run.shard is None:
+        return None
+    refuse_parts(settings)
+    return Shard.parse(settings.run.shard)
+
+
+def refuse_parts(settings: Settings) -> None:
+    """Raise ConfigError for settings with which a run can't be evaluated in shards."""
+    if settings.run.stop_early:
+        raise ConfigError(
+            "stopping early needs the scores of all samples so far, and a shard has only its own.",
+            where="run.stop_early",
+            hint="Use --stop-early, or shards.",
+        )
+    if settings.gate.baseline_commit is not None:
+        raise ConfigError(
+            "a base commit is asked beside the whole golden set, not beside shards of it.",
+            where="gate.baseline_commit",
+            hint="Compare with an earlier run instead, or evaluate everything in one job.",
+        )
+
+
 async def evaluate_run(
     settings: Settings,
     context: RunContext,
@@ -153,10 +178,12 @@ async def evaluate_run(
 
     `evaluation` is what to do with golden set, system and judge instead of `evaluate_golden_set`.
     `judgements_from` is the cache of a trusted baseline, whose judgements are reused; some judgements of `baseline` are
-    repeated, depending on `settings.judge.canaries`. Raises the matching RagstoneError; finished samples are saved and
-    the run can be resumed.
+    repeated, depending on `settings.judge.canaries`. A shard does its part of all this. Raises the matching
+    RagstoneError; finished samples are saved and the run can be resumed.
     """
+    shard = shard_of(settings)
     golden = golden or read_golden_set(settings)
+    part = golden if shard is None else shard.part(golden)
     if context.invocation is None:  # before the system starts, so that the files are counted as it finds them
         found = invocation_of(settings, context.environ, command="run", redact=context.redact)
         context = replace(context, invocation=found)
@@ -168,8 +195,8 @@ async def evaluate_run(
         if judgements_from is not None and not settings.judge.refresh:
             restore_judgements(judgements_from, out / CACHE)
         judge = build_judge(
-            settings.judge,
-            golden_set=golden,
+            settings.judge if shard is None else shard.share(settings.judge),
+            golden_set=golden,  # a judge that knows the whole golden set judges every shard alike
             cache=out / CACHE,
             environ=context.environ,
             tell_secret=context.redact.add,
@@ -178,10 +205,15 @@ async def evaluate_run(
         earlier = StoredAnswers.of(baseline) if baseline is not None and compares_answers(settings) else None
         asked = judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to))
         try:
-            evaluate = evaluation or evaluate_golden_set
-            run = await evaluate(golden, system, asked, settings, context, policy_hash=policy_hash, watcher=watcher)
+            evaluate = evaluation or partial(evaluate_golden_set, whole=golden)
+            run = await evaluate(part, system, asked, settings, context, policy_hash=policy_hash, watcher=watcher)
             run = await watch_judge(
-                run, judge, baseline, settings.judge.canaries or 0, inherits=judgements_from is not None
+                run,
+                judge,
+                baseline,
+                settings.judge.canaries or 0,
+                inherits=judgements_from is not None,
+                mine=shard.holds if shard is not None else None,
             )
             if afterwards is not None:
                 await afterwards(run, judge)
@@ -230,11 +262,12 @@ async def evaluate_golden_set(
     watcher: MakeWatcher | None = None,
     begin: Begin | None = None,
     describes: SystemManifest | None = None,
+    whole: GoldenSet | None = None,
 ) -> RunDirectory:
     """The same with a given golden set, system (not yet started; closed at the end) and judge (not closed).
 
     `begin` starts or continues the run in another way than `settings` say. `describes` is the system in the manifest,
-    if it is not the one that is asked.
+    if it is not the one that is asked. `whole` is the golden set that `golden` is the shard of that `settings` name.
     """
     out = settings.path(settings.run.out)
     limit = settings.run.time_limit_s
@@ -248,7 +281,9 @@ async def evaluate_golden_set(
             async with _until(deadline):
                 await system.start()
             metrics = select_metrics(settings.run.metrics)
-            manifest = describe_run(settings, context, golden, metrics, judge, system, policy_hash)
+            manifest = describe_run(settings, context, whole or golden, metrics, judge, system, policy_hash)
+            if whole is not None and (shard := shard_of(settings)) is not None:
+                manifest = manifest.model_copy(update={"shard": shard.describe(whole)})
             if describes is not None:
                 manifest = manifest.model_copy(update={"system": describes})
             watching = watcher(golden, manifest) if watcher is not None else None
