@@ -9,7 +9,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from ragstone.commands.options import FLAGS
-from ragstone.config import OPTIONS, Settings, default_text
+from ragstone.config import OPTIONS, CustomMetric, Settings, default_text
 
 HEAD = """\
 # Configuration
@@ -29,6 +29,8 @@ INTRO = {
     "run": "The metrics and the run directory.",
     "gate": "The baseline and the policy: see [thresholds](thresholds.md).",
 }
+
+OWN = "A metric of your own, either a rubric or a Python function: see [custom metrics](custom-metrics.md)."
 
 
 def rows(table: str, model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -57,6 +59,9 @@ def page() -> str:
             f"\n## [{table}]\n\n{intro}\n\n| key | default | variable | flag | meaning |\n|---|---|---|---|---|\n"
         )
         parts.append("\n".join(rows(table, model)) + "\n")
+    parts.append(f"\n## [metrics.NAME]\n\n{OWN}\n\n| key | default | meaning |\n|---|---|---|\n")
+    own = CustomMetric.model_fields.items()
+    parts.append("\n".join(f"| `{name}` | {default_text(field)} | {field.description} |" for name, field in own) + "\n")
     return "".join(parts)
 
 

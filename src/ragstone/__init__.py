@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragstone.gate.verdict import Check, GateVerdict
     from ragstone.golden.sample import Sample
     from ragstone.judge.protocol import Judge
+    from ragstone.judge.rubric import Rubric
     from ragstone.run.scores import MetricScores, RunScores
     from ragstone.system.response import Context, Response, System
 
@@ -28,6 +29,7 @@ __all__ = [
     "RagstoneError",
     "Report",
     "Response",
+    "Rubric",
     "Run",
     "RunScores",
     "Sample",
@@ -46,6 +48,7 @@ _MODULES = {
     "gate.verdict": ("Check", "GateVerdict"),
     "golden.sample": ("Sample",),
     "judge.protocol": ("Judge",),
+    "judge.rubric": ("Rubric",),
     "run.scores": ("MetricScores", "RunScores"),
     "system.response": ("Context", "Response", "System"),
 }

@@ -41,6 +41,7 @@ from ragstone.system.build import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
+from ragstone.usecases.custom import Chosen, chosen_metrics
 from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
 from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.run import RunContext, evaluate_golden_set
@@ -237,7 +238,7 @@ def evaluate(
     golden_set: sample.GoldenSet,
     system: str | Callable[..., object],
     judge: str | Judge = "offline",
-    metrics: str | Iterable[str] | None = None,
+    metrics: str | Iterable[Chosen] | None = None,
     *,
     out: str | Path | None = None,
     concurrency: int = 4,
@@ -247,10 +248,11 @@ def evaluate(
 ) -> Run:
     """Ask `system` every question in `golden_set`, and judge and score the answers.
 
-    `system` is an entrypoint string, or a callable that takes a question. `judge` is a name as in ragstone.toml, or a
-    Judge. The system is asked each question `answers` times, and each answer is judged `repeats` times. The run
-    directory is written to `out` (a new temporary folder by default). In a notebook and on a terminal there is a
-    progress bar, unless `progress` is False. Also works inside a running event loop, as in a notebook.
+    `system` is an entrypoint string, or a callable that takes a question. `metrics` are names, `Rubric`s and functions
+    that grade an answer. `judge` is a name as in ragstone.toml, or a Judge. The system is asked each question `answers`
+    times, and each answer is judged `repeats` times. The run directory is written to `out` (a new temporary folder by
+    default). In a notebook and on a terminal there is a progress bar, unless `progress` is False. Also works inside a
+    running event loop, as in a notebook.
     Raises the errors of `ragstone run`.
     """
     where = (
@@ -268,11 +270,13 @@ def evaluate(
         raise ConfigError(f"evaluate() takes a system, found {type(asked).__name__}.", hint=hint)
     if not isinstance(judge, str):
         judge = checked_judge(judge)
+    names, custom = chosen_metrics(metrics)
     settings = _settings(
         {
             "system": {"entrypoint": system if isinstance(system, str) else None, "concurrency": concurrency},
             "judge": {"name": judge} if isinstance(judge, str) else {},
-            "run": {"out": str(where), "metrics": _names(metrics), "repeats": repeats, "answers": answers},
+            "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers},
+            "metrics": custom,
         }
     )
     tested: System = (
@@ -308,17 +312,6 @@ def _path(given: object, where: str) -> Path:
     if not isinstance(given, str | Path):
         raise ConfigError(f"expected a path, found {type(given).__name__}.", where=where)
     return Path(given)
-
-
-def _names(metrics: object) -> str | tuple[str, ...] | None:
-    if metrics is None or isinstance(metrics, str):
-        return metrics
-    names = tuple(metrics) if isinstance(metrics, Iterable) else (metrics,)
-    wrong = next((name for name in names if not isinstance(name, str)), None)
-    if wrong is not None:
-        hint = 'For example: metrics=["faithfulness", "context_recall"]'
-        raise ConfigError(f"metrics are names, found {type(wrong).__name__}.", where="evaluate(metrics=…)", hint=hint)
-    return cast("tuple[str, ...]", names)
 
 
 def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:

@@ -11,12 +11,22 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from ragstone.errors import ConfigError, suggestion
@@ -32,6 +42,8 @@ MAX_SHARDS = 256
 """As many as a matrix of GitHub has jobs."""
 
 _PREFIX = "RAGSTONE_"
+_METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_MOST_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
@@ -112,6 +124,18 @@ class SystemSettings(_Table):
         "price of the system's tokens, `input` and `output`, in US dollars per million; without it, no cost is reported"
     )
     http: HttpSettings = HttpSettings()
+    _functions: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def functions(self) -> Mapping[str, str]:
+        """Metric to function, if these settings are for a worker that calls functions of custom metrics."""
+        return self._functions
+
+    def calling(self, functions: Mapping[str, str], *, timeout_s: float) -> SystemSettings:
+        """The settings of a worker that calls `functions` in the system's interpreter and environment."""
+        found = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0})
+        found._functions = dict(functions)
+        return found
 
     @field_validator("env", mode="before")
     @classmethod
@@ -288,6 +312,54 @@ class GateSettings(_Table):
     )
 
 
+class CustomMetric(_Table):
+    """[metrics.NAME]: a metric of the user's own, either a rubric for the judge or a Python function."""
+
+    rubric: str | None = _optional(
+        "what the judge is asked about each answer: a yes-or-no question, or what `levels` describe", max_length=4000
+    )
+    levels: tuple[str, ...] = Field(
+        default=(), max_length=10, description="descriptions of the possible grades, worst first; none: no and yes"
+    )
+    sees: tuple[Literal["question", "answer", "contexts", "reference"], ...] = Field(
+        default=("question", "answer"), min_length=1, description="what the judge sees"
+    )
+    python: str | None = _optional("the function, as `package.module:function` or `file.py:function`")
+    timeout_s: float = Field(
+        default=10.0, gt=0, le=3600, allow_inf_nan=False, description="timeout of the function per answer, in seconds"
+    )
+    _function: Callable[..., object] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.rubric is None) is (self.python is None):
+            raise ValueError("needs either 'rubric' or 'python'")
+        if self.rubric is not None and not self.rubric.strip():
+            raise ValueError("the rubric is empty")
+        if self.python is not None and {"levels", "sees"} & self.model_fields_set:
+            raise ValueError("'levels' and 'sees' are for rubrics; a function's parameters say what it sees")
+        if self.rubric is not None and "timeout_s" in self.model_fields_set:
+            raise ValueError("'timeout_s' is for functions; the judge has judge.timeout_s")
+        if len(self.levels) == 1 or any(not level.strip() for level in self.levels):
+            raise ValueError("'levels' needs 2 to 10 descriptions, worst first")
+        if len(set(self.levels)) < len(self.levels) or len(set(self.sees)) < len(self.sees):
+            raise ValueError("lists a value twice")
+        return self
+
+    @property
+    def function(self) -> Callable[..., object] | None:
+        """The function itself, where it was passed to the Python API."""
+        return self._function
+
+    @classmethod
+    def calling(cls, function: Callable[..., object], *, timeout_s: float = 10.0) -> CustomMetric:
+        """A metric that calls `function` in this process."""
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        found = cls(python=f"{getattr(function, '__module__', None) or 'callable'}:{name}", timeout_s=timeout_s)
+        found._function = function
+        return found
+
+
 class Settings(_Table):
     """All settings, frozen. Relative paths start from `root`.
 
@@ -309,14 +381,28 @@ class Settings(_Table):
     judge: JudgeSettings = JudgeSettings()
     run: RunSettings = RunSettings()
     gate: GateSettings = GateSettings()
+    metrics: dict[str, CustomMetric] = Field(default_factory=dict)
+
+    @field_validator("metrics")
+    @classmethod
+    def _names(cls, value: dict[str, CustomMetric]) -> dict[str, CustomMetric]:
+        for name in value:
+            if not _METRIC_NAME.fullmatch(name):
+                raise ValueError(f"'{name}' is not a metric's name: use letters, digits and _, starting with a letter")
+        if len(value) > _MOST_METRICS:
+            raise ValueError(f"defines {len(value)} metrics; at most {_MOST_METRICS}")
+        return value
 
     def path(self, value: str) -> Path:
         """`value` as a path, relative to `root`."""
         return self.root / value
 
 
-TABLES = ("golden", "system", "judge", "run", "gate")
+TABLES = ("golden", "system", "judge", "run", "gate", "metrics")
 """The tables of a config file."""
+
+METRICS = "metrics"
+"""The table of custom metrics: its keys are names, not settings."""
 
 
 def default_text(field: FieldInfo) -> str:
@@ -448,7 +534,8 @@ def load_settings(
     Raises ConfigError with file, key and expectation.
     """
     file, table, where, root = _read_file(directory, config, within)
-    _refuse_unknown(Settings, table, where)
+    _refuse_unknown(Settings, {name: value for name, value in table.items() if name != METRICS}, where)
+    _refuse_unknown_in_metrics(table.get(METRICS, {}), where)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
     origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
@@ -612,6 +699,23 @@ def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
             _refuse_unknown(inner, value, where, f"{prefix}{name}.")
+
+
+def _refuse_unknown_in_metrics(table: Mapping[str, Any], where: str) -> None:
+    for name, value in table.items():
+        path = f"{METRICS}.{name}"
+        if not isinstance(value, dict):
+            raise ConfigError(f"'{path}' must be a table, found {_shown(value)}.", where=where)
+        if _THRESHOLDS & value.keys() and not {"rubric", "python"} & value.keys():
+            raise ConfigError(
+                f"'{path}' sets thresholds, which belong in the policy.",
+                where=where,
+                hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or 'python'.",
+            )
+        _refuse_unknown(CustomMetric, value, where, f"{path}.")
+
+
+_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"})
 
 
 def _shown(value: object) -> str:

@@ -259,11 +259,14 @@ async def _gate(
 ) -> GateOutcome:
     import os
 
+    from ragstone.system.build import build_system
     from ragstone.system.in_process import CallableSystem
     from ragstone.usecases.gate import gate
     from ragstone.usecases.run import RunContext
 
     def made(settings: Settings, _environ: Mapping[str, str]) -> System:
+        if settings.system.functions:
+            return build_system(settings.system, root=settings.root, environ=os.environ, within=settings.within)
         if isinstance(system, _Given):
             return system
         limits = settings.system

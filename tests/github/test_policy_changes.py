@@ -143,3 +143,59 @@ def test_a_change_of_the_price_of_the_systems_tokens_is_seen(github: FakeGitHub,
     assert "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1" in said.replace(
         "\\", ""
     )
+
+
+METRICS = """
+[metrics.tone]
+rubric = "Is the answer polite?"
+[metrics.exact]
+python = "evals.checks:exact"
+[metrics.brief]
+python = "evals.checks:brief"
+"""
+CODE = "def exact(answer): return True\n\n\ndef brief(answer): return True\n"
+
+
+@pytest.fixture
+def measured(github: FakeGitHub, checkout: Checkout) -> Checkout:
+    """The same with metrics of its own, as in its base."""
+    checkout.write("ragstone.toml", CONFIG.replace('["faithfulness"]', '["faithfulness", "exact"]') + METRICS)
+    checkout.write("evals/checks.py", CODE)
+    for name in ("ragstone.toml", "evals/checks.py"):
+        github.files[BASE_SHA][name] = (checkout.root / name).read_bytes()
+    return checkout
+
+
+def test_metrics_that_are_as_in_the_base_are_not_mentioned(github: FakeGitHub, measured: Checkout) -> None:
+    assert measured.gate(github).code == 0
+    assert "This pull request" not in github.bodies()[0]
+
+
+def test_a_weaker_rubric_and_another_function_are_said_at_the_top(github: FakeGitHub, measured: Checkout) -> None:
+    config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
+    config = config.replace("Is the answer polite?", "Is it an answer?").replace("checks:brief", "checks:exact")
+    measured.write("ragstone.toml", config.replace('python = "evals.checks:exact"', 'python = "evals.checks:brief"', 1))
+    measured.gate(github)
+    said = " ".join(top(github.bodies()[0]).split())
+    assert "changes metrics.tone.rubric from 'Is the answer polite?' to 'Is it an answer?'" in said
+    assert "changes metrics.exact.python from 'evals.checks:exact' to 'evals.checks:brief'" in said
+
+
+def test_changed_code_of_a_function_and_a_removed_metric_are_said_at_the_top(
+    github: FakeGitHub, measured: Checkout
+) -> None:
+    measured.write("evals/checks.py", CODE.replace("True", "len(answer) < 900"))
+    config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
+    measured.write("ragstone.toml", config.replace('[metrics.tone]\nrubric = "Is the answer polite?"\n', ""))
+    measured.gate(github)
+    said = " ".join(top(github.bodies()[0]).split())
+    assert "This pull request changes evals/checks.py, the code of the metric exact" in said
+    assert "This pull request removes the metric tone" in said
+
+
+def test_weaker_assertions_of_a_sample_are_a_change_of_the_sample(github: FakeGitHub, checkout: Checkout) -> None:
+    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    strict = [line.replace("{", '{"must_contain": "x", ', 1) for line in lines[:1]] + lines[1:]
+    github.files[BASE_SHA]["golden.jsonl"] = "\n".join(strict).encode()
+    checkout.gate(github)
+    assert "This pull request changes 1 sample in the golden set (moon)" in top(github.bodies()[0])

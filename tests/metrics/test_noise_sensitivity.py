@@ -140,7 +140,7 @@ def test_it_needs_no_judgement_of_its_own() -> None:
 def test_a_missing_judgement_fails_the_score(missing: str) -> None:
     found = judged([False], [[1]], [[1]], contexts=2)
     for gap in (None, JudgementFailure("timed out")):
-        assert all(isinstance(one, Failed) for one in scores(replace(found, **{missing: gap})))
+        assert all(isinstance(one, Failed) for one in scores(replace(found, **{missing: gap})))  # type: ignore[arg-type]
 
 
 def test_verdicts_on_other_statements_fail_the_score() -> None:

@@ -59,6 +59,22 @@ def _policy(found: CheckResult) -> list[str]:
     return lines
 
 
+def _metrics(found: CheckResult) -> list[str]:
+    """Every metric: on how many samples, what it needs, and what it would cost alone."""
+    n = len(found.golden)
+    width = max((len(one.name) for one in found.sizes), default=0)
+    lines: list[str] = []
+    for size in found.sizes:
+        applies = f"{size.applies} of {n}"
+        line = f"{size.name:<{width}}  {applies:>{len(f'{n} of {n}')}}  {size.needs}"
+        if size.estimate.calls:
+            line += f"; alone {size.estimate.sentence()}"
+        if size.excuse is not None:
+            line += f" ({'else' if size.applies else 'none'}: {clip(one_line(size.excuse), _SHOWN)})"
+        lines.append(f"{'metrics' if not lines else '':<12} {line}")
+    return lines
+
+
 def _response(found: CheckResult) -> list[str]:
     """The answer and the contexts that the system gave, shortened."""
     lines = [f"answer       {clip(one_line(found.response.answer), _SHOWN) or '(empty)'}"]
@@ -121,7 +137,7 @@ def command(**flags: object) -> int:
         f"{counted(len(found.response.contexts), 'context')}{latency}",
         f"question     {clip(one_line(found.asked.question), _SHOWN)}",
         *_response(found),
-        f"metrics      {', '.join(metric.info.name for metric in found.metrics)}",
+        *_metrics(found),
         f"judge        {found.judge.label()}",
         *(f"model        {line}" for line in _models(found.judge)),
         *_policy(found),

@@ -18,6 +18,10 @@ from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import MeanInterval, mean_interval
 
 
+def _judged(run: RunScores, metric: str) -> bool:
+    return is_judged(metric, run.metrics[metric].version if metric in run.metrics else None)
+
+
 def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
     """One check per judged metric: do judge and people agree as well as the policy requires?
 
@@ -27,7 +31,7 @@ def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
     needed = policy.labels.min_agreement is not None or policy.labels.estimate == "corrected"
     if calibration is None or not needed:
         return
-    judged = {rule.metric: rule.action for rule in rules if rule.slice is None and is_judged(rule.metric)}
+    judged = {rule.metric: rule.action for rule in rules if rule.slice is None and _judged(run, rule.metric)}
     for metric, action in judged.items():
         if metric not in run.metrics:
             continue

@@ -11,6 +11,7 @@ from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import Sample
+from ragstone.metrics.custom import is_function
 from ragstone.metrics.registry import find_metric, is_relative
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores, SystemFacts
@@ -196,7 +197,7 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
             found[name] = f"the baseline has no {name}"
         elif now.version is not None and then.version is not None and now.version != then.version:
             found[name] = f"{name} was version {then.version} in the baseline and is {now.version} now"
-        elif other_judge is not None and is_judged(name):
+        elif other_judge is not None and is_judged(name, now.version):
             found[name] = other_judge
     return found
 
@@ -219,10 +220,10 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
     return "the judge's parameters changed"
 
 
-def is_judged(metric: str) -> bool:
-    """Whether `metric` uses a judge; True for an unknown metric."""
+def is_judged(metric: str, version: str | None = None) -> bool:
+    """Whether `metric` uses a judge; True for an unknown metric, unless its `version` is that of a function."""
     known = find_metric(metric)
-    return known is None or bool(known.needs(_PROBE))
+    return not is_function(version) if known is None else bool(known.needs(_PROBE))
 
 
 def _harmless_differences(now: Manifest, then: Manifest) -> list[str]:

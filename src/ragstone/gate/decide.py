@@ -49,6 +49,7 @@ from ragstone.gate.warnings import (
     footnotes,
     permissive,
     powerless,
+    ungraded,
     unguarded,
 )
 from ragstone.run.scores import RunScores
@@ -104,6 +105,7 @@ def decide_gate(
         *canary_warnings(current),
         *below_by_chance(checks),
         *permissive(policy, resolved.rules, offline=offline),
+        *ungraded(current),
         *assumed_directions(current, resolved.rules),
         *skipped,
         *preference_warnings(current, resolved.rules),

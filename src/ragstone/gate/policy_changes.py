@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ragstone.formatting import counted, some
+from ragstone.config import CustomMetric
+from ragstone.formatting import clipped, counted, some
 from ragstone.gate.accepted import change_word
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import KeyPath, MetricRule
 
+_CLIP = 120
 _WEAKER_WHEN_LOWER = frozenset({"min", "min_coverage", "min_agreement"})
 _WEAKER_WHEN_HIGHER = frozenset(
     {"max", "max_drop", "max_rise", "max_drift", "latency_p95_s", "max_error_rate"}
@@ -49,6 +51,36 @@ def sample_changes(base: Mapping[str, str], head: Mapping[str, str]) -> tuple[st
     if given:
         found.append(f"gives new ids to {counted(len(given), 'sample')} of the golden set ({some(list(given))})")
     return tuple(found)
+
+
+def metric_changes(
+    base: Mapping[str, CustomMetric], head: Mapping[str, CustomMetric], changed_files: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The changes from `base` to `head` of the metrics that a project defines, as `policy_changes` words them.
+
+    `changed_files` are the metrics whose function is in a file that differs, with the file. Any change of a rubric or
+    a function may weaken it, so all are told.
+    """
+    found: list[str] = []
+    for name in sorted(base.keys() | head.keys()):
+        then, now = base.get(name), head.get(name)
+        if now is None:
+            found.append(f"removes the metric {name}")
+        elif then is not None:
+            found += [
+                f"changes metrics.{name}.{key} from {_quoted(getattr(then, key))} to {_quoted(getattr(now, key))}"
+                for key in ("rubric", "levels", "sees", "python", "timeout_s")
+                if getattr(then, key) != getattr(now, key)
+            ]
+            if name in changed_files:
+                found.append(f"changes {changed_files[name]}, the code of the metric {name}")
+    return tuple(found)
+
+
+def _quoted(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_quoted, value))}]"
+    return "nothing" if value is None else clipped(_shown(value), _CLIP)
 
 
 def _accepted(base: Policy, head: Policy) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS, MetricRule
 from ragstone.gate.verdict import Action, CheckKind
+from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
 from ragstone.run.scores import RunScores
 from ragstone.stats.signflip import Answers
@@ -162,19 +163,19 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
 
 def _unnamed(run: RunScores) -> Iterator[Rule]:
     # By default, all other measured metrics get the default drop. It blocks if no judge is involved: for retrieval
-    # metrics, and the scores of another evaluator.
+    # metrics, functions of the project, and the scores of another evaluator.
     covered = {metric for name in DEFAULT_METRICS for metric in _members(name, run, DEFAULT_METRICS)}
     for metric in sorted(run.metrics):
         if metric not in covered and not is_relative(metric):
-            action = _unnamed_action(metric)
+            action = _unnamed_action(metric, run.metrics[metric].version)
             lower = bool(lower_is_better(metric))
             yield Rule(metric, metric, None, DEFAULT_MAX_DROP, action, action, False, lower_is_better=lower)
 
 
-def _unnamed_action(metric: str) -> Action:
+def _unnamed_action(metric: str, version: str | None) -> Action:
     known = find_metric(metric)
     if known is None:
-        return Action.BLOCK
+        return Action.WARN if is_rubric(version) else Action.BLOCK
     return Action.BLOCK if known.info.blames == "retrieval" and not is_judged(metric) else Action.WARN
 
 

@@ -16,7 +16,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.metrics.registry import is_relative
-from ragstone.metrics.score import Failed
+from ragstone.metrics.score import FAILED_BY, Failed
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.intervals import mean_interval
 from ragstone.stats.proportion import proportion_interval
@@ -81,10 +81,10 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> 
 
 def _causes(failed: list[Failed]) -> str:
     parts = []
-    for by, words in (("system", "the system under test failed"), ("judge", "the judge failed")):
+    for by, words in FAILED_BY.items():
         reasons = [one.reason for one in failed if one.by == by]
         if reasons:
-            parts.append(f"{words} on {len(reasons)}: {clipped(most_common(reasons).rstrip('.'))}")
+            parts.append(f"{words} failed on {len(reasons)}: {clipped(most_common(reasons).rstrip('.'))}")
     return "; ".join(parts)
 
 

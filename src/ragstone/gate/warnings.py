@@ -12,6 +12,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import share_of_error
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
+from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.scores import MetricScores, RunScores
 
@@ -79,6 +80,16 @@ _LOWER_WORDS = frozenset(
     {"bias", "cer", "cost", "error", "errors", "failure", "failures", "hallucination", "hallucinations", "harm"}
     | {"latency", "loss", "noise", "perplexity", "risk", "toxicity", "violation", "violations", "wer"}
 )
+
+
+def ungraded(current: RunScores) -> Iterator[str]:
+    """A warning that names the rubrics of a run whose judge can't grade by them."""
+    names = sorted(
+        name for name, one in current.metrics.items() if is_rubric(one.version) and not one.values and not one.failed
+    )
+    if names and current.manifest is not None and current.manifest.judge.offline:
+        judge = current.manifest.judge.label()
+        yield f"Not scored: {some(names)}. A rubric needs a language model, and the {judge} uses none."
 
 
 def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> Iterator[str]:

@@ -72,6 +72,10 @@ FIELDS: Final = MappingProxyType(
         "group": Aliases(
             _words("group group_id cluster cluster_id"), _words("conversation_id session_id thread_id story_id")
         ),
+        "must_contain": Aliases(_words("must_contain must_contains")),
+        "must_not_contain": Aliases(_words("must_not_contain must_not_contains")),
+        "regex": Aliases(_words("regex regexes")),
+        "max_words": Aliases(_words("max_words max_word")),
     }
 )
 """Names of each field. ``unanswerable`` is read into `Sample.answerable`, inverted."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, TEXT_KEYS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
+from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
 
 MAX_TEXT = 2_000_000
@@ -19,6 +20,7 @@ MAX_TEXT = 2_000_000
 MAX_ID = 512
 """Maximum length of an id, in characters."""
 
+_MOST = 10_000_000
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
 _LONGEST_PYTHON_LIST = 1_000_000
@@ -75,6 +77,40 @@ def contexts(value: object) -> tuple[str, ...]:
         if passage is not None and passage.strip():
             found.append(sound(passage))
     return tuple(found)
+
+
+def phrases(value: object) -> tuple[str, ...]:
+    """`value` as texts to look for: a list, a list written into one cell, or one text."""
+    return tuple(dict.fromkeys(found for item in _items(value, split_bars=True) if (found := text(item))))
+
+
+def patterns(value: object) -> tuple[str, ...]:
+    """`value` as RE2 patterns: a list, or one pattern. A pattern is never split: brackets and bars belong to it."""
+    found: list[str] = []
+    for item in value if isinstance(value, list) else [value]:
+        if item is None or item == "":
+            continue
+        if not isinstance(item, str):
+            raise CellError(f"contains {shown(item)}, expected the text of a regular expression")
+        try:
+            compiled(item)
+        except ValueError as error:
+            raise CellError(f"contains {shown(item)}, which is not an RE2 pattern ({error})") from None
+        found.append(item)
+    return tuple(dict.fromkeys(found))
+
+
+def positive(value: object) -> int | None:
+    """`value` as a whole number of at least 1, None if empty."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not 1 <= number <= _MOST or number != int(number):
+        raise CellError(f"contains {shown(value)}, expected a whole number from 1")
+    return int(number)
 
 
 def tags(value: object) -> tuple[str, ...]:

@@ -25,7 +25,10 @@ _CHATS = frozenset({"messages", "input", "inputs", "user_input", "prompt", "ques
 _KNOWN = CONTAINERS | {
     name for table in (FIELDS, RECORDED) for aliases in table.values() for name in (*aliases.strong, *aliases.weak)
 }
-_MISSPELLABLE = frozenset({"reference", "reference_contexts", "relevant_ids", "answerable", "unanswerable", "tags"})
+_MISSPELLABLE = frozenset(
+    {"reference", "reference_contexts", "relevant_ids", "answerable", "unanswerable", "tags"}
+    | {"must_contain", "must_not_contain", "max_words"}
+)
 """Fields whose loss would go unnoticed. Without a question nothing loads; a missing id or group changes no score."""
 
 Path = tuple[str, ...]

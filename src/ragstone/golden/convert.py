@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 
 from ragstone.golden.sample import Sample
 
@@ -28,4 +29,6 @@ def _native(sample: Sample) -> dict[str, object]:
         row["tags"] = list(sample.tags)
     if sample.group is not None:
         row["group"] = sample.group
+    if sample.assertions is not None:
+        row.update({name: value for name, value in asdict(sample.assertions).items() if value})
     return row

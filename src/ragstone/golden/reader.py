@@ -12,7 +12,7 @@ from ragstone.golden import cells
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
-from ragstone.golden.sample import Origin, Sample
+from ragstone.golden.sample import Assertions, Origin, Sample
 
 Value = TypeVar("Value")
 _NEGATIVE_WORDS = frozenset({"no", "false", "incorrect", "wrong", "bad"})
@@ -57,7 +57,17 @@ class SampleReader:
             tags=self._share(self._read(row, "tags", cells.tags) or ()),
             group=self._share(self._read(row, "group", cells.text)),
             origin=Origin(self.source.name, row.line),
+            assertions=self._assertions(row),
         )
+
+    def _assertions(self, row: Row) -> Assertions | None:
+        found = Assertions(
+            must_contain=self._read(row, "must_contain", cells.phrases) or (),
+            must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
+            regex=self._read(row, "regex", cells.patterns) or (),
+            max_words=self._read(row, "max_words", cells.positive),
+        )
+        return found if found != Assertions() else None
 
     def _reference(self, row: Row) -> str | None:
         if "reference" not in self.plan.fields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Self, overload
 
 from ragstone.formatting import counted, some
@@ -20,6 +20,16 @@ class Origin:
 
     def __str__(self) -> str:
         return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Assertions:
+    """What an answer must and must not say. `regex` are RE2 patterns to be found in it; it has at most `max_words`."""
+
+    must_contain: tuple[str, ...] = ()
+    must_not_contain: tuple[str, ...] = ()
+    regex: tuple[str, ...] = ()
+    max_words: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +50,21 @@ class Sample:
     tags: tuple[str, ...] = ()
     group: str | None = None
     origin: Origin | None = None
+    assertions: Assertions | None = None
 
     def content_hash(self) -> str:
         """SHA-256 (hex) of everything that affects scoring: all fields except id, tags and origin."""
-        body = json.dumps(
-            [
-                self.question,
-                self.reference,
-                list(self.reference_contexts),
-                sorted(self.relevant_ids.items()),
-                self.answerable,
-                self.group,
-            ],
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
+        content: list[object] = [
+            self.question,
+            self.reference,
+            list(self.reference_contexts),
+            sorted(self.relevant_ids.items()),
+            self.answerable,
+            self.group,
+        ]
+        if self.assertions is not None:  # came later: a sample without them has the hash it always had
+            content.append({"assertions": asdict(self.assertions)})
+        body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 

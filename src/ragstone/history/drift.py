@@ -155,7 +155,7 @@ def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
         return f"the runs before have no {metric}"
     if line.versions.get(metric) != now.versions.get(metric):
         return f"{metric} is version {now.versions.get(metric)} now, and was {line.versions.get(metric)}"
-    if line.judge_key != now.judge_key and is_judged(metric):
+    if line.judge_key != now.judge_key and is_judged(metric, now.versions.get(metric)):
         if line.judge == now.judge:
             return f"the prompts or parameters of the judge ({now.judge}) changed"
         return f"the judge changed from {line.judge} to {now.judge}"

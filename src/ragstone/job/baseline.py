@@ -11,7 +11,7 @@ the newest runs left none, the artifacts are listed by name, and the run of each
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
+from ragstone.metrics.metric import Metric
 from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED, fingerprint_of
 from ragstone.run.manifest import Manifest
@@ -82,13 +83,13 @@ def find_baseline(
         return NoBaseline(f"Can't get earlier runs from GitHub ({api_error}).")
 
 
-def open_members(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
-    """Write the members to `directory` and open it as a run, recomputing every score.
+def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[Metric] = ()) -> RunDirectory:
+    """Write the members to `directory` and open it as a run, recomputing every score, `custom` metrics too.
 
     Raises RunDirectoryError if it is not a run that this version can read and confirm.
     """
     write_members(files, directory)
-    return confirm(RunDirectory.open(directory))
+    return confirm(RunDirectory.open(directory), custom)
 
 
 def write_members(files: Mapping[str, bytes], directory: Path) -> None:

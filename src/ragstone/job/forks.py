@@ -6,6 +6,7 @@ is found from the run's head commit, which comes from GitHub.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,10 +26,12 @@ from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report
 from ragstone.judge.factory import build_judge
+from ragstone.metrics.metric import Metric
 from ragstone.report.parts import Links
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
+from ragstone.usecases.custom import custom_metrics
 from ragstone.usecases.decide import ComparedRun, Terms, decide, read_policy, view_of
 from ragstone.usecases.history import Book
 from ragstone.usecases.rejudge import Rejudged, rejudge
@@ -79,13 +82,14 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     golden = read_golden_set(settings)
     try:
         head, pull = _head_and_pull(api, event)
-        run = _read_run(api, head, artifact_name, job.temporary / "untrusted")
+        custom = custom_metrics(settings)
+        run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
             branch = job.plan.baseline_branch or pull.base.ref
             known = find_baseline(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
             before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
-        vouched = vouch(run, golden)
+        vouched = vouch(run, golden, custom)
         # From this checkout, not the fork's: drops accepted by a fork don't count here.
         terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed)
         history, damage = history_from(known.history if known is not None else None)
@@ -128,7 +132,9 @@ async def _judged_offline(
     job: Job, baseline: ComparedRun | None, current: ComparedRun, golden: GoldenSet, policy: Policy
 ) -> Rejudged:
     """The baseline as the offline judge scores it, if that judged the fork's run. No other judge is asked here."""
-    settings = job.settings.model_copy(update={"judge": JudgeSettings(name="offline")})
+    # Functions of the project are code, and this job runs none: their baseline scores stay as they are.
+    rubrics = {name: given for name, given in job.settings.metrics.items() if given.python is None}
+    settings = job.settings.model_copy(update={"judge": JudgeSettings(name="offline"), "metrics": rubrics})
     judge = build_judge(settings.judge, golden_set=golden, cache=None, environ={})
     try:
         if current.run is None or current.run.manifest.judge != JudgeManifest.of(judge.identity):
@@ -173,7 +179,9 @@ def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, _Pull]:
     return head, found[0]
 
 
-def _read_run(api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: Path) -> RunDirectory:
+def _read_run(
+    api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: Path, custom: Sequence[Metric]
+) -> RunDirectory:
     """The run's records, with every score confirmed by its judgements."""
     artifact = newest_artifact(api, head.id, artifact_name)
     if artifact is None:
@@ -183,4 +191,4 @@ def _read_run(api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: 
     files = read_artifact(api, artifact)
     # A cache can't prove that its judgements are true: an untrusted one is never used.
     files.pop(CACHE, None)
-    return open_members(files, directory)
+    return open_members(files, directory, custom)

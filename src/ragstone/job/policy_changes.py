@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from ragstone.config import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
+from ragstone.files import read_regular
 from ragstone.formatting import counted
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
-from ragstone.gate.policy_changes import policy_changes, sample_changes
+from ragstone.gate.policy_changes import metric_changes, policy_changes, sample_changes
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.github.base_files import base_commit, list_base_files, read_base_files
 from ragstone.github.client import GitHubApi, GitHubApiError
@@ -24,6 +25,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.job.job import Job
 from ragstone.job.trusted_config import read_base_config
 from ragstone.run.directory import RunDirectory
+from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
 _Read = Callable[[Iterable[str], str], Mapping[str, Path]]
 _Value = TypeVar("_Value")
@@ -46,6 +48,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
         base = commit.settings()
         found = [
             *policy_changes(commit.policy(base), policy),
+            *commit.metric_changes(base, job.settings),
             *sample_changes(commit.samples(base), _hashes(golden)),
             *_judge_change(base, job.settings),
             *_price_change(base, job.settings),
@@ -63,7 +66,8 @@ def changes_by_a_fork(
     try:
         list_base_files(api, sha)  # check that GitHub knows the commit: else all of its files would seem removed
         commit = Commit(api, sha, settings, workspace, folder)
-        found = policy_changes(policy, commit.policy(commit.settings()))
+        theirs = commit.settings()
+        found = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
         return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
@@ -96,6 +100,28 @@ class Commit:
             return load_policy(found[file.as_posix()], known_metrics=None, calibration=False)
         return default_policy(self._folder / "policy" / self._place)
 
+    def metric_changes(self, base: Settings, head: Settings) -> tuple[str, ...]:
+        """The metrics of the project that differ between two settings, one of them those of this commit.
+
+        A function's file is compared with that of the checkout. Raises GitHubApiError and ConfigError.
+        """
+        folder = self._inside(self._checkout.system.working_directory or ".")
+        paths: dict[str, Path] = {}
+        for name in base.metrics.keys() & head.metrics.keys():
+            spec = base.metrics[name].python
+            if spec is not None and spec == head.metrics[name].python:
+                file = source_file(spec, self._workspace / folder, where=f"metrics.{name}.python")
+                paths[name] = self._inside_root(folder / file)
+        names = {path.as_posix() for path in paths.values()}
+        theirs = self._read(sorted(names), "functions") if names else {}
+        changed: dict[str, str] = {}
+        for name, path in paths.items():
+            here = read_regular(self._workspace / path, within=self._workspace, limit=MAX_SOURCE_BYTES)
+            there = theirs.get(path.as_posix())
+            if there is None or source_digest(there.read_bytes()) != source_digest(here):
+                changed[name] = path.as_posix()
+        return metric_changes(base.metrics, head.metrics, changed)
+
     def samples(self, settings: Settings) -> dict[str, str]:
         """The samples of its golden set: id to content hash. Raises GitHubApiError and GoldenSetError."""
         paths = self._given("golden.paths", settings.golden.paths, self._checkout.golden.paths)
@@ -124,7 +150,10 @@ class Commit:
 
     def _inside(self, path: str) -> Path:
         """`path` from the settings, relative to the root of the repository."""
-        given = Path(os.path.normpath(self._workspace / self._place / path))
+        return self._inside_root(self._place / path)
+
+    def _inside_root(self, path: Path) -> Path:
+        given = Path(os.path.normpath(self._workspace / path))
         if not given.is_relative_to(self._workspace):
             raise ConfigError(f"{path} is outside the repository.")
         return given.relative_to(self._workspace)

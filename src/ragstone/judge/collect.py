@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
+from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
+
+Measure = Callable[[Judge, Sample, Response, Call], Awaitable[Grade]]
+"""Grades one answer for a custom metric. Raises JudgementFailed."""
 
 REVERSE_QUESTIONS = 3
 """How many reverse questions answer relevancy asks for (n in the RAGAS paper, section 3)."""
@@ -23,16 +26,19 @@ async def collect_judgements(
     call: Call,
     *,
     previous: Response | None = None,
+    custom: Mapping[str, Measure] | None = None,
 ) -> Judgements:
     """Ask `judge` for everything in `needs`; a judgement that fails is replaced by a JudgementFailure.
 
-    `previous` is the previous response to the same question, if there is one to compare this one with. Support and
+    `previous` is the previous response to the same question, if there is one to compare this one with. `custom` are the
+    measures of custom metrics, by name. Support and
     matches wait for the statements; the others run concurrently. A judgement that can't apply
     (support without contexts or statements, reference match without a reference) stays None. Raises JudgeError when the
     judge can't continue.
     """
     judging = _Round(judge, sample, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
+    graded: dict[str, asyncio.Task[object]] = {}
     needs_statements = needs & {
         JudgementKind.STATEMENTS,
         JudgementKind.SUPPORT,
@@ -51,9 +57,13 @@ async def collect_judgements(
                 tasks[JudgementKind.CONTEXT_RELEVANCE] = group.create_task(judging.context_relevance())
             if JudgementKind.PREFERENCE in needs:
                 tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference())
+            for name, measure in (custom or {}).items():
+                graded[name] = group.create_task(_outcome(measure(judge, sample, response, call)))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    return Judgements(**{str(kind): task.result() for kind, task in tasks.items()})  # type: ignore[arg-type]
+    found: dict[str, object] = {str(kind): task.result() for kind, task in tasks.items()}
+    found["custom"] = {name: task.result() for name, task in graded.items()}
+    return Judgements(**found)  # type: ignore[arg-type]
 
 
 class _Round:

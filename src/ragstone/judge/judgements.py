@@ -6,7 +6,8 @@ Statements of the answer are ``s1``…, statements of the reference ``r1``….
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -21,6 +22,7 @@ class JudgementKind(StrEnum):
     CONTEXT_RELEVANCE = "context_relevance"
     PREVIOUS_MATCH = "previous_match"
     PREFERENCE = "preference"
+    CUSTOM = "custom"
 
 
 class Verdict(StrEnum):
@@ -165,6 +167,17 @@ class AnswerPreference:
 
 
 @dataclass(frozen=True, slots=True)
+class Grade:
+    """What a rubric or a function of the user's says of one answer: a value in [0, 1], and why in a few words.
+
+    `value` is None if it does not apply.
+    """
+
+    value: float | None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JudgementFailure:
     """The judge could not give this judgement; `reason` says why in a few words (no secrets, one line).
 
@@ -180,7 +193,7 @@ class Judgements:
     """All results of one judging round for one response. None: not requested.
 
     `previous_match` compares the answer with the previous one to the same question, which stands for the reference.
-    `preference` compares it with the baseline's.
+    `preference` compares it with the baseline's. `custom` are the grades of custom metrics, by name.
     """
 
     statements: StatementList | JudgementFailure | None = None
@@ -191,6 +204,7 @@ class Judgements:
     context_relevance: ContextGrades | JudgementFailure | None = None
     previous_match: ReferenceMatch | JudgementFailure | None = None
     preference: AnswerPreference | JudgementFailure | None = None
+    custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
 
 
 def context_id(rank: int) -> str:

@@ -16,6 +16,7 @@ from ragstone.files import read_regular
 from ragstone.judge.judgements import (
     ContextGrades,
     ContextUse,
+    Grade,
     JudgementFailure,
     Judgements,
     ReferenceMatch,
@@ -25,6 +26,7 @@ from ragstone.judge.judgements import (
     SupportTable,
 )
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.system.response import Context
 
 _T = TypeVar("_T")
@@ -107,6 +109,9 @@ class ScriptedJudge:
         call: Call,
     ) -> ContextGrades:
         return _given(self._of(call).context_relevance, "context relevance")
+
+    async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:  # noqa: ARG002
+        return _given(self._of(call).custom.get(rubric.name), f"grade for {rubric.name}")
 
     async def close(self) -> None:
         return None

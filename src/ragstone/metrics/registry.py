@@ -8,6 +8,7 @@ from ragstone.errors import ConfigError, suggestion
 from ragstone.metrics.alignment import ContextUtilization, ContextUtilizationRanked, TopContextUsed
 from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
+from ragstone.metrics.assertions import AssertionsMetric
 from ragstone.metrics.citations import CitationSupport, CitationValidity
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
 from ragstone.metrics.context_recall import ContextRecall
@@ -45,6 +46,7 @@ _LISTED: tuple[Metric, ...] = (
     TokenStability(),
     *usual_retrieval_metrics(),
     *usual_limit_metrics(),
+    AssertionsMetric(),
 )
 
 METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
@@ -65,20 +67,27 @@ def lower_is_better(name: str) -> bool | None:
     return None if known is None else known.info.lower_is_better
 
 
-def select_metrics(names: Iterable[str] | None = None) -> tuple[Metric, ...]:
+def is_known(name: str) -> bool:
+    """Whether `name` is that of a metric, or of a family of metrics, of Ragstone's own."""
+    return lower_is_better(name) is not None
+
+
+def select_metrics(names: Iterable[str] | None = None, custom: Iterable[Metric] = ()) -> tuple[Metric, ...]:
     """The metrics called `names` (a family's name selects the whole family), listed ones first, in registry order.
 
-    Raises ConfigError for an unknown name, with a suggestion.
+    `custom` are the metrics of the project, which can be named too. Without names: the default metrics, and all custom
+    ones. Raises ConfigError for an unknown name, with a suggestion.
     """
-    wanted = tuple(dict.fromkeys(HEADLINE if names is None else names))
+    own = {metric.info.name: metric for metric in custom}
+    wanted = tuple(dict.fromkeys((*HEADLINE, *own) if names is None else names))
     families = {metric.info.family for metric in METRICS.values() if metric.info.family}
     others: list[Metric] = []
     for name in wanted:
         if name in METRICS or name in families:
             continue
-        metric = find_metric(name)
+        metric = own.get(name) or find_metric(name)
         if metric is None:
-            raise ConfigError(f"unknown metric '{name}'.", hint=suggestion(name, {*METRICS}))
+            raise ConfigError(f"unknown metric '{name}'.", hint=suggestion(name, {*METRICS, *own}))
         others.append(metric)
     listed = (metric for name, metric in METRICS.items() if name in wanted or metric.info.family in wanted)
     return (*listed, *others)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
+
+FailedBy = Literal["system", "judge", "function"]
+FAILED_BY: Mapping[FailedBy, str] = MappingProxyType(
+    {"system": "the system under test", "judge": "the judge", "function": "a metric's function"}
+)
+"""What a score can fail by, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,7 @@ class NotApplicable:
 class Failed:
     """The score could not be computed. It lowers coverage and is left out of the mean."""
 
-    by: Literal["system", "judge"]
+    by: FailedBy
     reason: str
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.gate.verdict import Check, Interval
 from ragstone.golden.sample import Origin
+from ragstone.metrics.score import FailedBy
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, RunFacts, WorstSample
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -152,7 +153,7 @@ class FailedSamplePart(_Part):
 class FailurePart(_Part):
     """Samples that failed for one reason."""
 
-    by: Literal["system", "judge"]
+    by: FailedBy
     reason: str
     metrics: tuple[str, ...]
     samples: tuple[FailedSamplePart, ...]

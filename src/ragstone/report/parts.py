@@ -15,6 +15,7 @@ from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
+from ragstone.metrics.score import FailedBy
 from ragstone.run.manifest import SystemUsage
 
 
@@ -172,7 +173,7 @@ class FailedSample:
 class FailureGroup:
     """Samples that failed for one reason. `metrics` is empty if the system under test gave no response."""
 
-    by: Literal["system", "judge"]
+    by: FailedBy
     reason: str
     metrics: tuple[str, ...]
     samples: tuple[FailedSample, ...]

@@ -10,7 +10,7 @@ import numpy as np
 from ragstone.gate.verdict import Regression
 from ragstone.golden.sample import Origin
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
-from ragstone.metrics.score import Scored
+from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report import wording
 from ragstone.report.parts import (
     BadStatement,
@@ -162,7 +162,7 @@ def _missing(use: ContextUse | None) -> tuple[str, ...]:
 
 def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
     """Failed samples by reason, the system's first, then the larger groups first."""
-    found: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    found: dict[tuple[FailedBy, str], tuple[dict[str, None], dict[str, None]]] = {}
     for sample_id, reason in current.system.failures.items():
         found.setdefault(("system", reason), ({}, {}))[1][sample_id] = None
     for metric, scores in current.metrics.items():
@@ -175,7 +175,7 @@ def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
     order = sorted(found.items(), key=lambda item: (item[0][0] != "system", -len(item[1][1])))
     return tuple(
         FailureGroup(
-            by="system" if by == "system" else "judge",
+            by=by,
             reason=reason,
             metrics=tuple(metrics),
             samples=tuple(_failed_sample(sample_id, current, url) for sample_id in samples),

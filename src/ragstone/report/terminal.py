@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ragstone import formatting
 from ragstone.gate.verdict import Status
+from ragstone.metrics.score import FAILED_BY
 from ragstone.report import wording
 from ragstone.report.escape import clip, terminal_line
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
@@ -221,7 +222,7 @@ def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
         return []
     lines: list[RenderableType] = [Text(""), Text("Samples without a score", style="bold")]
     for group in groups[:_GROUPS]:
-        who = "the system under test" if group.by == "system" else "the judge"
+        who = FAILED_BY[group.by]
         ids = ", ".join(sample.id for sample in group.samples[:_IDS])
         more = f" and {len(group.samples) - _IDS} more" if len(group.samples) > _IDS else ""
         count = formatting.counted(len(group.samples), "sample")

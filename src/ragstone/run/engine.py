@@ -7,17 +7,17 @@ is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.collect import collect_judgements
+from ragstone.judge.collect import Measure, collect_judgements
 from ragstone.judge.judgements import Judgements
 from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.scoring import needed_judgements, sample_scores, sample_state, scored_answer
+from ragstone.run.scoring import needed_judgements, needed_measures, sample_scores, sample_state, scored_answer
 from ragstone.system.response import Response, System
 
 
@@ -52,15 +52,19 @@ async def run_samples(
     answers: int = 1,
     progress: Progress | None = None,
     enough: Callable[[], bool] | None = None,
+    custom: Mapping[str, Measure] | None = None,
 ) -> None:
     """Ask, judge and score every sample; pass each finished record to `sink`.
 
-    The system is asked each question `answers` times, and each answer is judged `repeats` times. `system` must be
-    started. `enough` is called before each sample and stops the run early if it returns True. Raises the
-    errors of the system and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then every
-    finished sample has reached the sink, and the samples in flight are lost, to be evaluated again on resume.
+    The system is asked each question `answers` times, and each answer is judged `repeats` times. `custom` are the
+    measures of custom metrics. `system` must be started. `enough` is called before each sample and stops the run early
+    if it returns True. Raises the errors of the system and the judge for a failure as a whole (SystemUnderTestError,
+    JudgeError); by then every finished sample has reached the sink, and the samples in flight are lost, to be evaluated
+    again on resume.
     """
-    engine = _Engine(iter(samples), system, judge, tuple(metrics), sink, repeats, answers, progress or Quiet(), enough)
+    engine = _Engine(
+        iter(samples), system, judge, tuple(metrics), sink, repeats, answers, progress or Quiet(), enough, custom or {}
+    )
     try:
         async with asyncio.TaskGroup() as group:
             askers = [group.create_task(engine.ask()) for _ in range(max(1, system.concurrency))]
@@ -91,6 +95,7 @@ class _Engine:
         answers: int,
         progress: Progress,
         enough: Callable[[], bool] | None,
+        custom: Mapping[str, Measure],
     ) -> None:
         self._questions = self._ask_each(source, answers)
         self._system = system
@@ -100,6 +105,7 @@ class _Engine:
         self._repeats = repeats
         self._progress = progress
         self._enough = enough
+        self._custom = custom
         self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(max(1, judge.concurrency))
 
     def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
@@ -128,14 +134,17 @@ class _Engine:
     async def _evaluate(self, asked: _Asked) -> SampleRecord:
         sample, ledger = asked.sample, Ledger()
         needs = needed_judgements(self._metrics, sample)
+        custom = needed_measures(self._metrics, sample, self._custom)
         answers: list[Answer] = []
         previous: Response | None = None
         # One after the other, so that the judgements of an answer that comes twice are in the cache.
         for response in asked.in_order():
             rounds: list[Judgements] = []
-            for repeat in range(self._repeats if needs and response.failure is None else 0):
+            for repeat in range(self._repeats if (needs or custom) and response.failure is None else 0):
                 call = Call(sample.id, repeat, ledger)
-                found = await collect_judgements(self._judge, sample, response, needs, call, previous=previous)
+                found = await collect_judgements(
+                    self._judge, sample, response, needs, call, previous=previous, custom=custom
+                )
                 rounds.append(found)
             answers.append(scored_answer(self._metrics, sample, response, rounds))
             previous = response

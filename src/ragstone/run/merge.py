@@ -21,8 +21,9 @@ from ragstone.files import open_regular
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
+from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.registry import find_metric
 from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.files import replace_text
 from ragstone.run.manifest import Canaries, Cost, Counts, Manifest, Observed, ShardManifest
@@ -390,7 +391,9 @@ def _lines(part: _Part) -> Iterator[_Line]:
 
 def _failures(golden: GoldenSet, manifest: Manifest, numbers: set[int | None], of: int) -> Iterator[_Line]:
     """A failure for each sample of the shards `numbers`."""
-    metrics = select_metrics(tuple(manifest.metrics))
+    named = manifest.metrics.items()
+    # One that is not Ragstone's own is a function or a rubric of the project.
+    metrics = [find_metric(name) or FunctionMetric(name, version) for name, version in named]
     for place, sample in enumerate(golden):
         number = shard_number(sample, of)
         if number in numbers:

@@ -42,18 +42,21 @@ def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
     return None
 
 
-def recomputable(manifest: Manifest) -> list[Metric]:
-    """The metrics of a run that this version can recompute."""
-    return [metric for name in manifest.metrics if (metric := find_metric(name)) and not _why(manifest, name)]
+def recomputable(manifest: Manifest, custom: Sequence[Metric] = ()) -> list[Metric]:
+    """The metrics of a run that this version can recompute; `custom` are those that the project defines."""
+    names = manifest.metrics
+    return [metric for name in names if (metric := _find(name, custom)) and not _why(manifest, name, custom)]
 
 
-def confirm(run: RunDirectory) -> RunDirectory:
+def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     """Read `run`, after checking that each recorded score follows from its judgements with this version's metrics.
 
-    Wrong content hashes are corrected: two samples are the same if their contents are, whatever a file says. Metrics
-    that can't be recomputed (see `unverified`) are not checked. Raises RunDirectoryError.
+    `custom` are the metrics that the project defines. Wrong content hashes are corrected: two samples are the same if
+    their contents are, whatever a file says. Metrics that can't be recomputed (see `unverified`) are not checked.
+
+    Raises RunDirectoryError.
     """
-    metrics = recomputable(run.manifest)
+    metrics = recomputable(run.manifest, custom)
     hashes: dict[str, str] = {}
     wrong: list[str] = []
 
@@ -99,13 +102,17 @@ def golden_hash(hashes: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def unverified(run: RunDirectory) -> dict[str, str]:
+def unverified(run: RunDirectory, custom: Sequence[Metric] = ()) -> dict[str, str]:
     """The metrics of `run` that can't be recomputed here, each with the reason as a clause."""
-    return {name: why for name in run.manifest.metrics if (why := _why(run.manifest, name))}
+    return {name: why for name in run.manifest.metrics if (why := _why(run.manifest, name, custom))}
 
 
-def _why(manifest: Manifest, name: str) -> str | None:
-    metric, version = find_metric(name), manifest.metrics[name]
+def _find(name: str, custom: Sequence[Metric]) -> Metric | None:
+    return next((metric for metric in custom if metric.info.name == name), None) or find_metric(name)
+
+
+def _why(manifest: Manifest, name: str, custom: Sequence[Metric]) -> str | None:
+    metric, version = _find(name, custom), manifest.metrics[name]
     if metric is None:
         return "this version of Ragstone does not know it"
     if version != metric.info.version:
@@ -130,10 +137,10 @@ class Vouched:
     doubts: tuple[str, ...]
 
 
-def vouch(run: RunDirectory, golden: GoldenSet) -> Vouched:
-    """Compare an untrusted `run`, already confirmed, with the `golden` set of a trusted checkout."""
+def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -> Vouched:
+    """Compare an untrusted `run`, already confirmed, with the `golden` set and metrics of a trusted checkout."""
     scores = run.scores()
-    left_out = unverified(run)
+    left_out = unverified(run, custom)
     doubts = [f"{name} is unverified and left out: {why}." for name, why in left_out.items()]
     mine = {sample.id: sample.content_hash() for sample in golden}
     theirs = {name: facts.content_hash for name, facts in scores.samples.items()}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ragstone.formatting import counted, figure
 from ragstone.golden.sample import Sample
+from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.metrics.metric import ComparesAnswers, Metric
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -16,6 +17,12 @@ from ragstone.system.response import Response
 def needed_judgements(metrics: Sequence[Metric], sample: Sample) -> frozenset[JudgementKind]:
     """All judgements that `metrics` need for `sample`, requested once for all of them."""
     return frozenset().union(*(metric.needs(sample) for metric in metrics))
+
+
+def needed_measures(metrics: Sequence[Metric], sample: Sample, custom: Mapping[str, Measure]) -> dict[str, Measure]:
+    """Those of `custom`, by metric, that are among `metrics` and apply to `sample`."""
+    names = {metric.info.name for metric in metrics if metric.excuse(sample) is None}
+    return {name: measure for name, measure in custom.items() if name in names}
 
 
 def score_response(

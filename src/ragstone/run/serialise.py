@@ -14,7 +14,7 @@ from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import Judgements, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
 from ragstone.system.response import Response, SystemFailureKind, TokenUsage
@@ -36,7 +36,7 @@ class _NotApplicableLine(BaseModel):
 
 class _FailedLine(BaseModel):
     state: Literal["failed"]
-    by: Literal["system", "judge"]
+    by: FailedBy
     reason: str
 
 

@@ -51,8 +51,11 @@ def build_system(
     Relative paths start from `root`. `environ` is the whole environment; children get the allow-list and the names in
     `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded answers must
     be inside `within`. A python entrypoint must not import anything from the folder `not_from` (the checkout of another
-    version), except what is installed in its environment. Raises ConfigError.
+    version), except what is installed in its environment. Settings with `functions` give a worker for these. Raises
+    ConfigError.
     """
+    if settings.functions:
+        return _functions(settings, root, environ, log, run_as, not_from)
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
         raise ConfigError("no entrypoint.", where="system.entrypoint", hint=_FORMS)
@@ -75,6 +78,37 @@ def build_system(
     if scheme == "command":
         return _command(rest, settings, context)
     return _python(rest, settings, root, environ, context, not_from)
+
+
+def _functions(
+    settings: SystemSettings,
+    root: Path,
+    environ: Mapping[str, str],
+    log: Path | None,
+    run_as: RunAs | None,
+    not_from: Path | None,
+) -> System:
+    directory = (root / (settings.working_directory or "")).resolve()
+    if not directory.is_dir():
+        raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
+    for metric, spec in settings.functions.items():
+        check_function(spec, where=f"metrics.{metric}.python")
+    context = ChildContext(
+        directory, child_environment(settings.env, environ, run_as), SystemLog(log), Guardian(), run_as
+    )
+    return _python(
+        ", ".join(f"metrics.{name}" for name in settings.functions), settings, root, environ, context, not_from
+    )
+
+
+def check_function(spec: str, *, where: str) -> None:
+    """Raise ConfigError unless `spec` is ``package.module:function`` or ``file.py:function``."""
+    module, colon, attribute = spec.rpartition(":")
+    named = module.endswith(".py") or _ATTRIBUTE.fullmatch(module)
+    if not colon or not named or not _ATTRIBUTE.fullmatch(attribute):
+        raise ConfigError(
+            f"'{spec}' names no function.", where=where, hint="Write package.module:function, or file.py:function."
+        )
 
 
 def split_scheme(entrypoint: str) -> tuple[str, str]:
@@ -134,6 +168,7 @@ def _python(
         fields=answer_fields(settings),
         hint=hint,
         not_from=not_from,
+        functions=settings.functions,
     )
     return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
 

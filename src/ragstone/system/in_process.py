@@ -103,7 +103,7 @@ class CallableSystem:
     async def _value(self, asker: worker.Asker, question: str, heard: Callable[[], None]) -> tuple[object, float]:
         """The returned value, and the seconds it took."""
         if not asker.is_async:
-            value, latency_s = await _in_thread(lambda: worker.finish(asker.begin(question), heard))
+            value, latency_s = await in_thread(lambda: worker.finish(asker.begin(question), heard))
         else:
             value, latency_s = asker.begin(question), 0.0
         if inspect.isawaitable(value):
@@ -118,7 +118,7 @@ class CallableSystem:
         return failed(sample.id, SystemFailureKind.RAISED, worker.summary(error), worker.formatted(error, __file__))
 
 
-async def _in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
+async def in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
     """The value of `call` and the seconds it took. Runs in a daemon thread, so that a hanging call can't block exit."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[tuple[Any, float]] = loop.create_future()

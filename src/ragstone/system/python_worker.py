@@ -8,6 +8,7 @@ import inspect
 import json
 import secrets
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -46,7 +47,8 @@ _BOOTSTRAP = (
 class PythonTarget:
     """Which interpreter runs which attribute (``package.module:attribute`` or ``file.py:attribute``).
 
-    Nothing that is imported for it may be in the folder `not_from`.
+    Nothing that is imported for it may be in the folder `not_from`. With `functions`, the worker calls the functions of
+    custom metrics (metric to spec) instead, and each question is a request as `worker.Functions` reads it.
     """
 
     python: str
@@ -57,6 +59,7 @@ class PythonTarget:
     fields: worker.Fields = field(default_factory=worker.Fields)
     hint: str | None = None
     not_from: Path | None = None
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 class PythonPeer:
@@ -78,6 +81,7 @@ class PythonPeer:
             "token": token,
             "entrypoint": target.spec,
             "fields": target.fields.paths(),
+            "functions": dict(target.functions),
             "not_from": None if target.not_from is None else str(target.not_from),
         }
         child.write(_frame(json.dumps(hello).encode("ascii")))
@@ -198,7 +202,9 @@ class PythonPeer:
         text = message if not detail else f"{message}\n\n{detail.rstrip()}\n"
         ran = f"It was run by {self._target.python} in {self._context.directory}."
         return SystemUnderTestError(
-            text, where=f"python:{self._target.spec}", hint=f"{ran} {self._target.hint}" if self._target.hint else ran
+            text,
+            where=self._target.spec if self._target.functions else f"python:{self._target.spec}",
+            hint=f"{ran} {self._target.hint}" if self._target.hint else ran,
         )
 
 

@@ -660,6 +660,77 @@ def summary(error: BaseException) -> str:
     return line if len(line) <= 300 else line[:297] + "..."
 
 
+# --- functions of custom metrics -----------------------------------------------------------------------------------
+
+GIVEN = ("question", "answer", "contexts", "context_ids", "reference", "tags", "id")
+"""What a metric's function can ask for, by the names of its parameters."""
+
+
+class Functions:
+    """The functions of custom metrics, by metric. A request names the metric and holds what can be asked for."""
+
+    def __init__(self, targets: Mapping[str, object]) -> None:
+        self._targets: dict[str, tuple[Any, tuple[str, ...]]] = {
+            name: (target, _asks_for(name, target)) for name, target in targets.items()
+        }
+
+    def is_async(self, metric: str) -> bool:
+        return _is_coroutine_function(self._targets[metric][0])
+
+    def call(self, metric: str, given: Mapping[str, Any]) -> Any:
+        """What the function of `metric` returns; it may be awaitable."""
+        target, names = self._targets[metric]
+        return target(**{name: given[name] for name in names})
+
+    def begin(self, request: str) -> Any:
+        """The same for a request as JSON."""
+        asked = json.loads(request)
+        return self.call(asked["metric"], asked["given"])
+
+
+def _asks_for(metric: str, target: Any) -> tuple[str, ...]:
+    """The names that `target` is called with. Raises EntrypointError for a target that can't be called with them."""
+    label = str(getattr(target, "__name__", type(target).__name__))
+    if not callable(target) or inspect.isclass(target):
+        raise EntrypointError(f"{shown(target)} is not a function (metric '{metric}').")
+    signature = _signature(target)
+    if signature is None:
+        raise EntrypointError(f"the parameters of {label} can't be read (metric '{metric}'): write a Python function.")
+    names = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return GIVEN
+        if parameter.name in GIVEN and parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            names.append(parameter.name)
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+            close = difflib.get_close_matches(parameter.name, GIVEN, n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise EntrypointError(
+                f"{label} asks for '{parameter.name}' (metric '{metric}').{hint} A metric's function gets, by the "
+                f"names of its parameters: {', '.join(GIVEN)}."
+            )
+    if not names:
+        raise EntrypointError(
+            f"{label} asks for nothing (metric '{metric}'). A metric's function gets, by the names of its parameters: "
+            f"{', '.join(GIVEN)}."
+        )
+    return tuple(names)
+
+
+def grade(value: object) -> float | None:
+    """A returned value as a number in [0, 1]; None (does not apply) stays None. Raises BadReturn."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):  # numpy's bool is no bool
+        return 1.0 if value else 0.0
+    found = number(value)
+    if found is None or not 0.0 <= found <= 1.0:
+        raise BadReturn(
+            f"Returned {shown(value)}. Expected True, False, a number from 0 to 1, or None if it does not apply."
+        )
+    return found
+
+
 # --- the worker process ------------------------------------------------------------------------------------------
 
 
@@ -730,17 +801,22 @@ class _Session:
             asyncio.set_event_loop(self._loop)
         return self._loop.run_until_complete(_await(value))
 
-    def serve(self, asker: Asker, fields: Fields) -> None:
+    def serve(self, asker: Asker | Functions, fields: Fields) -> None:
         while True:
             request = self._link.receive()
             if request is None:
                 return
             self._link.send(self._answer(asker, fields, request["number"], request["question"]))
 
-    def _answer(self, asker: Asker, fields: Fields, number: int, question: str) -> dict[str, Any]:
+    def _answer(self, asker: Asker | Functions, fields: Fields, number: int, question: str) -> dict[str, Any]:
         reply: dict[str, Any] = {"number": number}
         try:
             value = self.resolve(asker.begin(question))
+            if isinstance(asker, Functions):
+                self._link.send({"number": number, "event": "returned"})
+                reply["payload"] = {"answer": json.dumps(grade(value)), "contexts": [], "usage": None}
+                reply["rss_bytes"] = _rss_bytes()
+                return reply
             value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"}), fields))
             # From here on the system's time is over: serialising ten thousand contexts takes a while.
             self._link.send({"number": number, "event": "returned"})
@@ -828,7 +904,12 @@ def main() -> NoReturn:
     session.watch()
     sys.path[:] = [_here()] + [entry for entry in sys.path if entry not in ("", _here())]
     try:
-        asker = adapt(load(hello["entrypoint"]), session.resolve)
+        specs = hello.get("functions")
+        asker: Asker | Functions
+        if specs:
+            asker = Functions({metric: load(spec) for metric, spec in specs.items()})
+        else:
+            asker = adapt(load(hello["entrypoint"]), session.resolve)
         if hello.get("not_from"):
             _refuse_modules_from(hello["not_from"])
     except EntrypointError as error:

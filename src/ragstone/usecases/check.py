@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ragstone.config import Settings
 from ragstone.errors import SystemUnderTestError
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, most_common, some
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.rehearsal import perfect_run
@@ -19,15 +19,17 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.names import split_name
-from ragstone.judge.protocol import JudgeIdentity
+from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
+from ragstone.judge.rubric import NO_MODEL
+from ragstone.metrics.custom import FunctionMetric, RubricMetric
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import select_metrics
 from ragstone.report.templates import own_templates
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import refuse_foreign
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
 from ragstone.usecases.baseline import open_baseline, refuse_nested
+from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
@@ -35,6 +37,20 @@ from ragstone.usecases.run import RunContext, describe_run, make_system, read_go
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSize:
+    """One metric: the samples that it applies to, what it needs in words, and its cost if it were the only one.
+
+    `excuse` is the most frequent reason why it does not apply to the others, if there are any.
+    """
+
+    name: str
+    applies: int
+    needs: str
+    estimate: CostEstimate
+    excuse: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,7 @@ class CheckResult:
     baseline: str | None
     resolution: str | None
     rehearsal: GateVerdict
+    sizes: tuple[MetricSize, ...]
     rules: tuple[Rule, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -73,8 +90,8 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     settings = with_one_baseline(settings)
     shard_of(settings)
     policy = gate_policy(settings)
-    metrics = select_metrics(settings.run.metrics)
     golden = read_golden_set(settings)
+    metrics = metrics_of(settings, golden)
     _refuse_places(settings, golden)
     baseline = settings.gate.baseline
     compared = None
@@ -88,6 +105,8 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
         system = make_system(settings, context)
         first = next(iter(golden))
         response = await _ask(system, first)
+        measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
+        await _call_functions(measures, judge, first, response)
         versions = 1
         if settings.gate.baseline_commit is not None:
             baseline, versions = await _ask_base(settings, context, policy, first), 2
@@ -112,6 +131,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
                 answers=versions * settings.run.answers,
             ),
             baseline=baseline,
+            sizes=tuple(_size(metric, golden, settings, judge, versions) for metric in metrics),
             rehearsal=decide_gate(
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
@@ -129,6 +149,23 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
         )
     finally:
         await judge.close()
+
+
+def _size(metric: Metric, golden: GoldenSet, settings: Settings, judge: Judge, versions: int) -> MetricSize:
+    name = metric.info.name
+    excuses = [found.reason for sample in golden if (found := metric.excuse(sample)) is not None]
+    kinds = sorted({kind for sample in golden for kind in metric.needs(sample)})
+    needs = ", ".join(str(kind).replace("_", " ") for kind in kinds) or "no judge"
+    if isinstance(metric, FunctionMetric):
+        needs = f"function {settings.metrics[name].python}"
+    if isinstance(metric, RubricMetric):
+        needs = f"rubric: {', '.join(metric.rubric.sees)}"
+    if name in ungraded([metric], judge):
+        excuses = [NO_MODEL.format(judge.identity.label())] * len(golden)
+    estimate = estimate_cost(
+        settings.judge, golden, [metric], repeats=settings.run.repeats, answers=versions * settings.run.answers
+    )
+    return MetricSize(name, len(golden) - len(excuses), needs, estimate, most_common(excuses) if excuses else None)
 
 
 def _refuse_places(settings: Settings, golden: GoldenSet) -> None:
@@ -207,6 +244,23 @@ async def _ask(system: System, sample: Sample) -> Response:
             else "Fix the system; it is asked like this for each sample.",
         )
     return response
+
+
+async def _call_functions(measures: Measures, judge: Judge, sample: Sample, response: Response) -> None:
+    """Call the functions of custom metrics once. Raises SystemUnderTestError for one that fails."""
+    try:
+        await measures.start()
+        for name in measures.functions:
+            try:
+                await measures.by_name[name](judge, sample, response, Call(sample.id))
+            except JudgementFailed as failure:
+                raise SystemUnderTestError(
+                    f"the function of a metric failed on the first answer ({sample.id}): {failure.reason}",
+                    where=f"metrics.{name}",
+                    hint="Return True, False, a number from 0 to 1, or None if it does not apply.",
+                ) from None
+    finally:
+        await measures.close()
 
 
 async def _ask_base(settings: Settings, context: RunContext, policy: Policy, sample: Sample) -> str:

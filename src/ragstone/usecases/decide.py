@@ -38,11 +38,13 @@ FailOn = Literal["fail", "inconclusive", "never"]
 def read_policy(settings: Settings) -> Policy:
     """The policy file in `settings`, else thresholds.toml if it exists, else the defaults."""
     if settings.gate.thresholds is not None:
-        return load_policy(settings.path(settings.gate.thresholds), within=settings.within)
+        return load_policy(
+            settings.path(settings.gate.thresholds), known_metrics=settings.metrics, within=settings.within
+        )
     beside = settings.path(POLICY_FILE)
     # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
     if os.path.lexists(beside):
-        return load_policy(beside, within=settings.within)
+        return load_policy(beside, known_metrics=settings.metrics, within=settings.within)
     return default_policy(settings.root, within=settings.within)
 
 

@@ -13,9 +13,9 @@ from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.names import split_name
-from ragstone.metrics.registry import select_metrics
 from ragstone.report.view import build_view
 from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.usecases.custom import metrics_of
 from ragstone.usecases.decide import exit_code_of
 from ragstone.usecases.gate import GateOutcome
 
@@ -60,13 +60,13 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
         return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.",))
     free = tuple(
         metric.info.name
-        for metric in select_metrics(settings.run.metrics)
+        for metric in metrics_of(settings, golden)
         if not any(metric.needs(sample) for sample in golden)
     )
     if free:
         run = offline.run.model_copy(update={"metrics": free})
         note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
-        left_out = len(free) < len(select_metrics(settings.run.metrics))
+        left_out = len(free) < len(metrics_of(settings, golden))
         unproven = NOT_JUDGED if left_out else None
         return Narrowed(offline.model_copy(update={"run": run}), (note,), unproven=unproven)
     return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(settings, golden, policy))

@@ -22,7 +22,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import ComparesAnswers, Metric
-from ragstone.metrics.registry import lower_is_better, select_metrics
+from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
@@ -30,6 +30,7 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.run.stored import StoredAnswers
 from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
+from ragstone.usecases.custom import custom_metrics, measures_of, metrics_of
 from ragstone.usecases.run import RunContext
 
 DEFAULT_LIMIT = 100
@@ -93,7 +94,7 @@ async def measure_noise(
     cache is not used. Samples that the system failed to answer are left out. Raises ConfigError if the runs have
     nothing to judge.
     """
-    metrics = _judged_metrics(run)
+    metrics = _judged_metrics(run, settings)
     scores = run.scores()
     drawn = _draw(run, scores, again, limit, settings.run.seed)
     sides = [StoredAnswers.of(side) for side in (run, again) if side is not None]
@@ -102,6 +103,7 @@ async def measure_noise(
     judging = judge or build_judge(
         settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
+    measures = measures_of(metrics, settings, context.environ)
     judged: list[list[SampleRecord]] = []
     context.progress.start(len(golden) * len(sides))
     try:
@@ -112,6 +114,7 @@ async def measure_noise(
                 system=side,
                 judge=judging,
                 metrics=metrics,
+                custom=measures.by_name,
                 sink=judged[-1].append,
                 repeats=2,
                 progress=context.progress,
@@ -125,7 +128,7 @@ async def measure_noise(
     ledger = Ledger()
     for record in (one for side in judged for one in side):
         ledger.add(record.ledger)
-    rows, missing = _rows(judged, metrics, scores, policy)
+    rows, missing = _rows(judged, [metric.info.name for metric in metrics], scores, policy)
     return Noise(judging.identity.label(), sum(map(len, judged)), rows, missing, ledger)
 
 
@@ -142,21 +145,30 @@ def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | N
                 where=str(side.path),
                 hint="Evaluate with --repeats 2 or --answers 2, or remove --recorded to judge them again.",
             )
-    metrics = _judged_metrics(run)
+    names = _judged_names(run)
     records = [list(side.records()) for side in (run, again) if side is not None]
-    rows, missing = _rows(records, metrics, run.scores(), policy)
+    rows, missing = _rows(records, names, run.scores(), policy)
     return Noise(run.manifest.judge.label(), 0, rows, missing, Ledger(), asked_again=run.manifest.repeats < 2)
 
 
-def _judged_metrics(run: RunDirectory) -> list[Metric]:
-    metrics = [
-        metric
-        for metric in select_metrics(run.manifest.metrics)
-        if is_judged(metric.info.name) and not isinstance(metric, ComparesAnswers)
+def _judged_names(run: RunDirectory) -> list[str]:
+    names = [
+        name
+        for name, version in run.manifest.metrics.items()
+        if is_judged(name, version) and not isinstance(find_metric(name), ComparesAnswers)
     ]
-    if not metrics:
+    if not names:
         raise ConfigError("no metric of this run uses a judge.", where=str(run.path))
-    return metrics
+    return names
+
+
+def _judged_metrics(run: RunDirectory, settings: Settings) -> tuple[Metric, ...]:
+    """The judged metrics of `run`, without rubrics that have changed since."""
+    now = {metric.info.name: metric.info.version for metric in custom_metrics(settings)}
+    then = run.manifest.metrics
+    return metrics_of(
+        settings, names=[name for name in _judged_names(run) if find_metric(name) or now.get(name) == then[name]]
+    )
 
 
 def _draw(run: RunDirectory, scores: RunScores, again: RunDirectory | None, limit: int, seed: int) -> list[str]:
@@ -172,11 +184,11 @@ def _draw(run: RunDirectory, scores: RunScores, again: RunDirectory | None, limi
 
 
 def _rows(
-    judged: Sequence[Sequence[SampleRecord]], metrics: Sequence[Metric], scores: RunScores, policy: Policy
+    judged: Sequence[Sequence[SampleRecord]], names: Sequence[str], scores: RunScores, policy: Policy
 ) -> tuple[tuple[MetricNoise, ...], dict[str, str]]:
     allowed = {rule.metric: rule.max_drop for rule in resolve_rules(policy, scores).rules if rule.slice is None}
     rows, missing = [], {}
-    for name in (metric.info.name for metric in metrics):
+    for name in names:
         sides = [side for records in judged for side in _readings(records, name)]
         pairs = _pairs(sides)
         if len(pairs) < 2:

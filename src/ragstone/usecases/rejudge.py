@@ -27,6 +27,7 @@ from ragstone.run.manifest import Cost, JudgeManifest
 from ragstone.run.scores import RunScores
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
+from ragstone.usecases.custom import custom_metrics
 from ragstone.usecases.decide import ComparedRun
 from ragstone.usecases.rescore import stored_cost
 from ragstone.usecases.run import RunContext, evaluate_golden_set
@@ -135,7 +136,7 @@ async def rejudge(
     try:
         paired = frozenset(ids)
         golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
-        metrics = _metrics(wanted, outdated(now, baseline.scores), golden)
+        metrics = _metrics(wanted, outdated(now, baseline.scores), golden, settings)
         why = "; ".join(dict.fromkeys(wanted.values()))
         update = {
             "out": str(folder),
@@ -196,9 +197,12 @@ def _same_answers(run: RunDirectory, stored: StoredAnswers, ids: frozenset[str])
     )
 
 
-def _metrics(wanted: Mapping[str, str], changed: Mapping[str, str], golden: GoldenSet) -> list[Metric]:
+def _metrics(
+    wanted: Mapping[str, str], changed: Mapping[str, str], golden: GoldenSet, settings: Settings
+) -> list[Metric]:
     """The metrics to score: those with an allowed drop, and those that need no other judgement than they do."""
-    known = {name: metric for name in changed if (metric := find_metric(name)) is not None}
+    own = {metric.info.name: metric for metric in custom_metrics(settings)}
+    known = {name: metric for name in changed if (metric := own.get(name) or find_metric(name)) is not None}
 
     def needs(metric: Metric) -> frozenset[JudgementKind]:
         return frozenset().union(*(metric.needs(sample) for sample in golden))

@@ -17,7 +17,6 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed
 from ragstone.run.directory import CACHE, MANIFEST, RunDirectory
 from ragstone.run.lineage import cache_of
@@ -28,6 +27,7 @@ from ragstone.run.stored import StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.build import answer_fields
 from ragstone.system.response import Response
+from ragstone.usecases.custom import metrics_of
 from ragstone.usecases.judge_watch import watch_judge
 from ragstone.usecases.run import RunContext, evaluate_golden_set, restore_judgements
 
@@ -83,7 +83,9 @@ async def rescore(
             if golden_paths:
                 joined = stored.join(load_golden_set(golden_paths, root=settings.root))
             golden = stored.golden
-            names = settings.run.metrics or _metrics_of(runs if existing is None else [*runs, existing], golden)
+            names = settings.run.metrics or _metrics_of(
+                runs if existing is None else [*runs, existing], golden, settings
+            )
             work = _Work(stored, golden, names, runs, existing)
             return await _rescore(work, out, settings, context, joined, dry_run=dry_run)
         finally:
@@ -116,14 +118,14 @@ async def _rescore(
         kept: frozenset[str] = frozenset()
         names = work.names
         if work.existing is not None:
-            metrics, as_judge = select_metrics(names), JudgeManifest.of(judge.identity)
+            metrics, as_judge = metrics_of(settings, names=names), JudgeManifest.of(judge.identity)
             kept = _scored(work, metrics, as_judge, settings.run.repeats, context.redact)
             if work.existing.manifest.judge == as_judge:  # a new metric is added to those that the run has
                 names = tuple(dict.fromkeys((*names, *work.existing.manifest.metrics)))
         run_settings = settings.run.model_copy(update={"metrics": names, "answers": work.stored.answers})
         settings = settings.model_copy(update={"run": run_settings})
         rest = GoldenSet(tuple(sample for sample in work.golden if sample.id not in kept))
-        estimate = stored_cost(settings, rest, select_metrics(names), work.stored)
+        estimate = stored_cost(settings, rest, metrics_of(settings, names=names), work.stored)
         found = Rescored(len(work.golden), len(kept), estimate, joined)
         if dry_run:
             return found
@@ -184,12 +186,12 @@ def _refuse_to_overwrite(out: Path, runs: Sequence[RunDirectory], *, allowed: bo
         )
 
 
-def _metrics_of(runs: Sequence[RunDirectory], golden: GoldenSet) -> tuple[str, ...]:
-    """The metrics of the runs, or the default ones that apply to at least one sample."""
+def _metrics_of(runs: Sequence[RunDirectory], golden: GoldenSet, settings: Settings) -> tuple[str, ...]:
+    """The metrics of the runs and the project's own, or the default ones that apply to at least one sample."""
     named = dict.fromkeys(name for run in runs for name in run.manifest.metrics)
     if named:
-        return tuple(named)
-    applying = [one for one in select_metrics() if any(one.excuse(sample) is None for sample in golden)]
+        return tuple(dict.fromkeys((*named, *settings.metrics)))
+    applying = [one for one in metrics_of(settings, golden) if any(one.excuse(sample) is None for sample in golden)]
     return tuple(metric.info.name for metric in applying)
 
 

@@ -21,8 +21,9 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge
+from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import find_metric, select_metrics
+from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
@@ -38,6 +39,7 @@ from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
 from ragstone.system.response import System
+from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.judge_watch import watch_judge
 
@@ -228,7 +230,7 @@ async def evaluate_run(
 
 def compares_answers(settings: Settings) -> bool:
     """Whether a metric compares the answers of the run with those of its baseline."""
-    return any(metric.info.relative for metric in select_metrics(settings.run.metrics))
+    return any(metric.info.relative for metric in metrics_of(settings))
 
 
 def from_nothing(settings: Settings) -> Settings:
@@ -273,14 +275,19 @@ async def evaluate_golden_set(
     limit = settings.run.time_limit_s
     deadline = asyncio.get_running_loop().time() + limit if limit is not None else None
     writer: RunWriter | None = None
+    measures: Measures | None = None
     with run_lock(out):
         if begin is None and settings.run.resume and (out / MANIFEST).is_file():
             settings, system = _with_its_answers(RunDirectory.open(out), settings, system, golden)
         try:
+            metrics = metrics_of(settings, whole or golden)
+            measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
+            for name in ungraded(metrics, judge):
+                context.say(f"{name} is not scored: {NO_MODEL.format(judge.identity.label())}.")
             # Before anything is written, so that a system that can't start leaves no files.
             async with _until(deadline):
                 await system.start()
-            metrics = select_metrics(settings.run.metrics)
+                await measures.start()
             manifest = describe_run(settings, context, whole or golden, metrics, judge, system, policy_hash)
             if whole is not None and (shard := shard_of(settings)) is not None:
                 manifest = manifest.model_copy(update={"shard": shard.describe(whole)})
@@ -291,9 +298,12 @@ async def evaluate_golden_set(
                 start = RunWriter.resume if settings.run.resume else RunWriter.create
                 begin = partial(start, out, redact=context.redact)
             writer = begin(manifest)
-            return await _evaluate_pending(golden, system, judge, writer, settings, context, watching, deadline)
+            given = _Given(golden, system, judge, metrics, measures)
+            return await _evaluate_pending(given, writer, settings, context, watching, deadline)
         finally:
             await system.close()
+            if measures is not None:
+                await measures.close()
             if writer is not None:
                 _keep_log(context, out)
 
@@ -305,10 +315,11 @@ def _with_its_answers(
 
     Answers that lack a metric are not asked for again.
     """
-    known = [name for name in run.manifest.metrics if find_metric(name) is not None]
-    names = tuple(dict.fromkeys((*(settings.run.metrics or ()), *known)))
+    known = [name for name in run.manifest.metrics if name in settings.metrics or find_metric(name) is not None]
+    chosen = [metric.info.name for metric in metrics_of(settings, golden)] if settings.metrics else ()
+    names = tuple(dict.fromkeys((*(settings.run.metrics or chosen), *known)))
     settings = settings.model_copy(update={"run": settings.run.model_copy(update={"metrics": names or None})})
-    added = {metric.info.name for metric in select_metrics(names or None)} - run.manifest.metrics.keys()
+    added = {metric.info.name for metric in metrics_of(settings, golden)} - run.manifest.metrics.keys()
     if not added and not (run.path / ASIDE).is_file():
         return settings, system
     set_aside(run)
@@ -332,10 +343,19 @@ def _keep_log(context: RunContext, out: Path) -> None:
         (out / SYSTEM_LOG).unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a run evaluates, all of it started."""
+
+    golden: GoldenSet
+    system: System
+    judge: Judge
+    metrics: tuple[Metric, ...]
+    measures: Measures
+
+
 async def _evaluate_pending(
-    golden: GoldenSet,
-    system: System,
-    judge: Judge,
+    given: _Given,
     writer: RunWriter,
     settings: Settings,
     context: RunContext,
@@ -344,6 +364,7 @@ async def _evaluate_pending(
 ) -> RunDirectory:
     if watching is not None:
         _catch_up(watching, writer)
+    golden = given.golden
     pending = _pending(golden, writer, watching)
     started = monotonic()
     context.progress.start(len(golden) - len(writer.finished_ids))
@@ -351,9 +372,10 @@ async def _evaluate_pending(
         async with _until(deadline):
             await run_samples(
                 pending,
-                system=system,
-                judge=judge,
-                metrics=select_metrics(settings.run.metrics),
+                system=given.system,
+                judge=given.judge,
+                metrics=given.metrics,
+                custom=given.measures.by_name,
                 sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
                 repeats=settings.run.repeats,
                 answers=settings.run.answers,

@@ -11,6 +11,7 @@ from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
+from ragstone.judge.rubric import Rubric
 
 _ANSWER = 400
 _CONTEXTS = 5
@@ -19,6 +20,7 @@ _STATEMENT = 80
 _PER_TOKEN = 4
 _MARKS_TOKENS = 60
 _REVERSE_QUESTIONS = 3
+_GRADE_TOKENS = 60
 
 
 class Needing(Protocol):
@@ -92,6 +94,7 @@ def estimate_cost(
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
     from ragstone.judge.llm.layout import layout_of, prefix_tokens
     from ragstone.judge.llm.prices import tariff
+    from ragstone.judge.llm.prompts import RUBRIC
     from ragstone.judge.llm.provider import Usage
 
     layout = layout_of(provider, model, judge_settings.prices)
@@ -100,6 +103,12 @@ def estimate_cost(
     for sample in golden_set:
         needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
         texts = _texts(sample, lengths)
+        for metric in metrics:
+            rubric = getattr(metric, "rubric", None)
+            if isinstance(rubric, Rubric) and metric.needs(sample):
+                calls += 1
+                read += prefix_tokens(layout.prompts[RUBRIC]) + _rubric_tokens(rubric, texts)
+                written += _GRADE_TOKENS
         for kind in _asked(needs, sample):
             times = 2 if kind is JudgementKind.PREFERENCE else 1
             calls += times
@@ -156,7 +165,7 @@ def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None)
 
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
     """The judgements that will be requested: support and reference match also need the statements."""
-    asked = set(needs)
+    asked = set(needs) - {JudgementKind.CUSTOM}
     if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH, JudgementKind.PREVIOUS_MATCH}:
         asked.add(JudgementKind.STATEMENTS)
     if not sample.reference:
@@ -186,6 +195,18 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
         JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
     }[kind]
     return sent // _PER_TOKEN + _MARKS_TOKENS, received
+
+
+def _rubric_tokens(rubric: Rubric, texts: _Texts) -> int:
+    """Tokens sent for one grade by `rubric`, besides the prompt and its schema."""
+    lengths = {
+        "question": texts.question,
+        "answer": texts.answer,
+        "contexts": texts.contexts,
+        "reference": texts.reference,
+    }
+    own = len(rubric.text) + sum(map(len, rubric.levels))
+    return (own + sum(lengths[seen] for seen in rubric.sees)) // _PER_TOKEN + _MARKS_TOKENS
 
 
 def _offline_cost(

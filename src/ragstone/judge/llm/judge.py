@@ -10,6 +10,7 @@ from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.judgements import (
     ContextGrades,
     ContextUse,
+    Grade,
     ReferenceMatch,
     ReverseQuestions,
     SentenceRelevance,
@@ -31,10 +32,12 @@ from ragstone.judge.llm.core import (
     usefulness,
     value_of,
 )
+from ragstone.judge.llm.prompts import RUBRIC
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
 from ragstone.judge.protocol import Call, JudgeIdentity, Sightings
+from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import Similarity
 from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
@@ -221,6 +224,20 @@ class LlmJudge:
             blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
         values = await self._direct(form, blocks, call)
         return Preference(value_of(values, "better")["which"])
+
+    async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
+        """One of the rubric's levels, with the judge's reason; see judge/rubric.py."""
+        form = Form(self._core.prompts[RUBRIC], (reply_schemas.level_field(len(rubric.levels)),))
+        levels = listed([(str(at), text) for at, text in enumerate(rubric.levels, start=1)])
+        blocks = [Block("rubric", rubric.text), Block("levels", levels)]
+        texts = (("question", shown.question), ("answer", shown.answer), ("reference", shown.reference))
+        blocks += [Block(name, text) for name, text in texts if text is not None]
+        if shown.contexts is not None:
+            blocks += context_blocks([(context_id(at), text) for at, text in enumerate(shown.contexts)])
+            blocks += [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
+        found = value_of(await self._direct(form, blocks, call), "grade")
+        grade = rubric.grade(found["level"] - 1)
+        return Grade(grade.value, f"{grade.note}. {found['reason']}")
 
     async def _direct(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         async def ask() -> Values:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ragstone.config import Price
 from ragstone.judge.llm.prices import known_cache_from, tariff
-from ragstone.judge.llm.prompts import NAMES, Prompt, load_prompt
+from ragstone.judge.llm.prompts import NAMES, RUBRIC, Prompt, load_prompt
 from ragstone.judge.llm.schemas import schema_of
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
@@ -31,7 +31,8 @@ class Layout:
     breakpoints: bool
 
     def digest(self) -> str:
-        return "".join(prompt.digest for prompt in self.prompts.values())
+        """Of all prompts that the judge's identity covers."""
+        return "".join(prompt.digest for name, prompt in self.prompts.items() if name != RUBRIC)
 
 
 def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:

@@ -10,6 +10,9 @@ from importlib.resources import files
 
 from ragstone.judge.untrusted_text import Block, fenced
 
+RUBRIC = "rubric"
+"""The task of the user's own rubrics. Its prompt belongs to the version of their metrics, not to the judge's."""
+
 NAMES = (
     "statements",
     "support",
@@ -20,6 +23,7 @@ NAMES = (
     "context_relevance",
     "direct_score",
     "direct_preference",
+    RUBRIC,
 )
 
 

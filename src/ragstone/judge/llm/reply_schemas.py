@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from ragstone.formatting import clipped
 from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.replies import Field, Path
@@ -17,6 +18,7 @@ _T = TypeVar("_T")
 
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
+_MAX_REASON = 200
 
 ANSWER: Path = ("answer",)
 REFERENCE: Path = ("reference_statements",)
@@ -126,6 +128,18 @@ def grade_field() -> Field:
         return {"value": grade}
 
     return Field(("grade",), check)
+
+
+def level_field(levels: int) -> Field:
+    """One of `levels` levels of a rubric, from 1, and the reason for it (cut to what a note holds)."""
+
+    def check(value: object) -> object:
+        level = _object(value)["level"]
+        if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= levels:
+            raise ValueError("no such level")
+        return {"level": level, "reason": clipped(" ".join(_text(_object(value)["reason"]).split()), _MAX_REASON)}
+
+    return Field(("grade",), check, tokens=96)
 
 
 def better_field() -> Field:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Verdict
+from ragstone.judge.llm.prompts import RUBRIC
 
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
@@ -62,12 +63,18 @@ _SCHEMAS: Mapping[str, Mapping[str, object]] = {
 }
 _CLOSED = {task: _closed(properties) for task, properties in _SCHEMAS.items()}
 
+MOST_LEVELS = 10
+"""Of a rubric. One schema for all rubrics: how many levels a rubric has is checked when the reply is read."""
+_RUBRIC_REPLY = _closed(
+    {"grade": _closed({"reason": _TEXT, "level": {"type": "integer", "enum": list(range(1, MOST_LEVELS + 1))}})}
+)
+
 
 def schema_of(task: str) -> dict[str, object]:
     """The schema of the replies to the prompt called `task`."""
-    return _CLOSED[task]
+    return _RUBRIC_REPLY if task == RUBRIC else _CLOSED[task]
 
 
 def all_schemas() -> str:
-    """All schemas as text, to hash for the judge's identity."""
+    """All schemas that the judge's identity covers, as text to hash."""
     return json.dumps(_CLOSED)

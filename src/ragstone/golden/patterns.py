@@ -1,0 +1,37 @@
+"""Regular expressions of a golden set, matched in linear time by RE2.
+
+Patterns and answers may come from strangers. RE2 has no backtracking, so no pattern can hang the gate, and it refuses
+patterns that would take much memory; in exchange it has no look-around and no back-references.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Protocol, cast
+
+MAX_PATTERN = 1_000
+"""Maximum length of a pattern, in characters."""
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str) -> object | None:
+        """A match anywhere in `text`, or None."""
+        ...
+
+
+@functools.lru_cache(maxsize=4_096)
+def compiled(pattern: str) -> Pattern:
+    """The compiled `pattern`. Raises ValueError, with the reason, if RE2 does not take it."""
+    import re2
+
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"it has {len(pattern):,} characters; at most {MAX_PATTERN:,}")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return cast(Pattern, re2.compile(pattern, options))
+    except re2.error as error:
+        reason = error.args[0] if error.args else "not valid"
+        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None

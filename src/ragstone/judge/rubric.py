@@ -1,0 +1,81 @@
+"""Rubrics: the user's own questions about an answer, which a language model answers with one of a few levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import Grade
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.system.response import Response
+
+Seen = Literal["question", "answer", "contexts", "reference"]
+
+YES_NO = ("no", "yes")
+"""The levels of a rubric that describes none."""
+
+NO_MODEL = "a rubric needs a language model, and the {} uses none"
+EMPTY = "the answer is empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """A question about an answer. `levels` describe the possible grades, worst first; `sees` is what the judge sees.
+
+    Level i of k (from 0) has the value i ÷ (k − 1).
+    """
+
+    name: str
+    text: str
+    levels: tuple[str, ...] = YES_NO
+    sees: tuple[Seen, ...] = ("question", "answer")
+
+    def grade(self, level: int) -> Grade:
+        """The grade of a level, from 0."""
+        return Grade(level / (len(self.levels) - 1), f"{level + 1} of {len(self.levels)}: {self.levels[level]}")
+
+
+@dataclass(frozen=True, slots=True)
+class RubricTexts:
+    """The texts that the judge grades by; None is a text that the rubric does not see."""
+
+    question: str | None = None
+    answer: str | None = None
+    contexts: tuple[str, ...] | None = None
+    reference: str | None = None
+
+
+@runtime_checkable
+class RubricJudge(Protocol):
+    """A judge that can grade by a rubric. A judge offers it by having this method."""
+
+    async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
+        """One of the rubric's levels. Raises JudgementFailed."""
+        ...
+
+
+def shown_to(rubric: Rubric, sample: Sample, response: Response) -> RubricTexts:
+    """What the judge of `rubric` sees of one answer."""
+    sees: Sequence[str] = rubric.sees
+    return RubricTexts(
+        question=sample.question if "question" in sees else None,
+        answer=response.answer if "answer" in sees else None,
+        contexts=tuple(context.text for context in response.contexts) if "contexts" in sees else None,
+        reference=sample.reference if "reference" in sees else None,
+    )
+
+
+async def graded_by(judge: object, label: str, rubric: Rubric, sample: Sample, response: Response, call: Call) -> Grade:
+    """The grade of one answer by `judge`, called `label`; an empty answer gets the worst one without a call.
+
+    Raises JudgementFailed, not applicable for a judge that can't grade by rubrics.
+    """
+    ask = getattr(judge, "grade", None)
+    if ask is None:
+        raise JudgementFailed(NO_MODEL.format(label), not_applicable=True)
+    if "answer" in rubric.sees and not response.answer.strip():
+        return Grade(0.0, EMPTY)
+    found: Grade = await ask(rubric, shown_to(rubric, sample, response), call=call)
+    return found

@@ -1,0 +1,68 @@
+"""Assertions of a golden row: phrases that an answer must and must not contain, patterns, and its length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragstone.formatting import clipped, some
+from ragstone.golden.patterns import compiled
+from ragstone.golden.sample import Assertions, Sample
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.limits import word_count
+from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+_SHOWN = 60
+
+
+class AssertionsMetric:
+    """Assertions that hold ÷ all assertions of the sample; the note lists those that do not.
+
+    Phrases are compared without regard to case and white space, patterns are searched as they are.
+    """
+
+    info = MetricInfo(
+        name="assertions",
+        version="1",
+        title="Assertions",
+        blames="both",
+        source="Ragstone: share of the sample's assertions that hold",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
+        return frozenset()
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        return NotApplicable("the sample has no assertions") if sample.assertions is None else None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        asserted = sample.assertions
+        if asserted is None:
+            return NotApplicable("the sample has no assertions")
+        try:
+            found = list(_checked(asserted, response.answer))
+        except ValueError as error:  # a pattern that did not come from a golden file
+            return Failed("function", f"not an RE2 pattern: {error}")
+        if not found:
+            return NotApplicable("the sample has no assertions")
+        wrong = [text for holds, text in found if not holds]
+        return Scored(1.0 - len(wrong) / len(found), note=some(wrong) if wrong else None)
+
+
+def _checked(asserted: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
+    """Each assertion: whether it holds, and what is wrong if it doesn't."""
+    flat = _flat(answer)
+    for phrase in asserted.must_contain:
+        yield _flat(phrase) in flat, f"lacks '{clipped(phrase, _SHOWN)}'"
+    for phrase in asserted.must_not_contain:
+        yield _flat(phrase) not in flat, f"contains '{clipped(phrase, _SHOWN)}'"
+    for pattern in asserted.regex:
+        yield compiled(pattern).search(answer) is not None, f"does not match '{clipped(pattern, _SHOWN)}'"
+    if asserted.max_words is not None:
+        words = word_count(answer)
+        yield words <= asserted.max_words, f"has {words} words, at most {asserted.max_words} are allowed"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()

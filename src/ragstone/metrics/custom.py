@@ -1,0 +1,89 @@
+"""Custom metrics: a rubric for the judge, or a Python function of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements
+from ragstone.judge.rubric import Rubric
+from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+_RUBRIC = "rubric "
+_FUNCTION = "function "
+
+
+def rubric_version(rubric: Rubric, prompt: str) -> str:
+    """The version of a metric with this rubric, asked with the prompt of that version."""
+    body = json.dumps([rubric.text, rubric.levels, sorted(rubric.sees), prompt], ensure_ascii=False)
+    return _RUBRIC + hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def function_version(source: str) -> str:
+    """The version of a metric with a function whose source has this digest."""
+    return _FUNCTION + source
+
+
+def is_function(version: str | None) -> bool:
+    """Whether a metric of this version is a custom one that asks no judge."""
+    return version is not None and version.startswith(_FUNCTION)
+
+
+def is_rubric(version: str | None) -> bool:
+    """Whether a metric of this version is a rubric."""
+    return version is not None and version.startswith(_RUBRIC)
+
+
+class RubricMetric:
+    """The level that the judge chooses, from 0 for the worst to 1 for the best."""
+
+    def __init__(self, rubric: Rubric, version: str) -> None:
+        self.rubric = rubric
+        self.info = MetricInfo(
+            name=rubric.name, version=version, title=rubric.name, blames="both", source="a rubric of this project"
+        )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        return frozenset() if self.excuse(sample) else frozenset({JudgementKind.CUSTOM})
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if "reference" in self.rubric.sees and not (sample.reference or "").strip():
+            return NotApplicable("the sample has no reference")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        return self.excuse(sample) or _score(judgements, self.info.name, "judge")
+
+
+class FunctionMetric:
+    """What the function returns: a number in [0, 1], or true or false."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self.info = MetricInfo(
+            name=name, version=version, title=name, blames="both", source="a function of this project"
+        )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
+        return frozenset()
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        return _score(judgements, self.info.name, "function")
+
+
+def _score(judgements: Judgements, name: str, by: FailedBy) -> Score:
+    found = judgements.custom.get(name)
+    if isinstance(found, Grade):
+        if found.value is None:
+            return NotApplicable(found.note or "the function returned None")
+        if not 0.0 <= found.value <= 1.0:
+            return Failed(by, f"a grade is in [0, 1], got {found.value!r}")
+        return Scored(found.value, found.note)
+    if isinstance(found, JudgementFailure):
+        return NotApplicable(found.reason) if found.not_applicable else Failed(by, found.reason)
+    return Failed(by, "no grade was given")

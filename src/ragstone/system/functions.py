@@ -1,0 +1,174 @@
+"""Functions of custom metrics: called in a worker like a python entrypoint, or in this process (the Python API)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.files import read_regular
+from ragstone.golden.sample import Sample
+from ragstone.system import worker
+from ragstone.system.build import check_function
+from ragstone.system.in_process import in_thread
+from ragstone.system.response import Response, System
+
+MAX_SOURCE_BYTES = 4 * 1024 * 1024
+
+
+class FunctionFailed(Exception):  # noqa: N818 - an outcome of one call
+    """A metric's function gave no grade; the message says why in one line."""
+
+
+def given(sample: Sample, response: Response) -> dict[str, Any]:
+    """What a metric's function can ask for."""
+    return {
+        "question": sample.question,
+        "answer": response.answer,
+        "contexts": [context.text for context in response.contexts],
+        "context_ids": [context.id for context in response.contexts],
+        "reference": sample.reference,
+        "tags": list(sample.tags),
+        "id": sample.id,
+    }
+
+
+class WorkerFunctions:
+    """Functions behind `system`, a worker that was built from settings with `functions`."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+
+    async def start(self) -> None:
+        """Raises SystemUnderTestError if a function can't be imported or called."""
+        await self._system.start()
+
+    async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
+        """The grade of one answer in [0, 1], None if the metric does not apply to it. Raises FunctionFailed."""
+        body = json.dumps({"metric": metric, "given": given(sample, response)})
+        reply = await self._system.ask(Sample(sample.id, body))
+        if reply.failure is not None:
+            raise FunctionFailed(f"{reply.failure.kind}: {reply.failure.message}")
+        try:
+            value = json.loads(reply.answer)
+        except (ValueError, RecursionError):
+            raise FunctionFailed("the function's worker was tampered with") from None
+        # Checked in the worker too, but that process is the user's.
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+            raise FunctionFailed("the function's worker was tampered with")
+        return float(value)
+
+    async def close(self) -> None:
+        await self._system.close()
+
+
+class LocalFunctions:
+    """Functions in this process, by metric, each with its timeout in seconds. A hanging call keeps its thread."""
+
+    def __init__(self, functions: Mapping[str, tuple[Callable[..., object], float]]) -> None:
+        self._given = functions
+        self._functions: worker.Functions | None = None
+        self._room = asyncio.Semaphore(4)
+
+    async def start(self) -> None:
+        try:
+            self._functions = worker.Functions({name: function for name, (function, _) in self._given.items()})
+        except worker.EntrypointError as error:
+            raise SystemUnderTestError(str(error), where="metrics") from None
+
+    async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
+        functions = self._functions
+        if functions is None:
+            raise FunctionFailed("the functions have not been started")
+        timeout_s = self._given[metric][1]
+        try:
+            async with self._room, asyncio.timeout(timeout_s):
+                found = given(sample, response)
+                if functions.is_async(metric):
+                    value = functions.call(metric, found)
+                else:
+                    value, _ = await in_thread(lambda: functions.call(metric, found))
+                if inspect.isawaitable(value):
+                    value = await value
+            return worker.grade(value)
+        except worker.BadReturn as error:
+            raise FunctionFailed(f"bad_return: {error}") from None
+        except TimeoutError:
+            raise FunctionFailed(f"timeout: No answer within {timeout_s:g} s.") from None
+        except Exception as error:
+            raise FunctionFailed(f"raised: {worker.summary(error)}") from None
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class SeveralFunctions:
+    """Several of the above, by metric."""
+
+    def __init__(self, by_metric: Mapping[str, WorkerFunctions | LocalFunctions]) -> None:
+        self._by_metric = by_metric
+        self._each: Sequence[WorkerFunctions | LocalFunctions] = list(dict.fromkeys(by_metric.values()))
+
+    async def start(self) -> None:
+        for each in self._each:
+            await each.start()
+
+    async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
+        return await self._by_metric[metric].call(metric, sample, response)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(each.close() for each in self._each))
+
+
+def source_file(spec: str, directory: Path, *, where: str) -> Path:
+    """The file of the function `spec`, relative to `directory` if it is below it. Imports nothing.
+
+    It must be a file of the project, so that a change to it can be seen. Raises ConfigError.
+    """
+    check_function(spec, where=where)
+    module = spec.rpartition(":")[0]
+    if module.endswith(".py"):
+        places = [Path(module)]
+    else:
+        path = Path(*module.split("."))
+        places = [
+            folder / end for folder in (Path(), Path("src")) for end in (path.with_suffix(".py"), path / "__init__.py")
+        ]
+    for place in places:
+        if (directory / place).is_file():
+            return place
+    raise ConfigError(
+        f"the function's file was not found: {', '.join(map(str, places))}.",
+        where=where,
+        hint=f"It must be a file below {directory}, so that a change to it shows.",
+    )
+
+
+def source_digest(text: bytes) -> str:
+    """The version of a function: a digest of the file that it is in."""
+    return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()[:12]
+
+
+def digest_of(spec: str, directory: Path, *, where: str, within: Path | None = None) -> str:
+    """The digest of the file of the function `spec`. Raises ConfigError."""
+    path = directory / source_file(spec, directory, where=where)
+    try:
+        return source_digest(read_regular(path, within=within, limit=MAX_SOURCE_BYTES))
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}.", where=where) from None
+
+
+def digest_of_object(function: Callable[..., object]) -> str:
+    """The same for a function of this process: of its own source, or of its name if there is none (in a REPL)."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        text = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+    return source_digest(text.encode("utf-8", "replace"))

@@ -1,0 +1,58 @@
+"""The examples of docs/custom-metrics.md, run as a reader would run them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from ragstone.run.directory import RunDirectory
+from tests.cli.project import make_project, ragstone
+
+PAGE = Path(__file__).parents[2] / "docs" / "custom-metrics.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> None:
+    root = make_project(tmp_path / "repo", n=3)
+    functions, rubrics, policy = blocks("toml")
+    code = next(block for block in blocks("python") if block.startswith("# evals/checks.py"))
+    (root / "evals").mkdir()
+    (root / "evals" / "checks.py").write_text(code, encoding="utf-8")
+    with (root / "ragstone.toml").open("a", encoding="utf-8") as file:
+        file.write(functions + rubrics)
+    with (root / "golden.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(json.loads(blocks("json")[0])) + "\n")
+    (root / "thresholds.toml").write_text(policy.split("[slices")[0], encoding="utf-8")
+    grades = {name: {"value": 1.0} for name in ("tone", "helpfulness")}
+    script = {sample_id: {"custom": grades} for sample_id in ("house-0", "house-1", "house-2", "returns")}
+    (root / "judge.json").write_text(json.dumps(script), encoding="utf-8")
+    metrics = "cites_source short_enough tone helpfulness assertions"
+    done = ragstone(["gate", "--judge", "scripted:judge.json", "--metrics", metrics], root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "assertions is 0.60 on 1 sample" in " ".join(done.stdout.split())  # "I don't know." lacks the 30 days
+    found = RunDirectory.open(root / "ragstone-run").scores().metrics
+    assert set(found["short_enough"].values.values()) == {1.0}
+    assert found["cites_source"].not_applicable == {"returns": "the function returned None"}
+    assert set(found["tone"].values.values()) == {1.0}
+    assert set(found["helpfulness"].not_applicable.values()) == {"the sample has no reference"}
+    assert found["assertions"].values == {"returns": 0.6}
+    record = next(one for one in RunDirectory.open(root / "ragstone-run").records() if one.sample.id == "returns")
+    assert "lacks '30 days'" in str(record.scores["assertions"])
+
+
+def test_a_judge_of_ones_own_grades_by_rubrics() -> None:
+    """The class on the page has the method; the rest of a judge is CONTRIBUTING's, which is run there."""
+    import asyncio
+
+    from ragstone.judge.protocol import Call
+    from ragstone.judge.rubric import Rubric, RubricTexts
+
+    names: dict[str, object] = {}
+    exec(next(block for block in blocks("python") if "class MyJudge" in block), names)
+    judge = names["MyJudge"]()  # type: ignore[operator]
+    shown = RubricTexts(answer="Please wait.")
+    assert asyncio.run(judge.grade(Rubric("tone", "Polite?"), shown, call=Call("a"))).value == 1.0

@@ -1,0 +1,96 @@
+"""Assertions of golden rows: how they are read, and what they score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden.convert import native_lines
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import Assertions, Sample
+from ragstone.judge.judgements import Judgements
+from ragstone.metrics.assertions import AssertionsMetric
+from ragstone.metrics.score import NotApplicable, Scored
+from ragstone.system.response import Response
+
+
+def load(path: Path, **row: object) -> Sample:
+    (path / "g.jsonl").write_text(json.dumps({"question": "How long?", **row}) + "\n", encoding="utf-8")
+    (sample,) = load_golden_set(["g.jsonl"], root=path)
+    return sample
+
+
+def score(asserted: Assertions | None, answer: str) -> object:
+    return AssertionsMetric().score(Sample("a", "Q?", assertions=asserted), Response("a", answer), Judgements())
+
+
+def test_the_columns_of_a_row(tmp_path: Path) -> None:
+    sample = load(
+        tmp_path, must_contain=["30 days", "refund"], must_not_contain="60 days", regex="a|[0-9]+", max_words=80
+    )
+    expected = Assertions(("30 days", "refund"), ("60 days",), ("a|[0-9]+",), 80)
+    assert sample.assertions == expected
+    (line,) = native_lines([sample])
+    assert load(tmp_path, **json.loads(line)).assertions == expected
+
+
+def test_a_table_can_have_several_phrases_in_a_cell(tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text(
+        'question,must_contain,regex,max_words\nHow long?,30 days | refund,"a|b",\nWhy?,,,\n', encoding="utf-8"
+    )
+    first, second = load_golden_set(["g.csv"], root=tmp_path)
+    assert first.assertions == Assertions(("30 days", "refund"), (), ("a|b",))
+    assert second.assertions is None
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"regex": "("}, "not an RE2 pattern"),
+        ({"regex": "(?=look)"}, "not an RE2 pattern"),
+        ({"regex": "((a{1000}){1000}){1000}"}, "not an RE2 pattern"),
+        ({"regex": "a" * 2000}, "at most 1,000"),
+        ({"regex": [3]}, "expected the text of a regular expression"),
+        ({"max_words": 0}, "expected a whole number from 1"),
+        ({"max_words": "many"}, "expected a whole number from 1"),
+        ({"max_words": True}, "expected a whole number from 1"),
+        ({"must_contai": "x"}, "misspelt 'must_contain'"),
+        ({"max_wrds": 3}, "misspelt 'max_words'"),
+    ],
+)
+def test_a_wrong_assertion_is_refused_with_its_line(tmp_path: Path, row: dict[str, object], said: str) -> None:
+    with pytest.raises(GoldenSetError, match=r"g\.jsonl") as caught:
+        load(tmp_path, **row)
+    assert said in str(caught.value)
+
+
+def test_each_phrase_pattern_and_limit_counts_as_one() -> None:
+    asserted = Assertions(("30  Days", "refund"), ("sixty",), (r"\b30\b",), 6)
+    assert score(asserted, "Within 30 days: a full REFUND.") == Scored(1.0)
+    none = score(asserted, "Within sixty days, or not, I think.")
+    assert isinstance(none, Scored)
+    assert none.value == 0.0
+    assert none.note is not None
+    assert "contains 'sixty'" in none.note
+    found = score(asserted, "Within 30 days.")
+    assert found == Scored(0.8, "lacks 'refund'")
+
+
+def test_a_sample_without_assertions_is_not_applicable() -> None:
+    assert isinstance(score(None, "x"), NotApplicable)
+    assert AssertionsMetric().excuse(Sample("a", "Q?")) is not None
+
+
+def test_no_pattern_takes_more_than_linear_time() -> None:
+    """With a backtracking engine, none of these would end within the test's lifetime."""
+    for pattern in (r"(a+)+$", r"(a|aa)+$", r"(.*)*x", r"(?:a?){30}a{30}$"):
+        assert score(Assertions(regex=(pattern,)), "a" * 50_000 + "b") == Scored(0.0, f"does not match '{pattern}'")
+
+
+def test_a_sample_without_assertions_keeps_its_hash() -> None:
+    """Else every baseline from before would have another golden set."""
+    assert Sample("a", "Q?").content_hash() == "56209acfcfc1b061809d1c47f21ba4cf0c38aa5102bb5b0e0cea58ba4167308f"
+    assert Sample("a", "Q?", assertions=Assertions(max_words=3)).content_hash() != Sample("a", "Q?").content_hash()
