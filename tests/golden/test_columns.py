@@ -321,10 +321,53 @@ def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_p
     assert len(load(tmp_path, *rows, reference="expected_response")) == 2
 
 
-def test_several_references_are_noted_and_the_first_is_used(tmp_path: Path) -> None:
+def test_several_references_are_all_read_and_noted(tmp_path: Path) -> None:
     golden = load(tmp_path, {"question": "A?", "answers": ["", "one", "two"]}, {"question": "B?", "answers": ["one"]})
-    assert [sample.reference for sample in golden] == ["one", "one"]
-    assert golden.mappings[0].notes == ("the first of several references is used (samples with several: 1)",)
+    assert [sample.references for sample in golden] == [("one", "two"), ("one",)]
+    assert golden.mappings[0].notes == ("of several references, the best counts (samples with several: 1)",)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"reference": "one", "other_references": ["two", "one"]},
+        {"reference": ["one", "two"]},
+        {"ground_truths": ["one", "two"]},
+        {"references": "['one', 'two']"},
+        {"answers": {"text": ["one", "one", "two"], "answer_start": [1, 1, 5]}},
+        {"answers": [{"text": "one", "answer_start": 1}, {"text": "two", "answer_start": 9}]},
+        {"answer": {"value": "one", "aliases": ["two", "one"]}},
+        {"answer": "one", "answer_aliases": ["two"]},
+        {"answer": "one", "possible_answers": '["one", "two"]'},
+        {"best_answer": "one", "correct_answers": ["two", "one"]},
+    ],
+)
+def test_layouts_of_several_references(tmp_path: Path, row: dict[str, object]) -> None:
+    (sample,) = load(tmp_path, {"question": "A?", **row})
+    assert sample.references == ("one", "two")
+
+
+def test_a_text_that_looks_like_a_list_is_one_answer_under_a_singular_name(tmp_path: Path) -> None:
+    (sample,) = load(tmp_path, {"question": "Which flags are set?", "reference": "['a', 'b']"})
+    assert sample.references == ("['a', 'b']",)
+
+
+def test_an_answer_that_is_none_of_the_right_ones_is_a_conflict(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="could both be the reference, but differ"):
+        load(tmp_path, {"question": "A?", "best_answer": "three", "correct_answers": ["two", "one"]})
+
+
+def test_too_many_references_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="1,001 references; at most 1,000"):
+        load(tmp_path, {"question": "A?", "references": [f"answer {n}" for n in range(1001)]})
+
+
+def test_a_sample_with_one_reference_keeps_its_hash_and_id(tmp_path: Path) -> None:
+    (one,) = load(tmp_path, {"question": "A?", "references": ["one"]})
+    (plain,) = load(tmp_path, {"question": "A?", "reference": "one"})
+    (two,) = load(tmp_path, {"question": "A?", "references": ["one", "two"]})
+    assert one.content_hash() == plain.content_hash() != two.content_hash()
+    assert one.id == plain.id == two.id
 
 
 def test_an_object_without_a_text_names_the_line_and_its_keys(tmp_path: Path) -> None:

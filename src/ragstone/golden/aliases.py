@@ -44,6 +44,13 @@ FIELDS: Final = MappingProxyType(
             ),
             _words("answer answers a output outputs"),
         ),
+        "other_references": Aliases(
+            _words(
+                "other_references other_reference reference_aliases alternative_references answer_aliases "
+                "alternative_answers other_answers acceptable_answers accepted_answers possible_answers"
+            ),
+            _words("aliases"),
+        ),
         "reference_contexts": Aliases(
             _words(
                 "reference_contexts reference_context ground_truth_contexts ground_truth_context gt_contexts "
@@ -126,6 +133,9 @@ JUDGEMENTS: Final = (
     frozenset({"label_faithful"}),
 )
 """Columns that, together, are in no golden set: files for `ragstone meta-eval`."""
+
+ALIAS_KEYS: Final = _words("aliases answer_aliases")
+"""Keys under which an object holds other forms of its text, as TriviaQA's answers do."""
 
 TEXT_KEYS: Final = _words("text content page_content answer output value body passage chunk node")
 """Keys under which an object holds its text."""

@@ -9,13 +9,16 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, TEXT_KEYS, normal
+from ragstone.golden.aliases import ALIAS_KEYS, GRADE_KEYS, ID_KEYS, TEXT_KEYS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
+
+MAX_REFERENCES = 1000
+"""Maximum number of references of one sample."""
 
 MAX_ID = 512
 """Maximum length of an id, in characters."""
@@ -43,6 +46,32 @@ def text(value: object) -> str | None:
     return sound(stripped) or None
 
 
+def texts(value: object, *, written: bool = False) -> tuple[str, ...]:
+    """`value` as distinct texts that are equally right: a list, an object with a list of texts (SQuAD) or with aliases
+    (TriviaQA), or one text. `written`: a text may be a list of texts. Empty texts are left out.
+    """
+    if written and isinstance(value, str) and value.lstrip().startswith("["):
+        listed = _written_list(value.strip())
+        if listed and all(isinstance(item, str) for item in listed):
+            value = listed
+    return tuple(dict.fromkeys(found for item in _alternatives(value, 0) if (found := text(item)) is not None))
+
+
+def _alternatives(value: object, depth: int) -> Iterator[object]:
+    if depth > MAX_DEPTH:
+        raise CellError("is nested too deeply")
+    if isinstance(value, list):
+        for item in value:
+            yield from _alternatives(item, depth + 1)
+    elif isinstance(value, Mapping):
+        yield from _alternatives(_only_text(value), depth + 1)
+        for key, inner in value.items():
+            if normal(str(key)) in ALIAS_KEYS:
+                yield from _alternatives(inner, depth + 1)
+    else:
+        yield value
+
+
 def question(value: object) -> str | None:
     """Like `text`, but for text only. For a chat (a list of messages), the last user message."""
     if isinstance(value, bool | int | float):
@@ -55,13 +84,6 @@ def question(value: object) -> str | None:
             return text(value[0])
         raise CellError("contains a list, expected one question")
     return text(value)
-
-
-def alternatives(value: object) -> int:
-    """Number of texts in a list given for a field that takes one."""
-    if isinstance(value, Mapping):
-        value = _only_text(value)
-    return len({str(item) for item in value}) if isinstance(value, list) else 1
 
 
 def is_answerless(value: object) -> bool:

@@ -19,6 +19,8 @@ def _native(sample: Sample) -> dict[str, object]:
     row: dict[str, object] = {"id": sample.id, "question": sample.question}
     if sample.reference is not None:
         row["reference"] = sample.reference
+    if sample.other_references:
+        row["other_references"] = list(sample.other_references)
     if sample.reference_contexts:
         row["reference_contexts"] = list(sample.reference_contexts)
     if sample.relevant_ids:

@@ -273,7 +273,7 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
         columns["answerable"] = shown(inverse[0])
         notes.append(f"answerable is read from '{inverse[0]}', inverted")
     if reader.several_references:
-        notes.append(f"the first of several references is used (samples with several: {reader.several_references})")
+        notes.append(f"of several references, the best counts (samples with several: {reader.several_references})")
     if reader.answerless:
         reference = columns["reference"]
         notes.append(f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})")

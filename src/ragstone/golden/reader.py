@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden import cells
+from ragstone.golden.aliases import normal
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
@@ -22,7 +24,7 @@ _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 class SampleReader:
     """Reads the rows of one file.
 
-    `several_references` counts rows that offered several references, `answerless` those that are unanswerable because
+    `several_references` counts rows with several references, `answerless` those that are unanswerable because
     their answer is SQuAD's empty one.
     """
 
@@ -44,7 +46,7 @@ class SampleReader:
             raise self.source.error(f"no question: column '{name}' is missing or empty.", row.line)
         for label, judged in self.plan.labels:
             self._check_label(row, label, judged)
-        reference = self._reference(row)
+        reference, others = self._references(row)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         named = self._read(row, "id", _optional_id)
         return Sample(
@@ -58,6 +60,7 @@ class SampleReader:
             group=self._share(self._read(row, "group", cells.text)),
             origin=Origin(self.source.name, row.line),
             assertions=self._assertions(row),
+            other_references=others,
         )
 
     def _assertions(self, row: Row) -> Assertions | None:
@@ -69,14 +72,23 @@ class SampleReader:
         )
         return found if found != Assertions() else None
 
-    def _reference(self, row: Row) -> str | None:
-        if "reference" not in self.plan.fields:
-            return None
-        reference = self._read(row, "reference", cells.text)
-        value = self._value(row, self.plan.fields["reference"][0])
-        if isinstance(value, list | Mapping) and cells.alternatives(value) > 1:
-            self.several_references += 1
-        return reference
+    def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
+        """The reference, and the other ones that are as right."""
+        paths = self.plan.fields.get("reference", ())
+        found = [self._convert(row, path, "reference", _alternatives(path)) or () for path in paths]
+        given = [texts for texts in found if texts]
+        for path, texts in zip(paths[1:], found[1:], strict=True):
+            # One answer, and the list of all right ones, agree.
+            if texts and found[0] and not ({*texts} <= {*found[0]} or {*found[0]} <= {*texts}):
+                raise self._ambiguous(row, "reference", paths[0], path)
+        other = self._read(row, "other_references", partial(cells.texts, written=True)) or ()
+        every = tuple(dict.fromkeys(text for texts in (*sorted(given, key=len), other) for text in texts))
+        if len(every) > cells.MAX_REFERENCES:
+            raise self.source.error(
+                f"{len(every):,} references; at most {cells.MAX_REFERENCES:,} are allowed.", row.line
+            )
+        self.several_references += len(every) > 1
+        return (every[0] if every else None), every[1:]
 
     def _answerable(self, row: Row) -> bool:
         if "answerable" in self.plan.fields:
@@ -143,6 +155,12 @@ class SampleReader:
     def _share(self, value: Value) -> Value:
         """One shared object for equal values: tags and groups repeat from sample to sample."""
         return self._shared.setdefault(value, value)  # type: ignore[return-value]
+
+
+def _alternatives(path: str) -> Callable[[object], tuple[str, ...]]:
+    """Reads a column of references. Only under a plural name can a text be a list that was written down."""
+    plural = normal(path.rpartition(".")[2]).endswith("s")
+    return partial(cells.texts, written=plural)
 
 
 def derived_id(question: str, reference: str | None, passages: tuple[str, ...]) -> str:

@@ -38,7 +38,7 @@ class Sample:
 
     `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not relevant). If `answerable` is
     False, the right answer is to abstain. `group` names related samples (several questions on one document), for
-    clustered errors.
+    clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
     """
 
     id: str
@@ -52,6 +52,13 @@ class Sample:
     origin: Origin | None = None
     assertions: Assertions | None = None
 
+    other_references: tuple[str, ...] = ()
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """All reference answers, `reference` first; empty if there is none."""
+        return () if self.reference is None else (self.reference, *self.other_references)
+
     def content_hash(self) -> str:
         """SHA-256 (hex) of everything that affects scoring: all fields except id, tags and origin."""
         content: list[object] = [
@@ -64,6 +71,8 @@ class Sample:
         ]
         if self.assertions is not None:  # came later: a sample without them has the hash it always had
             content.append({"assertions": asdict(self.assertions)})
+        if self.other_references:
+            content.append({"other_references": list(self.other_references)})
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 

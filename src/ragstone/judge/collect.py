@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from ragstone.golden.sample import Sample
+from ragstone.judge.best_reference import best_match, held_most
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
@@ -34,7 +36,7 @@ async def collect_judgements(
     measures of custom metrics, by name. Support and
     matches wait for the statements; the others run concurrently. A judgement that can't apply
     (support without contexts or statements, reference match without a reference) stays None. Raises JudgeError when the
-    judge can't continue.
+    judge can't continue. Of several references, the best one counts (`best_reference.py`).
     """
     judging = _Round(judge, sample, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
@@ -89,8 +91,8 @@ class _Round:
             if JudgementKind.SUPPORT in needs and result.statements and self._response.contexts:
                 tasks[JudgementKind.SUPPORT] = group.create_task(self._support(result))
             if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
-                reference = self._sample.reference
-                tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(self._match(reference, result))
+                best = best_match(self._sample.references, answer, partial(self._match, found=result))
+                tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(best)
             if JudgementKind.PREVIOUS_MATCH in needs and self._previous is not None and not result.abstains:
                 before = self._previous.answer
                 if before.strip() and before != answer:
@@ -116,7 +118,7 @@ class _Round:
         return await _outcome(
             self._judge.context_use(
                 self._sample.question,
-                self._sample.reference,
+                held_most(self._sample.references, [context.text for context in self._response.contexts]),
                 self._response.answer,
                 self._response.contexts,
                 call=self._call,

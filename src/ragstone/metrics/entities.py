@@ -48,8 +48,8 @@ class ContextEntityRecall:
     """Entities of the reference that occur in some context ÷ all entities of the reference.
 
     Entities are detected by capitals and digits, without a model or a judge. They are compared using the offline
-    judge's word lists, whose digest is part of the version. Not applicable if the reference has none, as in scripts
-    without capitals.
+    judge's word lists, whose digest is part of the version. Of several references, the best counts. Not applicable if
+    the reference has none, as in scripts without capitals.
     """
 
     info = MetricInfo(
@@ -68,17 +68,24 @@ class ContextEntityRecall:
             return NotApplicable("the sample is unanswerable")
         if not sample.reference:
             return NotApplicable("the sample has no reference")
-        if not entities(sample.reference, guess_language(normalise(sample.reference))):
+        if not any(entities(reference, guess_language(normalise(reference))) for reference in sample.references):
             return NotApplicable("the reference names no entities")
         return None
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         if (excuse := self.excuse(sample)) is not None:
             return excuse
-        reference = sample.reference or ""
-        language = guess_language(normalise(reference))
-        wanted = entities(reference, language)
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
-        held = [read_passage(context.text, language).places for context in response.contexts]
-        return Scored(sum(any(all(key in keys for key in entity) for keys in held) for entity in wanted) / len(wanted))
+        shares = [_share_held(reference, response) for reference in sample.references]
+        return Scored(max(share for share in shares if share is not None))
+
+
+def _share_held(reference: str, response: Response) -> float | None:
+    """The share of the entities of `reference` that some context holds; None if it has none."""
+    language = guess_language(normalise(reference))
+    wanted = entities(reference, language)
+    if not wanted:
+        return None
+    held = [read_passage(context.text, language).places for context in response.contexts]
+    return sum(any(all(key in keys for key in entity) for keys in held) for entity in wanted) / len(wanted)

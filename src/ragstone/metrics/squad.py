@@ -1,4 +1,4 @@
-"""Exact match and token F1 against the reference, as SQuAD defines them."""
+"""Exact match and token F1 against the reference, as SQuAD defines them: of several references, the best counts."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ class LexicalMatch:
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         if (excuse := self.excuse(sample)) is not None:
             return excuse
-        return Scored(self._compare(response.answer, sample.reference or ""))
+        return Scored(max(self._compare(response.answer, reference) for reference in sample.references))

@@ -107,7 +107,7 @@ def _worst(
         question=record.sample.question or facts.question,
         answer=shown.response.answer,
         baseline_answer=before.response.answer if before is not None else None,
-        reference=record.sample.reference,
+        reference="\nor: ".join(record.sample.references) or None,
         unsupported=_unsupported(judged),
         missing=_missing(use),
         contexts=len(shown.response.contexts),

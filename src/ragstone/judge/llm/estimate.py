@@ -9,6 +9,7 @@ from typing import Protocol
 from ragstone.config import JudgeSettings
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.best_reference import MOST_MATCHED
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
 from ragstone.judge.rubric import Rubric
@@ -111,6 +112,8 @@ def estimate_cost(
                 written += _GRADE_TOKENS
         for kind in _asked(needs, sample):
             times = 2 if kind is JudgementKind.PREFERENCE else 1
+            if kind is JudgementKind.REFERENCE_MATCH:
+                times = min(MOST_MATCHED, len(sample.references))
             calls += times
             name = (
                 "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)

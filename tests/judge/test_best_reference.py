@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.best_reference import best_match, held_most, nearest_first
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import (
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    Statement,
+    Support,
+    Verdict,
+)
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.protocol import Call, Ledger
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Scored
+from ragstone.system.response import Context, Response
+
+NEEDS = frozenset({JudgementKind.REFERENCE_MATCH, JudgementKind.CONTEXT_USE})
+
+
+def match(given: int, of: int = 2) -> ReferenceMatch:
+    statements = tuple(Statement(f"r{n}", "It is so.") for n in range(of))
+    supports = tuple(
+        Support(one.id, Verdict.SUPPORTED if n < given else Verdict.UNSUPPORTED) for n, one in enumerate(statements)
+    )
+    return ReferenceMatch(statements, (Support("s1", Verdict.SUPPORTED),), supports)
+
+
+@dataclass
+class Matching:
+    """Answers with what is given for a reference, and remembers which were asked."""
+
+    results: dict[str, object]
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, reference: str) -> object:
+        self.asked.append(reference)
+        return self.results[reference]
+
+
+def test_the_nearest_reference_is_judged_first_and_a_full_match_ends_it() -> None:
+    matching = Matching({"green grass": match(2), "blue sky": match(2)})
+    assert asyncio.run(best_match(["green grass", "blue sky"], "The sky is blue.", matching)) == match(2)
+    assert matching.asked == ["blue sky"]
+
+
+def test_the_best_of_at_most_three_counts() -> None:
+    matching = Matching({"a": match(0), "b": match(1), "c": match(0), "d": match(2)})
+    assert asyncio.run(best_match(["a", "b", "c", "d"], "Nothing alike.", matching)) == match(1)
+    assert matching.asked == ["a", "b", "c"]
+
+
+def test_a_reference_that_could_not_be_judged_may_have_been_the_best() -> None:
+    failure = JudgementFailure("the judge refused")
+    assert asyncio.run(best_match(["a", "b"], "x", Matching({"a": match(1), "b": failure}))) == failure
+    assert asyncio.run(best_match(["a", "b"], "x", Matching({"a": failure, "b": match(2)}))) == match(2)
+
+
+def test_a_reference_with_too_little_text_is_passed_over() -> None:
+    nothing = JudgementFailure("too little text", not_applicable=True)
+    assert asyncio.run(best_match(["a", "b"], "x", Matching({"a": nothing, "b": match(1)}))) == match(1)
+    assert asyncio.run(best_match(["a"], "x", Matching({"a": nothing}))) == nothing
+
+
+def test_references_that_are_equally_near_keep_their_order() -> None:
+    assert nearest_first(["one", "two"], "three") == ("one", "two")
+
+
+def test_contexts_are_judged_against_the_reference_that_they_hold_most_of() -> None:
+    assert held_most(["The fee is ten euros.", "It costs 10 €."], ["It costs 10 € a month."]) == "It costs 10 €."
+    assert held_most(["one", "two"], ["three"]) == "one"
+    assert held_most([], ["three"]) is None
+
+
+def judged(sample: Sample, response: Response) -> Judgements:
+    judge = OfflineJudge([sample.question], [])
+    return asyncio.run(collect_judgements(judge, sample, response, NEEDS, Call(sample.id, 0, Ledger())))
+
+
+def test_another_right_answer_is_as_correct_as_the_first() -> None:
+    sample = Sample(
+        "q", "Who signs?", reference="The treasurer signs contracts.", other_references=("The head of sales signs.",)
+    )
+    response = Response("q", "The head of sales signs.", (Context("The head of sales signs everything abroad."),))
+    found = judged(sample, response)
+    scores = {
+        metric.info.name: metric.score(sample, response, found)
+        for metric in select_metrics(["answer_correctness", "context_recall", "exact_match", "token_f1"])
+    }
+    assert all(isinstance(score, Scored) and score.value > 0.9 for score in scores.values()), scores
+    alone = Sample("q", "Who signs?", reference="The treasurer signs contracts.")
+    (correctness,) = select_metrics(["answer_correctness"])
+    lower = correctness.score(alone, response, judged(alone, response))
+    assert isinstance(lower, Scored)
+    assert lower.value < 0.5
