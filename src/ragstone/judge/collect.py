@@ -11,6 +11,7 @@ from ragstone.judge.best_reference import best_match, held_most
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.judge.similarity import NO_EMBEDDINGS, Embedding
 from ragstone.system.response import Response
 
 Measure = Callable[[Judge, Sample, Response, Call], Awaitable[Grade]]
@@ -57,6 +58,8 @@ async def collect_judgements(
                 tasks[JudgementKind.REVERSE_QUESTIONS] = group.create_task(judging.reverse_questions())
             if JudgementKind.CONTEXT_RELEVANCE in needs and response.contexts:
                 tasks[JudgementKind.CONTEXT_RELEVANCE] = group.create_task(judging.context_relevance())
+            if JudgementKind.ANSWER_SIMILARITY in needs and sample.references and response.answer.strip():
+                tasks[JudgementKind.ANSWER_SIMILARITY] = group.create_task(judging.answer_similarity())
             if JudgementKind.PREFERENCE in needs:
                 tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference())
             for name, measure in (custom or {}).items():
@@ -113,6 +116,12 @@ class _Round:
         if not isinstance(self._judge, WithEarlierAnswers):
             return None
         return await _outcome(self._judge.preference(self._sample, self._response, call=self._call))
+
+    async def answer_similarity(self) -> object:
+        judge: object = self._judge.judge if isinstance(self._judge, WithEarlierAnswers) else self._judge
+        if not isinstance(judge, Embedding):
+            return JudgementFailure(NO_EMBEDDINGS, not_applicable=True)
+        return await _outcome(judge.answer_similarity(self._response.answer, self._sample.references, call=self._call))
 
     async def context_use(self) -> object:
         return await _outcome(

@@ -23,6 +23,7 @@ class JudgementKind(StrEnum):
     PREVIOUS_MATCH = "previous_match"
     PREFERENCE = "preference"
     CUSTOM = "custom"
+    ANSWER_SIMILARITY = "answer_similarity"
 
 
 class Verdict(StrEnum):
@@ -150,6 +151,13 @@ class ContextGrades:
     probability: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerSimilarity:
+    """The cosine of the answer's embedding with that of each reference, in [-1, 1]."""
+
+    cosines: tuple[float, ...]
+
+
 class Better(StrEnum):
     """Which of two answers to one question is better."""
 
@@ -204,6 +212,7 @@ class Judgements:
     context_relevance: ContextGrades | JudgementFailure | None = None
     previous_match: ReferenceMatch | JudgementFailure | None = None
     preference: AnswerPreference | JudgementFailure | None = None
+    answer_similarity: AnswerSimilarity | JudgementFailure | None = None
     custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
 
 

@@ -32,11 +32,11 @@ class WithEarlierAnswers:
     """
 
     def __init__(self, judge: Judge, earlier: Callable[[Sample], Response | None]) -> None:
-        self._judge = judge
+        self.judge = judge
         self._earlier = earlier
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._judge, name)
+        return getattr(self.judge, name)
 
     async def preference(self, sample: Sample, response: Response, *, call: Call) -> AnswerPreference:
         """Which is better, asked in both orders.
@@ -49,10 +49,10 @@ class WithEarlierAnswers:
             raise JudgementFailed(NO_ANSWER, not_applicable=True)
         if " ".join(before.answer.split()) == " ".join(response.answer.split()):
             raise JudgementFailed(SAME, not_applicable=True)
-        if not isinstance(self._judge, DirectJudge):
-            raise JudgementFailed(f"{self._judge.identity.label()} gives no preferences", not_applicable=True)
+        if not isinstance(self.judge, DirectJudge):
+            raise JudgementFailed(f"{self.judge.identity.label()} gives no preferences", not_applicable=True)
         new, old = ((one.answer, [context.text for context in one.contexts]) for one in (response, before))
-        ask = self._judge.direct_preference
+        ask = self.judge.direct_preference
         first = await ask(QUALITY, sample.question, new, old, call=call)
         second = await ask(QUALITY, sample.question, old, new, call=replace(call))
         return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])

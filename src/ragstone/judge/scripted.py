@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.errors import ConfigError, suggestion
 from ragstone.files import read_regular
 from ragstone.judge.judgements import (
+    AnswerSimilarity,
     ContextGrades,
     ContextUse,
     Grade,
@@ -100,6 +101,9 @@ class ScriptedJudge:
         call: Call,
     ) -> ReferenceMatch:
         return _given(self._of(call).reference_match, "reference match")
+
+    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:  # noqa: ARG002
+        return _given(self._of(call).answer_similarity, "answer similarity")
 
     async def context_relevance(
         self,

@@ -8,6 +8,7 @@ from ragstone.errors import ConfigError, suggestion
 from ragstone.metrics.alignment import ContextUtilization, ContextUtilizationRanked, TopContextUsed
 from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
+from ragstone.metrics.answer_similarity import AnswerSimilarity, WeightedCorrectness
 from ragstone.metrics.assertions import AssertionsMetric
 from ragstone.metrics.citations import CitationSupport, CitationValidity
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
@@ -31,6 +32,8 @@ _LISTED: tuple[Metric, ...] = (
     ContextPrecisionNoReference(),
     ContextRelevance(),
     AnswerCorrectness(),
+    WeightedCorrectness(),
+    AnswerSimilarity(),
     NoiseSensitivity(relevant=True),
     NoiseSensitivity(relevant=False),
     TopContextUsed(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,3 +123,22 @@ def test_the_direct_baselines_give_a_grade_and_a_choice(world: Any) -> None:
         world.run(judge.direct_score("faithfulness", "Why?", "In 1931.", contexts, call=Call("q1")))
     with pytest.raises(JudgementFailed):
         world.run(judge.direct_preference("faithfulness", "Why?", *pair, call=Call("q1")))
+
+
+def test_an_answer_is_compared_with_all_references_in_one_request(world: Any, tmp_path: Path) -> None:
+    judge = world.judge("openai:gpt-4o-mini", cache=tmp_path / "cache.sqlite")
+    call = Call("q1", 0, Ledger())
+    found = world.run(judge.answer_similarity("In 1931.", ["In 1931.", "Nineteen thirty-one, in spring."], call=call))
+    assert found.cosines[0] == pytest.approx(1.0)
+    assert found.cosines[1] < 1.0
+    assert (len(world.fake.embeddings), len(world.fake.chats)) == (1, 0)
+    again = world.run(judge.answer_similarity("In 1931.", ["In 1931.", "Nineteen thirty-one, in spring."], call=call))
+    assert again == found
+    assert (len(world.fake.embeddings), call.ledger.cached_calls) == (1, 1)
+
+
+def test_a_provider_without_embeddings_gives_no_similarity(world: Any) -> None:
+    judge = world.judge("anthropic:claude-haiku-4-5")
+    with pytest.raises(JudgementFailed, match="the judge has no embeddings") as caught:
+        world.run(judge.answer_similarity("In 1931.", ["In 1931."], call=Call("q1")))
+    assert caught.value.not_applicable

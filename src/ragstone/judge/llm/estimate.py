@@ -110,6 +110,9 @@ def estimate_cost(
                 calls += 1
                 read += prefix_tokens(layout.prompts[RUBRIC]) + _rubric_tokens(rubric, texts)
                 written += _GRADE_TOKENS
+        if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
+            embedding_samples += 1
+            embedded += (texts.answer + sum(map(len, sample.references))) // _PER_TOKEN
         for kind in _asked(needs, sample):
             times = 2 if kind is JudgementKind.PREFERENCE else 1
             if kind is JudgementKind.REFERENCE_MATCH:
@@ -168,7 +171,8 @@ def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None)
 
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
     """The judgements that will be requested: support and reference match also need the statements."""
-    asked = set(needs) - {JudgementKind.CUSTOM}
+    # Rubrics are counted apart, and similarity takes embeddings only.
+    asked = set(needs) - {JudgementKind.CUSTOM, JudgementKind.ANSWER_SIMILARITY}
     if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH, JudgementKind.PREVIOUS_MATCH}:
         asked.add(JudgementKind.STATEMENTS)
     if not sample.reference:
@@ -215,21 +219,25 @@ def _rubric_tokens(rubric: Rubric, texts: _Texts) -> int:
 def _offline_cost(
     settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Needing], *, repeats: int
 ) -> CostEstimate:
-    """The offline judge pays only for embeddings of question and answer, if it uses an endpoint for them."""
+    """The offline judge pays only for embeddings, of the answer and what it is compared with, if from an endpoint."""
     if settings.embeddings is None or local_path(settings.embeddings) is not None:
         return CostEstimate(0, 0, 0, 0.0)
     from ragstone.judge.llm.prices import tariff
 
-    asked = [
-        _texts(sample)
-        for sample in golden_set
-        if any(JudgementKind.REVERSE_QUESTIONS in metric.needs(sample) for metric in metrics)
-    ]
-    tokens = repeats * sum(texts.question + texts.answer for texts in asked) // _PER_TOKEN
+    compared = [JudgementKind.REVERSE_QUESTIONS, JudgementKind.ANSWER_SIMILARITY]
+    requests = characters = 0
+    for sample in golden_set:
+        needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
+        texts = _texts(sample)
+        for kind in needs.intersection(compared):
+            requests += 1
+            other = texts.question if kind is compared[0] else sum(map(len, sample.references))
+            characters += texts.answer + other
+    tokens = repeats * characters // _PER_TOKEN
     service, _, model = settings.embeddings.partition(":")
     price = tariff(service, model, settings.prices)
     # Each sample may need its own request: the offline judge works on few samples at once.
-    return CostEstimate(repeats * len(asked), tokens, 0, None if price is None else tokens * price.input / 1e6)
+    return CostEstimate(repeats * requests, tokens, 0, None if price is None else tokens * price.input / 1e6)
 
 
 def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] | None:

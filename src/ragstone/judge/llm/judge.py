@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.judgements import (
+    AnswerSimilarity,
     ContextGrades,
     ContextUse,
     Grade,
@@ -36,9 +37,9 @@ from ragstone.judge.llm.prompts import RUBRIC
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
-from ragstone.judge.protocol import Call, JudgeIdentity, Sightings
+from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed, Sightings
 from ragstone.judge.rubric import Rubric, RubricTexts
-from ragstone.judge.similarity import Similarity
+from ragstone.judge.similarity import NO_EMBEDDINGS, LexicalSimilarity, Similarity
 from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
 
@@ -173,6 +174,19 @@ class LlmJudge:
             cosines = await self._similarity.similarities(question, questions, call=call)
             self._core.store(key, {**document_of(values), "similarities": list(cosines)})
             return ReverseQuestions(questions, cosines)
+
+    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
+        if isinstance(self._similarity, LexicalSimilarity):
+            raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
+        key = self._core.keys.key("answer similarity 1", [self._similarity.label, answer, *references])
+        async with self._core.alone(key):
+            cosines = _cosines(self._core.stored(key), len(references))
+            if cosines is not None:
+                call.ledger.cached_calls += 1
+                return AnswerSimilarity(cosines)
+            cosines = await self._similarity.similarities(answer, references, call=call)
+            self._core.store(key, {"similarities": list(cosines)})
+            return AnswerSimilarity(cosines)
 
     async def reference_match(
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call

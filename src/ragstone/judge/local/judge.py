@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ragstone.config import LocalJudgeSettings, LocalWeights
 from ragstone.judge.judgements import (
+    AnswerSimilarity,
     ContextGrades,
     ContextUse,
     ContextUsefulness,
@@ -160,6 +161,9 @@ class LocalJudge:
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
         return await self._offline.reverse_questions(question, answer, n=n, call=call)
+
+    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
+        return await self._offline.answer_similarity(answer, references, call=call)
 
     async def reference_match(
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ragstone.judge.judgements import (
+    AnswerSimilarity,
     ContextGrades,
     ContextUse,
     ContextUsefulness,
@@ -34,6 +35,7 @@ from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
 from ragstone.judge.offline.support import Rating, SupportModel, whole
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.judge.similarity import NO_EMBEDDINGS
 from ragstone.system.response import Context
 
 if TYPE_CHECKING:
@@ -212,6 +214,11 @@ class OfflineJudge:
         nearness = await self._topic.nearness(question, answer, call=call) if self._topic else None
         found = answering.features(asked, sentences, language, nearness=nearness)
         return ReverseQuestions(questions=(), similarities=(self._answering.probability(found),))
+
+    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
+        if self._topic is None:
+            raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
+        return AnswerSimilarity(await self._topic.cosines(answer, references, call=call))
 
     async def reference_match(
         self,

@@ -57,6 +57,10 @@ class Topic:
         cosines = await self._similarity.similarities(text, others, call=call)
         return tuple(min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines)
 
+    async def cosines(self, text: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        """The plain cosine of `text` with each of `others`, in [-1, 1]. Raises JudgementFailed."""
+        return await self._similarity.similarities(text, others, call=call)
+
     async def _model_zero(self, call: Call) -> float:
         async with self._finding:
             if self._zero is None:

@@ -1,0 +1,107 @@
+"""Answer similarity: how near the answer is to the reference in meaning, by embeddings."""
+
+from __future__ import annotations
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import AnswerSimilarity as Similarity
+from ragstone.judge.judgements import JudgementKind, Judgements, ReferenceMatch, StatementList, Verdict
+from ragstone.metrics.metric import MetricInfo, answering, missing
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+STATEMENTS_WEIGHT = 0.75
+"""The weight of the statements in ragas' answer correctness; the rest is that of the similarity."""
+
+
+class AnswerSimilarity:
+    """Cosine of the embeddings of answer and reference, clamped to [0, 1]; of several references, the nearest counts.
+
+    An empty answer scores 0. Not applicable without a reference, on an unanswerable sample, or if the judge has no
+    embeddings: cosines of different models (or of word counts) don't compare.
+    """
+
+    info = MetricInfo(
+        name="answer_similarity",
+        version="1",
+        title="Answer similarity",
+        blames="generation",
+        source="RAGAS documentation, semantic similarity: cosine of the embeddings of response and reference",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        return frozenset() if self.excuse(sample) is not None else frozenset({JudgementKind.ANSWER_SIMILARITY})
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if not sample.answerable:
+            return NotApplicable("the sample is unanswerable")
+        if not sample.reference:
+            return NotApplicable("the sample has no reference")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
+        if not response.answer.strip():
+            return Scored(0.0, note="the answer is empty")
+        found = nearest(judgements)
+        return found if not isinstance(found, float) else Scored(found)
+
+
+class WeightedCorrectness:
+    """ragas' answer correctness: 0.75 · F1 of statements + 0.25 · similarity to the reference by embeddings.
+
+    F1 = TP ÷ (TP + (FP + FN) ÷ 2), where TP and FP are statements of the answer that the reference supports or does
+    not, and FN statements of the reference that the answer doesn't give. Only verdicts count, no grades. Abstention is
+    scored as in answer correctness.
+    """
+
+    info = MetricInfo(
+        name="answer_correctness_weighted",
+        version="1",
+        title="Answer correctness (weighted)",
+        blames="generation",
+        source="RAGAS documentation, answer correctness, weights [0.75, 0.25]; abstention rules are Ragstone's",
+    )
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        if not sample.answerable:
+            return frozenset({JudgementKind.STATEMENTS})
+        if not sample.reference:
+            return frozenset()
+        return frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH, JudgementKind.ANSWER_SIMILARITY})
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if sample.answerable and not sample.reference:
+            return NotApplicable("the sample has no reference")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
+        found = answering(sample, judgements)
+        if not isinstance(found, StatementList):
+            return found
+        match = judgements.reference_match
+        if not isinstance(match, ReferenceMatch):
+            return missing(match, "reference verdicts")
+        if not match.answer_supports or not match.reference_supports:
+            return Failed("judge", "no statements were found in the answer or in the reference")
+        near = nearest(judgements)
+        if not isinstance(near, float):
+            return near
+        right = sum(one.verdict is Verdict.SUPPORTED for one in match.answer_supports)
+        wrong = len(match.answer_supports) - right
+        left_out = sum(one.verdict is not Verdict.SUPPORTED for one in match.reference_supports)
+        f1 = right / (right + (wrong + left_out) / 2) if right else 0.0
+        note = f"statements {f1:.2f}, similarity {near:.2f}"
+        return Scored(STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * near, note=note)
+
+
+def nearest(judgements: Judgements) -> float | Failed | NotApplicable:
+    """The highest cosine of the answer with a reference, in [0, 1]; else the score of a metric that needs it."""
+    found = judgements.answer_similarity
+    if not isinstance(found, Similarity):
+        return missing(found, "similarities")
+    if not found.cosines or not all(-1.0 <= value <= 1.0 for value in found.cosines):
+        return Failed("judge", "no similarity in [-1, 1] was given")
+    return max(0.0, *found.cosines)
