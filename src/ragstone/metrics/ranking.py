@@ -3,12 +3,16 @@
 `grades` maps a document id to its grade. A document is relevant when its grade is above 0; gains are the grades
 themselves; an unjudged document has grade 0. `ranked` are document ids, best first, without repeats. All results are
 in [0, 1]; all are 0 when nothing is relevant.
+
+The measures that end in ``_of`` are the same for relevant texts, of which a context may hold several, or only a part.
+If each is in one context, and no two in the same, they are equal to those of ids.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 
 def recall_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
@@ -51,6 +55,61 @@ def ndcg(ranked: Sequence[str], grades: Mapping[str, float], k: int | None = Non
     ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
     best = _discounted(ideal[:k])
     return min(1.0, _discounted([grades.get(document, 0.0) for document in ranked[:k]]) / best) if best else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where relevant texts are in ranked contexts; ranks are from 1.
+
+    `texts` has an entry for each relevant text: the rank where it begins, and how many first contexts hold all of it;
+    None if the contexts don't hold it. `relevant` are the ranks of contexts with a relevant text or a large part of
+    one.
+    """
+
+    texts: tuple[tuple[int, int] | None, ...]
+    relevant: frozenset[int]
+
+    def begins(self, k: int | None) -> list[int]:
+        """The ranks where the texts begin that the first `k` contexts hold."""
+        return [text[0] for text in self.texts if text is not None and (k is None or text[1] <= k)]
+
+    def relevant_in(self, k: int) -> int:
+        """How many of the first `k` contexts are relevant."""
+        return sum(rank <= k for rank in self.relevant)
+
+
+def recall_of(found: Located, k: int | None = None) -> float:
+    """Texts that the first `k` contexts hold ÷ all relevant texts."""
+    return len(found.begins(k)) / len(found.texts) if found.texts else 0.0
+
+
+def precision_of(found: Located, k: int) -> float:
+    """Relevant contexts among the first `k` ÷ `k`."""
+    return found.relevant_in(k) / k
+
+
+def hit_of(found: Located, k: int) -> float:
+    """1 if one of the first `k` contexts is relevant, else 0."""
+    return float(found.relevant_in(k) > 0)
+
+
+def reciprocal_rank_of(found: Located, k: int | None = None) -> float:
+    """1 ÷ rank of the first relevant context (among the first `k`), 0 if there is none."""
+    first = min(found.relevant, default=None)
+    return 0.0 if first is None or (k is not None and first > k) else 1.0 / first
+
+
+def average_precision_of(found: Located) -> float:
+    """Mean over all relevant texts of the precision at the rank where they begin, 0 for those that are not held."""
+    total = sum(found.relevant_in(rank) / rank for rank in found.begins(None))
+    return total / len(found.texts) if found.texts else 0.0
+
+
+def ndcg_of(found: Located, k: int | None = None) -> float:
+    """Σ 1 ÷ log2(rank + 1) over the texts that the first `k` contexts hold, by the rank where they begin, ÷ the same
+    for one text at each rank from 1 on; at most 1, although one context may hold several."""
+    best = _discounted([1.0] * min(len(found.texts), k if k is not None else len(found.texts)))
+    return min(1.0, sum(1.0 / math.log2(rank + 1) for rank in found.begins(k)) / best) if best else 0.0
 
 
 def _relevant(grades: Mapping[str, float]) -> set[str]:

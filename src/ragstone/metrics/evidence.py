@@ -1,0 +1,165 @@
+"""Where evidence texts are in the contexts of an answer, however the corpus was cut into chunks.
+
+Texts are compared as sequences of words, without case, punctuation and white space. A word of the evidence is found in
+a context if it is part of a run of three words that the context has, too (six characters in scripts without spaces); at
+the ends of a context, shorter runs and parts of a word count, because chunks may be cut anywhere.
+The evidence is *held* by the first k contexts if together they have nearly all of it: at least HELD of its words, with
+fewer than GAP missing in a row. So it doesn't matter whether it lies in one chunk or is split over several.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+HELD = 0.9
+"""Evidence is held if at least this share of its words is found. See bench/rechunking.py."""
+
+GAP = 5
+"""Evidence is not held if so many of its words in a row are missing: a sentence of it may be gone."""
+
+OVERLAP = 0.5
+"""A context carries evidence if they have this share of the shorter of the two in common."""
+
+RUN = 3
+"""A run of so many words in common is no accident."""
+
+_UNSPACED_FACTOR = 2
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_INVISIBLE = dict.fromkeys([0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)])
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
+_REMEMBERED = 8
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where one evidence text is in ranked contexts; ranks are from 1.
+
+    `share` of its words is in all contexts together. `complete` is the number of first contexts that hold it; None: not
+    even all of them do. `carriers` are the ranks of the contexts that carry it, `first` is where it begins: the first
+    of these, or where it becomes complete; None if it isn't held.
+    """
+
+    share: float
+    complete: int | None
+    carriers: tuple[int, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether the contexts together hold it."""
+        return self.complete is not None
+
+    @property
+    def first(self) -> int | None:
+        if self.complete is None:
+            return None
+        return min((self.complete, *self.carriers[:1]))
+
+
+@lru_cache(maxsize=_REMEMBERED)  # several metrics ask for the same sample, one after the other
+def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[Found, ...]:
+    """Where each text of `evidence` is in `contexts`, in rank order.
+
+    Each evidence text should be given once (`distinct`). One without a word is held by nothing. Linear in the length of
+    the texts, for each text of `evidence`.
+    """
+    read = [words(text) for text in contexts]
+    return tuple(_found(words(text), read) for text in evidence)
+
+
+def distinct(texts: Sequence[str]) -> tuple[str, ...]:
+    """The first of all texts with the same words, in order; those without a word are left out."""
+    first: dict[Words, str] = {}
+    for text in texts:
+        if found := words(text):
+            first.setdefault(found, text)
+    return tuple(first.values())
+
+
+def words(text: str) -> Words:
+    """The words of `text` in lower case; in scripts without spaces between words, its characters."""
+    plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(_INVISIBLE)
+    return tuple(_WORD.findall(plain.casefold()))
+
+
+def runs_of(text: Words, size: int = RUN) -> set[Words]:
+    """All runs of `size` words in `text`; a shorter text is one run."""
+    return {text[at : at + size] for at in range(max(1, len(text) - size + 1))}
+
+
+def _found(evidence: Words, contexts: Sequence[Words]) -> Found:
+    if not evidence:
+        return Found(0.0, None, ())
+    factor = _UNSPACED_FACTOR if 2 * sum(map(_is_unspaced, evidence)) > len(evidence) else 1
+    size = min(RUN * factor, len(evidence))
+    places: dict[Words, list[int]] = {}
+    for at in range(len(evidence) - size + 1):
+        places.setdefault(evidence[at : at + size], []).append(at)
+    together = bytearray(len(evidence))
+    seams = _Seams(evidence, size - 1)
+    complete: int | None = None
+    carriers = []
+    for rank, context in enumerate(contexts, start=1):
+        alone = bytearray(len(evidence))
+        for at in {at for run in runs_of(context, size) if run in places for at in places[run]}:
+            alone[at : at + size] = b"\1" * size
+        for at in seams.add(context):
+            alone[at] = 1
+        if any(alone):
+            if sum(alone) >= OVERLAP * min(len(evidence), len(context)):
+                carriers.append(rank)
+            together = bytearray(old | new for old, new in zip(together, alone, strict=True))
+            if complete is None and _is_held(together, GAP * factor):
+                complete = rank
+    return Found(sum(together) / len(evidence), complete, tuple(carriers))
+
+
+class _Seams:
+    """Words of the evidence at the ends of contexts, where chunks were cut: fewer than a run, or a part of a word.
+
+    `anchor` is how many words on the inner side must agree, or all up to the end of the evidence. A word that was cut
+    in two is found once both of its parts are.
+    """
+
+    def __init__(self, evidence: Words, anchor: int) -> None:
+        self._evidence = evidence
+        self._anchor = anchor
+        self._parts: dict[int, tuple[set[int], set[int]]] = {}
+
+    def add(self, context: Words) -> set[int]:
+        """The places in the evidence of words at both ends of `context`."""
+        return {*self._end(context, 1), *self._end(context, -1)} if context else set()
+
+    def _end(self, context: Words, step: int) -> Iterator[int]:
+        """Of the last words of `context` (`step` 1) or, read backwards, of the first (`step` -1)."""
+        words, text = self._evidence[::step], context[::step]
+        last = text[-1]
+        for at, word in enumerate(words):
+            inner = min(self._anchor, at)
+            begins = word.startswith(last) if step == 1 else word.endswith(last)
+            if not begins or words[at - inner : at] != text[-1 - inner : -1]:
+                continue
+            places = [place if step == 1 else len(words) - 1 - place for place in range(at - inner, at + 1)]
+            yield from places[:-1]
+            if word == last or self._is_whole(places[-1], len(last), step):
+                yield places[-1]
+
+    def _is_whole(self, place: int, letters: int, step: int) -> bool:
+        begins, ends = self._parts.setdefault(place, (set(), set()))
+        (begins if step == 1 else ends).add(letters)
+        return any(len(self._evidence[place]) - begin in ends for begin in begins)
+
+
+def _is_held(found: bytearray, gap: int) -> bool:
+    return sum(found) >= HELD * len(found) and bytes(gap) not in found
+
+
+def _is_unspaced(word: str) -> bool:
+    return _IS_UNSPACED.match(word) is not None
