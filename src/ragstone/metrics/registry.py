@@ -11,6 +11,7 @@ from ragstone.metrics.answer_relevancy import AnswerRelevancy
 from ragstone.metrics.answer_similarity import AnswerSimilarity, WeightedCorrectness
 from ragstone.metrics.assertions import AssertionsMetric
 from ragstone.metrics.citations import CitationSupport, CitationValidity
+from ragstone.metrics.completeness import Completeness
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
 from ragstone.metrics.context_recall import ContextRecall
 from ragstone.metrics.context_relevance import ContextRelevance
@@ -32,6 +33,7 @@ _LISTED: tuple[Metric, ...] = (
     ContextPrecisionNoReference(),
     ContextRelevance(),
     AnswerCorrectness(),
+    Completeness(),
     WeightedCorrectness(),
     AnswerSimilarity(),
     NoiseSensitivity(relevant=True),

@@ -1,0 +1,67 @@
+"""How much of the reference an answer says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, Judgements, ReferenceMatch, StatementList
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response
+from tests.metrics.test_reference_metrics import SAMPLE, matched
+
+(METRIC,) = select_metrics(["completeness"])
+
+
+def score(judgements: Judgements, sample: Sample = SAMPLE, answer: str = "Ada Brown.") -> Score:
+    return METRIC.score(sample, Response("a", answer), judgements)
+
+
+def test_it_is_the_share_of_the_references_statements_that_the_answer_gives() -> None:
+    assert score(matched([True], [True, True, False, False])) == Scored(0.5)
+
+
+def test_what_the_answer_says_besides_does_not_lower_it() -> None:
+    padded = matched([True, False, False, False], [True])
+    (correctness,) = select_metrics(["answer_correctness"])
+    assert score(padded) == Scored(1.0)
+    assert correctness.score(SAMPLE, Response("a", "Ada Brown."), padded) == Scored(0.4)
+
+
+def match(answer: list[bool], reference: list[bool]) -> ReferenceMatch:
+    found = matched(answer, reference).reference_match
+    assert isinstance(found, ReferenceMatch)
+    return found
+
+
+def test_a_finer_share_of_the_judge_is_used() -> None:
+    fine = replace(match([True], [True, False]), reference_share=0.7)
+    found = score(replace(matched([True], [True, False]), reference_match=fine))
+    assert found == Scored(0.7, note="1 of 2 statements of the reference given")
+
+
+def test_abstaining_from_an_answerable_question_says_nothing_of_it() -> None:
+    silent = Judgements(statements=StatementList((), abstains=True))
+    assert score(silent) == Scored(0.0, "abstains on a question that can be answered")
+    assert score(Judgements(), answer="  ") == Scored(0.0, "the answer is empty")
+
+
+@pytest.mark.parametrize("sample", [Sample("a", "Who?"), replace(SAMPLE, answerable=False)])
+def test_it_does_not_apply_without_a_reference_or_when_unanswerable(sample: Sample) -> None:
+    assert isinstance(score(Judgements(), sample), NotApplicable)
+    assert METRIC.needs(sample) == frozenset()
+
+
+def test_what_the_judge_did_not_give_is_no_score() -> None:
+    whole = matched([True], [True, True])
+    assert score(replace(whole, reference_match=JudgementFailure("cut off"))) == Failed("judge", "cut off")
+    short = replace(match([True], [True, True]), reference_supports=match([True], [True]).reference_supports)
+    assert isinstance(score(replace(whole, reference_match=short)), Failed)
+
+
+def test_it_asks_for_nothing_that_answer_correctness_does_not_ask_for() -> None:
+    (correctness,) = select_metrics(["answer_correctness"])
+    assert METRIC.needs(SAMPLE) == correctness.needs(SAMPLE) != frozenset()
