@@ -37,6 +37,7 @@ SLOW = (
     "github/test_one_way.py",
     "github/test_policy_changes.py",
     "github/test_run_job.py",
+    "github/test_shards.py",
     "github/test_trusted_config.py",
     "github/test_workflows.py",
     "golden/test_convert.py",

@@ -41,12 +41,9 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def run_line(run: RunDirectory) -> str:
     """How many samples of a run, or of a shard, could be scored, and where they are."""
-    counts, shard = run.manifest.counts, run.manifest.shard
-    name = "" if shard is None else f"{shard.name.capitalize()}: "
-    return (
-        f"{name}{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer. Written to {run.path}."
-    )
+    from ragstone.usecases.run import run_sentence
+
+    return f"{run_sentence(run.manifest)} Written to {run.path}."
 
 
 def linked(path: Path) -> str:

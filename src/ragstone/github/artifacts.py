@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import requests
@@ -13,11 +13,14 @@ from urllib3.exceptions import HTTPError
 
 from ragstone.github.archive import ArchiveRefused, read_members
 from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES, SYSTEM_LOG
 from ragstone.run.lineage import CARRIED
+from ragstone.system.log import MAX_LOG_BYTES
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 MAX_DOWNLOAD_S = 120.0
+MAX_PAGES = 5
+"""Of the artifacts of one run, which has at most 500."""
 _MAX_RECORDS = 512 * 1024 * 1024
 MEMBER_LIMITS = {
     MANIFEST: MAX_MANIFEST_BYTES,
@@ -28,6 +31,9 @@ MEMBER_LIMITS = {
     f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
 }
 """The files to read from a run directory, and their maximum decompressed size."""
+
+SHARD_LIMITS = {name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES, CACHE)} | {SYSTEM_LOG: 2 * MAX_LOG_BYTES}
+"""The same for a shard."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _CHUNK = 256 * 1024
@@ -53,14 +59,30 @@ class Artifact(ApiReply):
 
 def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
     """The newest artifact called `name` of run `run_id` (every attempt of a run adds one). Raises GitHubApiError."""
+    # The server filters by name, and so do we.
+    return _newest_of_run(api, run_id, {"name": name}, lambda artifact: artifact.name == name).get(name)
+
+
+def artifacts_like(api: GitHubApi, run_id: int, pattern: str) -> list[Artifact]:
+    """The newest artifact of each name of run `run_id` that fits `pattern`, by name. Raises GitHubApiError.
+
+    ``*`` stands for any characters, everything else for itself.
+    """
+    fits = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    found = _newest_of_run(api, run_id, {}, lambda artifact: fits.fullmatch(artifact.name) is not None)
+    return [found[name] for name in sorted(found)]
+
+
+def _newest_of_run(
+    api: GitHubApi, run_id: int, query: dict[str, str], wanted: Callable[[Artifact], bool]
+) -> dict[str, Artifact]:
     path = f"{api.base}/actions/runs/{run_id}/artifacts"
-    found = [
-        artifact
-        for artifact in api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=5)
-        # The server filters, but the owner of the artifact is checked here.
-        if artifact.name == name and artifact.workflow_run is not None and artifact.workflow_run.id == run_id
-    ]
-    return max(found, key=lambda artifact: artifact.id, default=None)
+    found: dict[str, Artifact] = {}
+    for artifact in api.pages(Artifact, path, query, key="artifacts", max_pages=MAX_PAGES):
+        own = artifact.workflow_run is not None and artifact.workflow_run.id == run_id
+        if own and wanted(artifact) and artifact.id >= found.get(artifact.name, artifact).id:
+            found[artifact.name] = artifact
+    return found
 
 
 def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:
@@ -74,9 +96,13 @@ def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artif
 
 
 def read_artifact(
-    api: GitHubApi, artifact: Artifact, *, clock: Callable[[], float] = time.monotonic
+    api: GitHubApi,
+    artifact: Artifact,
+    *,
+    limits: Mapping[str, int] = MEMBER_LIMITS,
+    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, bytes]:
-    """The members of a run directory in `artifact`, checked against its digest.
+    """The members of a run directory in `artifact`, those in `limits`, checked against its digest.
 
     Raises GitHubApiError if it can't be downloaded, ArchiveRefused if it is not valid.
     """
@@ -90,7 +116,7 @@ def read_artifact(
     archive = _download(api, artifact, clock)
     if hashlib.sha256(archive).hexdigest() != digest.group(1):
         raise ArchiveRefused("its content does not match the digest that GitHub gives")
-    return read_members(archive, MEMBER_LIMITS)
+    return read_members(archive, limits)
 
 
 def _download(api: GitHubApi, artifact: Artifact, clock: Callable[[], float]) -> bytes:

@@ -22,7 +22,7 @@ from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifac
 from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
 from ragstone.metrics.metric import Metric
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, RunDirectory
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.lineage import CARRIED, fingerprint_of
 from ragstone.run.manifest import Manifest
 from ragstone.run.replay import confirm
@@ -95,7 +95,7 @@ def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[M
 def write_members(files: Mapping[str, bytes], directory: Path) -> None:
     """Write the members to `directory` (new and private)."""
     directory.mkdir(mode=0o700, parents=True)
-    for name in (MANIFEST, SAMPLES, CACHE):
+    for name in (MANIFEST, SAMPLES, CACHE, SYSTEM_LOG):
         if name in files:
             # Our own names in our own directory: the archive can't choose any path.
             descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -21,6 +21,7 @@ from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
+from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
 from ragstone.job.trusted_config import hold_to_base
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
@@ -32,7 +33,7 @@ from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.baseline import open_baseline
 from ragstone.usecases.decide import gate_policy
-from ragstone.usecases.gate import GateInputs, GateOutcome, Role, gate, gate_invocation
+from ragstone.usecases.gate import GateInputs, GateOutcome, Role, evaluate_shard, gate, gate_invocation
 from ragstone.usecases.history import Book
 from ragstone.usecases.no_key_fallback import judge_needs_key, without_key
 from ragstone.usecases.run import RunContext, read_golden_set
@@ -41,8 +42,9 @@ _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATC
 _LOG_TAIL = 64 * 1024
 
 
-async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
-    """The verdict. Everything that can be checked without running user code is checked first."""
+async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | ShardOutcome:
+    """The verdict, or a shard, which has none. What can be checked without running user code is checked first."""
+    plan_shards(job)
     _refuse_configured_baseline(job)
     commit = job.base_commit = find_base_commit(job)
     held = hold_to_base(
@@ -68,12 +70,18 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
         trusts_checkout=False,
     )
     unproven = None
-    if job.plan.without_secrets and judge_needs_key(settings, job.environ):
+    shards = fetch_shards(job, write) if job.inputs.merge is not None else None
+    lacks_key = job.plan.without_secrets and judge_needs_key(settings, job.environ)
+    if lacks_key and not (shards is not None and judged_as_set(shards, settings)):
         narrowed = without_key(settings, golden, job.policy)
         job.notes += narrowed.notes
         if narrowed.outcome is not None:
+            if settings.run.shard is not None:
+                return ShardOutcome()
             return replace(narrowed.outcome, view=job.redact.view(narrowed.outcome.view))
         settings, unproven = narrowed.settings, narrowed.unproven
+    if job.inputs.merge is not None and shards is None:
+        raise no_shards(job.inputs.merge)
     # Before the settings become those of this job and its container.
     context = replace(context, invocation=gate_invocation(settings, context))
     settings = _with_canaries(settings, job.event.kind)
@@ -92,10 +100,13 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
         warnings=tuple(job.notes),
         folder=_policy_folder(job),
         unproven=unproven,
+        shards=shards,
     )
     log = job.temporary / SYSTEM_LOG
     if job.container is not None:
         settings = job.container.staged(settings)
+    if shards is not None:  # no code of the checkout runs
+        return await gate(settings, context, inputs)
     if commit is not None:
         # Before any code of the checkout runs, the container's or another.
         known = () if baseline is None else lineage(baseline)
@@ -106,6 +117,8 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
     else:
         context = replace(context, system_factory=partial(_logging_to, log))
     try:
+        if settings.run.shard is not None:
+            return ShardOutcome(await evaluate_shard(settings, context, inputs))
         return await gate(settings, context, inputs)
     finally:
         _show_log(log, write)

@@ -118,6 +118,17 @@ INPUTS: tuple[Input, ...] = (
         default="default",
     ),
     Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true"),
+    Input("shard", "Nothing is decided then: another job does that, with `merge`.", key="run.shard"),
+    Input(
+        "merge",
+        "Artifacts of this workflow run with shards, such as `ragstone-shard-*`: they are merged and decided on, and "
+        "nothing is evaluated.",
+    ),
+    Input(
+        "allow-missing",
+        "With `merge`: whether the samples of missing and damaged shards count as failed, instead of an error.",
+        default="false",
+    ),
     Input("fail-on", key="gate.fail_on", choices=("fail", "inconclusive", "never")),
     Input("report-issue", "Whether failing scheduled runs open an issue, and passing ones close it.", default="false"),
     Input("time-limit", key="run.time_limit_s"),
@@ -154,6 +165,8 @@ class ActionInputs:
     comment_id: str = "default"
     annotations: bool = True
     report_issue: bool = False
+    merge: str | None = None
+    allow_missing: bool = False
     github_token: SecretStr = field(default_factory=lambda: SecretStr(""))
     overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
 
@@ -202,6 +215,8 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
         comment_id=check.pattern("comment-id", _ID, "letters, digits, dots, dashes and underscores, 64 at most"),
         annotations=check.boolean("annotations"),
         report_issue=check.boolean("report-issue"),
+        merge=check.artifact("merge", pattern=True) or None,
+        allow_missing=check.boolean("allow-missing"),
         github_token=SecretStr(values["github-token"]),
         overrides=check.overrides(),
     )
@@ -225,9 +240,10 @@ class _Checks:
             raise _error(self._specs[name], self._place, f"'{value[:80]}' is neither true nor false.")
         return value == "true"
 
-    def artifact(self, name: str) -> str:
+    def artifact(self, name: str, *, pattern: bool = False) -> str:
+        """The name of an artifact, or a `pattern` with ``*`` for any characters."""
         value = self._values[name]
-        if len(value) > 200 or _ARTIFACT_FORBIDDEN.search(value):
+        if len(value) > 200 or _ARTIFACT_FORBIDDEN.search(value.replace("*", "") if pattern else value):
             raise _error(
                 self._specs[name],
                 self._place,

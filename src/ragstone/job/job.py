@@ -51,7 +51,9 @@ class Job:
 
     @property
     def runs_users_code(self) -> bool:
-        """Whether any code of the checkout is run; not for an HTTP service or recorded answers."""
+        """Whether any code of the checkout is run; not for an HTTP service, recorded answers, or merged shards."""
+        if self.inputs.merge is not None:
+            return False
         scheme = (self.settings.system.entrypoint or "").partition(":")[0].strip().lower()
         return bool(self.inputs.setup or self.inputs.requirements) or scheme not in ("http", "https", "file")
 

@@ -36,11 +36,13 @@ from ragstone.job.publish import (
     tell_outputs,
     tell_summary,
 )
+from ragstone.job.shards import ShardOutcome
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome
 from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.run import run_sentence
 
 
 def workspace_of(environ: Mapping[str, str]) -> Path:
@@ -145,7 +147,7 @@ async def _gate(job: Job) -> int:
     started = job.now()
     if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
         job.warnings.append(warning)
-    outcome: GateOutcome | None = None
+    outcome: GateOutcome | ShardOutcome | None = None
     report = Report()
     try:
         with commands_stopped(job.out) as write:
@@ -156,8 +158,9 @@ async def _gate(job: Job) -> int:
                 report = Report(error=error, said=job.redact(str(error)))
                 write(f"error: {report.said}\n")
             else:
-                report = Report(outcome.view, templates=job.templates)
-                write(render(outcome.view, "text"))
+                if isinstance(outcome, GateOutcome):
+                    report = Report(outcome.view, templates=job.templates)
+                    write(render(outcome.view, "text"))
     finally:
         job.redact.on_add = None
         if job.container is not None:
@@ -166,9 +169,12 @@ async def _gate(job: Job) -> int:
     run = outcome.run if outcome is not None else _stopped_run(job, started)
     if run is not None:
         try:
-            directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
+            reports = outcome.reports if isinstance(outcome, GateOutcome) else ()
+            directory, files = _place_run(job, run, reports)
         except ConfigError as error:
             job.notes.append(str(error))
+    if isinstance(outcome, ShardOutcome):
+        return _tell_shard(job, outcome, directory)
     _tell(job, report, directory, files)
     if report.error is not None:
         return report.error.exit_code
@@ -215,6 +221,16 @@ def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) ->
     )
     tell_outputs(values, job.environ, published)
     print_annotations(_annotations(job, report, published), job.out)
+
+
+def _tell_shard(job: Job, outcome: ShardOutcome, directory: str) -> int:
+    """Say what was evaluated. The job that merges the shards says everything else, whatever this one found."""
+    published = Published(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
+    if outcome.run is not None:
+        published.notices.append(run_sentence(outcome.run.manifest))
+    tell_outputs({"run-directory": directory}, job.environ, published)
+    print_annotations(_annotations(job, Report(), published), job.out)
+    return EXIT_PASS
 
 
 def _annotations(job: Job, report: Report, published: Published) -> list[Annotation]:

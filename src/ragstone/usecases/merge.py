@@ -12,7 +12,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import Invocation, Manifest
 from ragstone.run.merge import Merged, find_runs, merge_runs
-from ragstone.usecases.invocation import invocation_of
+from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.run import RunContext, from_nothing, read_golden_set
 
 
@@ -51,6 +51,13 @@ def merge(
                 "the policy here is not the one that the shards were evaluated with.",
                 where=str(paths[0]),
                 hint="Merge them with the same thresholds file, and evaluate them again if it was changed.",
+            )
+        commit = manifest.system.commit
+        if not context.trusts_checkout and commit != system_commit(settings.root, context.environ):
+            raise ConfigError(
+                "the shards are of another commit than this job's.",
+                where=str(paths[0]),
+                hint="Evaluate and merge them in one workflow run.",
             )
         return manifest.model_copy(
             update={

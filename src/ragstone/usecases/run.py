@@ -425,6 +425,16 @@ def _catch_up(watching: Watcher, writer: RunWriter) -> None:
             watching.add(record.sample.id, record.scores)
 
 
+def run_sentence(manifest: Manifest) -> str:
+    """How many samples of a run, or of a shard, could be scored."""
+    counts, shard = manifest.counts, manifest.shard
+    name = "" if shard is None else f"{shard.name.capitalize()}: "
+    return (
+        f"{name}{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
+        f"{counts.system_failed} without an answer."
+    )
+
+
 def resume_hint(writer: RunWriter, total: int) -> str:
     """How to resume a run that was stopped."""
     done = len(writer.finished_ids)
