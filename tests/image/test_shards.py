@@ -33,7 +33,7 @@ NOT_HERE = {"requirements", "judge_api_key"}
 SYSTEM = """
     import json, os, pathlib, sys
 
-    FACTS = {line["question"]: line["reference"] for line in map(json.loads, open("golden.jsonl"))}
+    FACTS = {{line["question"]: line["reference"] for line in map(json.loads, open("golden.jsonl"))}}
 
     def answer(question):
         {attack}

@@ -298,15 +298,62 @@ def test_a_baseline_by_another_judge_is_judged_again_where_the_judge_is_offline(
     assert any("were judged again" in warning for warning in one.verdict.warnings)
 
 
-def test_without_a_key_for_that_the_report_says_what_is_unguarded(judged: Project) -> None:
+@pytest.fixture
+def changed(judged: Project) -> Project:
+    """A project whose baseline was judged by another model, and whose system was changed since."""
     judged.gate(run__out="main")
     judged.more["judge.name"] = "openai:gpt-5.4-mini"
-    judged.shards(gate__baseline="main")
-    key, judged.environ = judged.environ, {}
-    (said,) = (one for one in judged.gate_merged(gate__baseline="main").verdict.warnings if "Unguarded" in one)
-    assert "the job that merges the shards can't judge the baseline's answers again" in said
-    judged.environ = key
-    warnings = judged.gate_merged(gate__baseline="main").verdict.warnings
+    judged.answer(*range(4))
+    return judged
+
+
+def test_shards_judge_the_baseline_again_each_its_part(changed: Project, fake: FakeLlm) -> None:
+    one = changed.gate(gate__baseline="main")
+    assert one.run is not None
+    calls = len(fake.seen)
+    changed.shards(gate__baseline="main")
+    in_shards = len(fake.seen) - calls
+    key, changed.environ = changed.environ, {}
+    merged = changed.gate_merged(gate__baseline="main")
+    assert len(fake.seen) - calls == in_shards
+    assert any("were judged again by openai gpt-5.4-mini" in warning for warning in merged.verdict.warnings)
+    assert merged.verdict == one.verdict
+    assert merged.run is not None
+    assert merged.run.manifest.cost.calls == one.run.manifest.cost.calls == in_shards
+    # Nothing of it is left in the run.
+    assert not (changed.root / "run" / "rejudged").exists()
+    changed.environ = key
+
+
+def test_if_a_shard_could_not_the_report_says_what_is_unguarded(changed: Project) -> None:
+    changed.shards(gate__baseline="main")
+    changed.environ = {}
+    shutil.rmtree(changed.root / "shards" / "2" / "rejudged")
+    (said,) = (one for one in changed.gate_merged(gate__baseline="main").verdict.warnings if "Unguarded" in one)
+    assert "the baseline's answers were not judged again (1 shard of 3 can't be merged. shard 2 of 3 is missing" in said
+
+
+def test_answers_that_are_not_the_baselines_are_not_compared_with(changed: Project) -> None:
+    changed.shards(gate__baseline="main")
+    path = changed.root / "shards" / "2" / "rejudged"
+    rows = [json.loads(line) for line in (path / "samples.jsonl").read_bytes().splitlines()]
+    rows[0]["response"]["answer"] = "It was as bad before."
+    (path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    manifest = RunDirectory.open(path).manifest
+    assert manifest.shard is not None
+    shard = manifest.shard.model_copy(update={"digest": samples_digest(path)})
+    write_manifest(path, manifest.model_copy(update={"shard": shard}))
+    (said,) = (one for one in changed.gate_merged(gate__baseline="main").verdict.warnings if "Unguarded" in one)
+    assert "the shards have another answer to" in said
+
+
+def test_shards_that_knew_no_baseline_leave_it_to_the_merge(changed: Project) -> None:
+    changed.shards()
+    key, changed.environ = changed.environ, {}
+    (said,) = (one for one in changed.gate_merged(gate__baseline="main").verdict.warnings if "Unguarded" in one)
+    assert "the shards did not do it, and the judge can't be asked here" in said
+    changed.environ = key
+    warnings = changed.gate_merged(gate__baseline="main").verdict.warnings
     assert any("were judged again" in one for one in warnings)
 
 

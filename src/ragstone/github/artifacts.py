@@ -13,7 +13,7 @@ from urllib3.exceptions import HTTPError
 
 from ragstone.github.archive import ArchiveRefused, read_members
 from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, SAMPLES, SYSTEM_LOG
+from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, REJUDGED, SAMPLES, SYSTEM_LOG
 from ragstone.run.lineage import CARRIED
 from ragstone.system.log import MAX_LOG_BYTES
 
@@ -32,7 +32,12 @@ MEMBER_LIMITS = {
 }
 """The files to read from a run directory, and their maximum decompressed size."""
 
-SHARD_LIMITS = {name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES, CACHE)} | {SYSTEM_LOG: 2 * MAX_LOG_BYTES}
+SHARD_LIMITS = {
+    **{name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES, CACHE)},
+    f"{REJUDGED}/{MANIFEST}": MAX_MANIFEST_BYTES,
+    f"{REJUDGED}/{SAMPLES}": _MAX_RECORDS,
+    SYSTEM_LOG: 2 * MAX_LOG_BYTES,
+}
 """The same for a shard."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")

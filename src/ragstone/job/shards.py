@@ -7,8 +7,9 @@ from a fork: in memory, with limits, checked against GitHub's digest, and every 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ragstone.config import MAX_SHARDS, Settings
 from ragstone.errors import ConfigError, GitHubError, RunDirectoryError
@@ -20,7 +21,7 @@ from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource, IssueMode
 from ragstone.judge.names import split_name
-from ragstone.run.directory import RunDirectory
+from ragstone.run.directory import MANIFEST, REJUDGED, SAMPLES, RunDirectory
 from ragstone.usecases.merge import Shards
 
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -83,7 +84,7 @@ def fetch_shards(job: Job, write: Callable[[str], None]) -> Shards | None:
         for artifact in found:
             name = artifact.name if _FOLDER.fullmatch(artifact.name) else f"artifact-{artifact.id}"
             try:
-                write_members(read_artifact(job.api, artifact, limits=SHARD_LIMITS), folder / name)
+                _write(read_artifact(job.api, artifact, limits=SHARD_LIMITS), folder / name)
             except ArchiveRefused as refused:
                 if not job.inputs.allow_missing:
                     raise RunDirectoryError(
@@ -99,6 +100,13 @@ def fetch_shards(job: Job, write: Callable[[str], None]) -> Shards | None:
         ) from None
     write(f"Shards: {', '.join(artifact.name for artifact in found)}\n")
     return Shards((folder,), job.inputs.allow_missing)
+
+
+def _write(files: Mapping[str, bytes], directory: Path) -> None:
+    write_members(files, directory)
+    inner = {name: files[path] for name in (MANIFEST, SAMPLES) if (path := f"{REJUDGED}/{name}") in files}
+    if inner:
+        write_members(inner, directory / REJUDGED)
 
 
 def judged_as_set(shards: Shards, settings: Settings) -> bool:

@@ -30,6 +30,8 @@ HISTORY = "history.jsonl"
 SYSTEM_LOG = "system.log"
 BASE_COMMIT = "base-commit"
 """The folder in a run directory for the run of the base commit, asked in the same job."""
+REJUDGED = "rejudged"
+"""The folder in a shard for its part of the baseline, judged again."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 _QUESTION_CHARS = 300

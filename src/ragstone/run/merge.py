@@ -106,6 +106,7 @@ def merge_runs(
     out: Path,
     *,
     golden: GoldenSet | None = None,
+    custom: Sequence[Metric] = (),
     allow_missing: bool = False,
     redact: Callable[[str], str] = str,
     finished: Callable[[Manifest], Manifest] = lambda manifest: manifest,
@@ -113,8 +114,9 @@ def merge_runs(
     """Write the run to `out` of which the run directories `paths` are the shards.
 
     With `golden`, every sample must be as it is there; else all together must have the hash that the shards give.
-    `allow_missing` needs it: the samples of shards that are missing, damaged or unfinished are then failures.
-    `finished` completes the manifest. Raises RunDirectoryError that names the shard.
+    `custom` are the metrics that the project defines. `allow_missing` needs `golden`: the samples of shards that are
+    missing, damaged or unfinished are then failures. `finished` completes the manifest. Raises RunDirectoryError that
+    names the shard.
     """
     parts, lost = _open(paths)
     first = _refuse_strangers(parts, lost, golden)
@@ -122,7 +124,7 @@ def merge_runs(
     hashes: dict[str, str] | None = {} if golden is None else None
     for part in parts:
         try:
-            whole.append(_checked(part, golden, hashes))
+            whole.append(_checked(part, golden, custom, hashes))
         except RunDirectoryError as error:
             lost.append(_Lost(part.shard.number, f"can't be used: {error.where}: {error.message}"))
     lost = _all_lost(lost, whole, first.shard.of)
@@ -226,13 +228,13 @@ def _disordered(part: _Part) -> RunDirectoryError:
     )
 
 
-def _checked(part: _Part, golden: GoldenSet | None, hashes: dict[str, str] | None) -> _Part:
+def _checked(part: _Part, golden: GoldenSet | None, custom: Sequence[Metric], hashes: dict[str, str] | None) -> _Part:
     """`part` after reading it all. `hashes` gets the content hash of every sample. Raises RunDirectoryError."""
     manifest, run = part.manifest, part.run
     if manifest.state != "finished":
         raise RunDirectoryError(f"it was {manifest.state}, not finished.", where=str(run.path))
     _time(part)
-    metrics, shard = recomputable(manifest), Shard(part.shard.number, part.shard.of)
+    metrics, shard = recomputable(manifest, custom), Shard(part.shard.number, part.shard.of)
     digest = hashlib.sha256()
     counts: dict[str, int] = {}
     seen: set[str] = set()

@@ -21,11 +21,12 @@ from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates, own_templates
-from ragstone.run.directory import BASE_COMMIT, RunDirectory, read_manifest
+from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory, read_manifest
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import cache_of, carry, drop_carried, lineage, used
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import AcceptedDrop, BaselineFact, Invocation, Manifest
+from ragstone.run.merge import find_runs
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
 from ragstone.usecases.base_commit import (
@@ -167,12 +168,10 @@ async def gate(
         rejudging = Rejudging(terms.baseline, inputs.policy, settings, context, folder=Path(private))
 
         try:
-            if inputs.shards is not None:
-                merged = merge(
-                    inputs.shards, settings, context, golden=inputs.golden, policy_hash=policy_hash(inputs.policy)
-                )
+            if (merging := inputs.shards) is not None:
+                merged = merge(merging, settings, context, golden=inputs.golden, policy_hash=policy_hash(inputs.policy))
                 run, inputs = merged.run, replace(inputs, warnings=(*merged.lost, *inputs.warnings))
-                await rejudging.judge_merged(run, inputs.golden)
+                await rejudging.judge_merged(run, inputs.golden, find_runs(merging.paths))
             else:
                 run = await evaluate_run(
                     settings,
@@ -231,7 +230,8 @@ async def gate(
 async def evaluate_shard(settings: Settings, context: RunContext, inputs: GateInputs | None = None) -> RunDirectory:
     """The part of a gate run that a shard is: the evaluation, with the judgements and canaries of the baseline.
 
-    Nothing is decided; `gate` does that for all shards together. Raises RagstoneError.
+    Also its part of a baseline that must be judged again. Nothing is decided; `gate` does that for all shards together.
+    Raises RagstoneError.
     """
     settings = with_one_baseline(settings)
     if context.invocation is None:
@@ -239,18 +239,26 @@ async def evaluate_shard(settings: Settings, context: RunContext, inputs: GateIn
     shard_of(settings)  # raises before anything is written
     given, inputs = inputs is not None, inputs or read_inputs(settings)
     _refuse_confirming(inputs.policy, settings)
-    with run_lock(settings.path(settings.run.out)):
+    out = settings.path(settings.run.out)
+    with run_lock(out):
         if not given:
             inputs = _with_named_baseline(inputs, settings)
         baseline = inputs.baseline
-        return await evaluate_run(
+        terms = _terms(inputs, baseline, settings, context)
+        drop_carried(out, REJUDGED)
+        rejudging = Rejudging(terms.baseline, inputs.policy, settings, context, folder=out / REJUDGED)
+        run = await evaluate_run(
             settings,
             context,
             golden=inputs.golden,
             policy_hash=policy_hash(inputs.policy),
             judgements_from=cache_of(baseline) if baseline is not None else None,
             baseline=baseline,
+            afterwards=partial(rejudging.judge_again, whole=inputs.golden),
         )
+        for line in rejudging.result.warnings:
+            context.say(line)
+        return run
 
 
 def _refuse_merging(settings: Settings) -> None:

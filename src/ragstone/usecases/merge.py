@@ -12,6 +12,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import Invocation, Manifest
 from ragstone.run.merge import Merged, find_runs, merge_runs
+from ragstone.usecases.custom import custom_metrics
 from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.run import RunContext, from_nothing, read_golden_set
 
@@ -73,6 +74,7 @@ def merge(
             paths,
             out,
             golden=golden,
+            custom=custom_metrics(settings),
             allow_missing=shards.allow_missing,
             redact=context.redact,
             finished=finished,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, JudgeError, TimeLimitReached
+from ragstone.errors import ConfigError, JudgeError, RunDirectoryError, TimeLimitReached
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
 from ragstone.gate.judge_change import compare_judges, to_rejudge
@@ -22,15 +23,16 @@ from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
-from ragstone.run.directory import CACHE, RunDirectory
+from ragstone.run.directory import CACHE, MANIFEST, REJUDGED, RunDirectory
 from ragstone.run.manifest import Cost, JudgeManifest
+from ragstone.run.merge import merge_runs
 from ragstone.run.scores import RunScores
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
 from ragstone.usecases.custom import custom_metrics
 from ragstone.usecases.decide import ComparedRun
 from ragstone.usecases.rescore import stored_cost
-from ragstone.usecases.run import RunContext, evaluate_golden_set
+from ragstone.usecases.run import RunContext, evaluate_golden_set, facts_of, shard_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +66,43 @@ class Rejudging:
         self._started = monotonic()
         self.begun = False
 
-    async def judge_again(self, run: RunDirectory, judge: Judge) -> None:
-        """To be called with the finished `run` and its judge, which is still open."""
+    async def judge_again(self, run: RunDirectory, judge: Judge, whole: GoldenSet | None = None) -> None:
+        """To be called with the finished `run` and its judge, which is still open.
+
+        `whole` is the golden set of which the run is a shard: then this judges that shard of the baseline.
+        """
         self.begun = True
         limit = self._settings.run.time_limit_s
         left = None if limit is None else limit - (monotonic() - self._started)
-        baseline = self.result.baseline
-        current = ComparedRun.of(run)
+        current = ComparedRun(run.scores(), run)
         self.result = await rejudge(
-            baseline, current, judge, self._policy, self._settings, self._context, folder=self._folder, time_left_s=left
+            self.result.baseline,
+            current,
+            judge,
+            self._policy,
+            self._settings,
+            self._context,
+            folder=self._folder,
+            time_left_s=left,
+            whole=whole,
         )
 
-    async def judge_merged(self, run: RunDirectory, golden: GoldenSet) -> None:
-        """The same for a run that was merged: its judge is built here, and only if it is needed."""
+    async def judge_merged(self, run: RunDirectory, golden: GoldenSet, shards: Sequence[Path]) -> None:
+        """The same for a run that was merged from `shards`: from what they judged again, or by a judge built here."""
+        self.begun = True
         baseline = self.result.baseline
         if baseline is None or baseline.run is None:
             return
-        rules = resolve_rules(self._policy, run.scores()).rules
-        wanted = to_rejudge(run.scores(), baseline.scores, rules, self._policy)
-        if not wanted:
-            return
+        stored = StoredAnswers.of(baseline.run)
+        try:
+            plan = _plan(baseline, run.scores(), self._policy, self._settings, stored)
+            if plan is None:
+                return
+            if parts := _parts(shards):
+                self.result = self._from_parts(baseline, plan, parts, run, stored)
+                return
+        finally:
+            await stored.close()
         settings, context = self._settings, self._context
         try:
             judge = build_judge(
@@ -95,15 +114,74 @@ class Rejudging:
                 within=settings.within,
             )
         except ConfigError as error:
-            self.result = Rejudged(baseline, (_no_judge(wanted, error.message),))
+            why = f"the shards did not do it, and the judge can't be asked here: {error.message}"
+            self.result = _no_parts(baseline, plan, why)
             return
         try:
-            if JudgeManifest.of(judge.identity) != run.manifest.judge:
-                self.result = Rejudged(baseline, (_no_judge(wanted, "the judge here is not that of the shards"),))
-                return
-            await self.judge_again(run, judge)
+            if JudgeManifest.of(judge.identity) == run.manifest.judge:
+                await self.judge_again(run, judge)
+            else:
+                why = "the shards did not do it, and the judge here is not theirs"
+                self.result = _no_parts(baseline, plan, why)
         finally:
             await judge.close()
+
+    def _from_parts(
+        self, baseline: ComparedRun, plan: _Plan, parts: Sequence[Path], run: RunDirectory, stored: StoredAnswers
+    ) -> Rejudged:
+        """The baseline as the shards judged it, each its part."""
+        try:
+            custom = custom_metrics(self._settings)
+            again = merge_runs(parts, self._folder, golden=plan.golden, custom=custom, redact=self._context.redact).run
+            manifest = again.manifest
+            if manifest.judge != run.manifest.judge or manifest.repeats != run.manifest.repeats:
+                return _no_parts(baseline, plan, "what the shards have is by another judge")
+            for record in again.records():
+                known = (stored.response(record.sample.id, number) for number in range(len(record.answers)))
+                if record.responses != tuple(known):
+                    return _no_parts(baseline, plan, f"the shards have another answer to '{record.sample.id}'")
+        except RunDirectoryError as error:
+            return _no_parts(baseline, plan, " ".join(error.message.split()))
+        return _rejudged(baseline, plan, again, seed=self._settings.run.seed)
+
+
+def _parts(shards: Sequence[Path]) -> list[Path]:
+    return [folder for path in shards if os.path.lexists((folder := path / REJUDGED) / MANIFEST)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What of the baseline is to be judged again: `golden` are its samples, `now` the current scores with its ids.
+
+    `wanted` are the metrics with an allowed drop, with the reason; `metrics` are those to score.
+    """
+
+    now: RunScores
+    wanted: Mapping[str, str]
+    golden: GoldenSet
+    metrics: Sequence[Metric]
+
+    @property
+    def why(self) -> str:
+        return "; ".join(dict.fromkeys(self.wanted.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(metric.info.name for metric in self.metrics)
+
+
+def _plan(
+    baseline: ComparedRun, current: RunScores, policy: Policy, settings: Settings, stored: StoredAnswers
+) -> _Plan | None:
+    """None if nothing is to be judged again. `stored` are the answers of `baseline`."""
+    now, _ = with_ids_of(baseline.scores, current)  # the stored answers have the baseline's ids
+    rules = resolve_rules(policy, now).rules
+    wanted = to_rejudge(now, baseline.scores, rules, policy)
+    paired = frozenset(pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples)
+    if not wanted or not paired:
+        return None
+    golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
+    return _Plan(now, wanted, golden, _metrics(wanted, outdated(now, baseline.scores), golden, settings))
 
 
 async def rejudge(
@@ -116,67 +194,74 @@ async def rejudge(
     *,
     folder: Path,
     time_left_s: float | None = None,
+    whole: GoldenSet | None = None,
 ) -> Rejudged:
     """Judge the answers of `baseline` as those of the `current` run were, with the same `judge`, its cache and budget.
 
     Only if the policy says so, and only the samples and metrics that are compared and differ in judge, prompts or
     version. If the budget, the time or the judge do not suffice, the baseline is returned as it is, with a warning that
-    says what is not guarded. The new records are written to the empty `folder`.
+    says what is not guarded. The new records are written to the empty `folder`. `whole` is the golden set of which the
+    current run is a shard: then only that shard of the baseline is judged, and its new scores are not yet those to
+    compare with.
     """
     if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    run = current.run
-    now, _ = with_ids_of(baseline.scores, current.scores)  # the stored answers have the baseline's ids
-    rules = resolve_rules(policy, now).rules
-    wanted = to_rejudge(now, baseline.scores, rules, policy)
-    ids = pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples
-    if not wanted or not ids:
-        return Rejudged(baseline)
+    run, scores = current.run, current.scores
+    if whole is not None:  # the same plan in every shard
+        scores = replace(scores, samples=facts_of(whole))
     stored = StoredAnswers.of(baseline.run)
     try:
-        paired = frozenset(ids)
-        golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
-        metrics = _metrics(wanted, outdated(now, baseline.scores), golden, settings)
-        why = "; ".join(dict.fromkeys(wanted.values()))
+        plan = _plan(baseline, scores, policy, settings, stored)
+        if plan is None:
+            return Rejudged(baseline)
+        shard = None if whole is None else shard_of(settings)
+        golden = plan.golden if shard is None else shard.part(plan.golden)
         update = {
             "out": str(folder),
-            "metrics": tuple(metric.info.name for metric in metrics),
+            "metrics": plan.names,
             "resume": False,
             "time_limit_s": time_left_s,
             "answers": baseline.run.manifest.answers,
         }
         own = settings.model_copy(update={"run": settings.run.model_copy(update=update)})
+        if shard is not None:
+            own = own.model_copy(update={"judge": shard.share(settings.judge)})
         # An answer that is the same in both runs was judged a moment ago, and is in the cache.
-        different = GoldenSet(tuple(sample for sample in golden if sample.id not in _same_answers(run, stored, paired)))
-        cost = stored_cost(own, different, metrics, stored)
-        if (obstacle := _obstacle(cost, run.manifest.cost, settings, time_left_s)) is not None:
-            return Rejudged(baseline, (_unguarded(why, wanted, len(golden), cost, obstacle),))
+        same = _same_answers(run, stored, frozenset(sample.id for sample in golden))
+        different = GoldenSet(tuple(sample for sample in golden if sample.id not in same))
+        cost = stored_cost(own, different, plan.metrics, stored)
+        if (obstacle := _obstacle(cost, run.manifest.cost, own, time_left_s)) is not None:
+            return Rejudged(baseline, (_unguarded(plan.why, plan.wanted, len(golden), cost, obstacle),))
         context.say(
-            f"{why}: judging {counted(len(golden), 'answer')} of the baseline again, to compare like with like: "
+            f"{plan.why}: judging {counted(len(golden), 'answer')} of the baseline again, to compare like with like: "
             f"{cost.sentence()}."
         )
         try:
-            again = await evaluate_golden_set(golden, stored, judge, own, replace(context, system_log=None))
+            again = await evaluate_golden_set(
+                golden, stored, judge, own, replace(context, system_log=None), whole=plan.golden if shard else None
+            )
         except (JudgeError, TimeLimitReached) as error:
-            return Rejudged(baseline, (_unguarded(why, wanted, len(golden), cost, error.message),))
+            return Rejudged(baseline, (_unguarded(plan.why, plan.wanted, len(golden), cost, error.message),))
     finally:
         await stored.close()
+    return _rejudged(baseline, plan, again, seed=settings.run.seed)
+
+
+def _rejudged(baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: int) -> Rejudged:
+    """The baseline with the scores of `again`, its answers as they were judged again."""
     scores = again.scores()
     label = again.manifest.judge.label()
     spent = again.manifest.cost
     price = "" if spent.usd is None else f", {dollars(spent.usd)}"
     paid = f" ({counted(spent.calls, 'call')}{price})" if spent.calls else ""
-    names = tuple(metric.info.name for metric in metrics)
-    judges = compare_judges(baseline.scores, scores, names, seed=settings.run.seed)
-    said = (
-        f"{why[:1].upper()}{why[1:]}: the baseline's answers were judged again by {label}{paid}, so drops compare like "
-        "with like."
-    )
+    why = f"{plan.why[:1].upper()}{plan.why[1:]}"
+    judges = compare_judges(baseline.scores, scores, plan.names, seed=seed)
+    said = f"{why}: the baseline's answers were judged again by {label}{paid}, so drops compare like with like."
     if judges:
         said += " Floors were set for the old scores; the notes say how far the new ones differ."
     return Rejudged(
-        ComparedRun(_merged(baseline.scores, scores, now), baseline.run, details=again),
-        (said, *_lost(scores, names)),
+        ComparedRun(_merged(baseline.scores, scores, plan.now), baseline.run, details=again),
+        (said, *_lost(scores, plan.names)),
         tuple(one.sentence() for one in judges),
         spent,
     )
@@ -233,12 +318,14 @@ def _unguarded(why: str, wanted: Mapping[str, str], answers: int, cost: CostEsti
     )
 
 
-def _no_judge(wanted: Mapping[str, str], why: str) -> str:
-    reasons = "; ".join(dict.fromkeys(wanted.values()))
-    return (
-        f"Unguarded: the drops of {some(sorted(wanted))}. {reasons[:1].upper()}{reasons[1:]}, and the job that merges "
-        f"the shards can't judge the baseline's answers again ({why.rstrip('.')})."
+def _no_parts(baseline: ComparedRun, plan: _Plan, obstacle: str) -> Rejudged:
+    """The baseline as it is, for a merged run whose shards did not judge all of it again."""
+    why = f"{plan.why[:1].upper()}{plan.why[1:]}"
+    said = (
+        f"Unguarded: the drops of {some(sorted(plan.wanted))}. {why}, and the baseline's answers were not judged again "
+        f"({obstacle.rstrip('.')})."
     )
+    return Rejudged(baseline, (said,))
 
 
 def _lost(scores: RunScores, names: Sequence[str]) -> list[str]:

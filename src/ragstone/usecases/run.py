@@ -26,7 +26,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, REJUDGED, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Progress, Quiet, run_samples
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -34,6 +34,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest, TokenPrice
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
+from ragstone.run.scores import SampleFacts
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter
@@ -241,6 +242,7 @@ def from_nothing(settings: Settings) -> Settings:
             (out / name).unlink(missing_ok=True)
     drop_carried(out)
     drop_carried(out, BASE_COMMIT)
+    drop_carried(out, REJUDGED)
     return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 
@@ -423,6 +425,14 @@ def _catch_up(watching: Watcher, writer: RunWriter) -> None:
     if writer.finished_ids:
         for record in RunDirectory.open(writer.path).records():
             watching.add(record.sample.id, record.scores)
+
+
+def facts_of(golden: GoldenSet) -> dict[str, SampleFacts]:
+    """What the gate knows of samples that are not evaluated yet."""
+    return {
+        sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
+        for sample in golden
+    }
 
 
 def run_sentence(manifest: Manifest) -> str:
