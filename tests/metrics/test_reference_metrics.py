@@ -9,6 +9,7 @@ import pytest
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextGrades,
+    EntityList,
     JudgementFailure,
     JudgementKind,
     Judgements,
@@ -143,6 +144,45 @@ def test_entities_of_the_reference_are_looked_for_in_the_contexts() -> None:
     assert score("context_entity_recall") == Scored(0.0, note="no contexts were returned")
     nothing_named = Sample("a", "How?", reference="By hand, slowly and with care.")
     assert isinstance(score("context_entity_recall", sample=nothing_named, contexts=contexts), NotApplicable)
+
+
+def recalled(reference: str, *contexts: str, entities: EntityList | JudgementFailure | None = None) -> Score:
+    sample = Sample("a", "Who?", reference=reference)
+    return score("context_entity_recall", sample=sample, contexts=contexts, judgements=Judgements(entities=entities))
+
+
+def test_a_time_is_one_entity() -> None:
+    assert recalled("It leaves at 10:00.", "Departures: 10:00 and 12:30.") == Scored(1.0)
+    assert recalled("It leaves at 10:00.", "Gate 10 opens.", "In 00 minutes.") == Scored(0.0)
+
+
+def test_a_common_noun_with_a_capital_is_no_part_of_a_name() -> None:
+    assert recalled("You take the Flynas Flight to Riyadh.", "Flynas goes to Riyadh.") == Scored(0.5)
+    assert recalled(
+        "You take the Flynas Flight to Riyadh.", "Flynas goes to Riyadh.", "Every flight is full."
+    ) == Scored(1.0)
+
+
+def test_in_german_nouns_are_no_names() -> None:
+    german = "Der Vertrag mit der Deutschen Bahn und der DB endet im Mai, und die Kündigung geht an Anna Müller."
+    assert recalled(german, "Deutsche Bahn: Anna Müller ist bei der DB zuständig.") == Scored(1.0)
+    assert isinstance(recalled("Die Kündigung braucht eine Frist.", "Nichts."), NotApplicable)
+
+
+def test_the_best_of_several_references_counts_by_writing() -> None:
+    sample = Sample(
+        "a", "Who?", reference="Ask Ada Brown.", other_references=("Ask the clerk of Grey Point.", "By hand.")
+    )
+    assert score("context_entity_recall", sample=sample, contexts=("It is at Grey Point.",)) == Scored(1.0)
+
+
+def test_entities_that_the_judge_listed_are_looked_for_and_the_missing_ones_named() -> None:
+    listed = EntityList(("Flynas", "10:00", "駅前", "SAR 450"))
+    found = recalled("…", "Flynas at 10:00.", "From 駅前 station.", entities=listed)
+    assert found == Scored(0.75, note="3 of 4 entities; not: SAR 450")
+    assert recalled("…", entities=listed) == Scored(0.0, note="no contexts were returned")
+    assert isinstance(recalled("Ada Brown.", "Ada Brown.", entities=EntityList(())), NotApplicable)
+    assert recalled("Ada Brown.", "Ada Brown.", entities=JudgementFailure("cut off")) == Failed("judge", "cut off")
 
 
 def test_citations_are_read_by_rank_and_by_id() -> None:

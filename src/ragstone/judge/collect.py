@@ -8,6 +8,7 @@ from functools import partial
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.best_reference import best_match, held_most
+from ragstone.judge.entities import NamesEntities
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
@@ -60,6 +61,8 @@ async def collect_judgements(
                 tasks[JudgementKind.CONTEXT_RELEVANCE] = group.create_task(judging.context_relevance())
             if JudgementKind.ANSWER_SIMILARITY in needs and sample.references and response.answer.strip():
                 tasks[JudgementKind.ANSWER_SIMILARITY] = group.create_task(judging.answer_similarity())
+            if JudgementKind.ENTITIES in needs and sample.references:
+                tasks[JudgementKind.ENTITIES] = group.create_task(judging.entities())
             if JudgementKind.PREFERENCE in needs:
                 tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference())
             for name, measure in (custom or {}).items():
@@ -117,8 +120,22 @@ class _Round:
             return None
         return await _outcome(self._judge.preference(self._sample, self._response, call=self._call))
 
+    async def entities(self) -> object:
+        judge = self._own_judge
+        reference = self._likely_reference()
+        if reference is None or not isinstance(judge, NamesEntities):
+            return None
+        return await _outcome(judge.entities(reference, call=self._call))
+
+    @property
+    def _own_judge(self) -> object:
+        return self._judge.judge if isinstance(self._judge, WithEarlierAnswers) else self._judge
+
+    def _likely_reference(self) -> str | None:
+        return held_most(self._sample.references, [context.text for context in self._response.contexts])
+
     async def answer_similarity(self) -> object:
-        judge: object = self._judge.judge if isinstance(self._judge, WithEarlierAnswers) else self._judge
+        judge = self._own_judge
         if not isinstance(judge, Embedding):
             return JudgementFailure(NO_EMBEDDINGS, not_applicable=True)
         return await _outcome(judge.answer_similarity(self._response.answer, self._sample.references, call=self._call))
@@ -127,7 +144,7 @@ class _Round:
         return await _outcome(
             self._judge.context_use(
                 self._sample.question,
-                held_most(self._sample.references, [context.text for context in self._response.contexts]),
+                self._likely_reference(),
                 self._response.answer,
                 self._response.contexts,
                 call=self._call,

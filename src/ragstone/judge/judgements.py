@@ -24,6 +24,7 @@ class JudgementKind(StrEnum):
     PREFERENCE = "preference"
     CUSTOM = "custom"
     ANSWER_SIMILARITY = "answer_similarity"
+    ENTITIES = "entities"
 
 
 class Verdict(StrEnum):
@@ -158,6 +159,13 @@ class AnswerSimilarity:
     cosines: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class EntityList:
+    """The distinct entities that a reference names, each as it is written there."""
+
+    names: tuple[str, ...]
+
+
 class Better(StrEnum):
     """Which of two answers to one question is better."""
 
@@ -213,6 +221,7 @@ class Judgements:
     previous_match: ReferenceMatch | JudgementFailure | None = None
     preference: AnswerPreference | JudgementFailure | None = None
     answer_similarity: AnswerSimilarity | JudgementFailure | None = None
+    entities: EntityList | JudgementFailure | None = None
     custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
 
 

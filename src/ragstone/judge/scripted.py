@@ -17,6 +17,7 @@ from ragstone.judge.judgements import (
     AnswerSimilarity,
     ContextGrades,
     ContextUse,
+    EntityList,
     Grade,
     JudgementFailure,
     Judgements,
@@ -104,6 +105,9 @@ class ScriptedJudge:
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:  # noqa: ARG002
         return _given(self._of(call).answer_similarity, "answer similarity")
+
+    async def entities(self, text: str, *, call: Call) -> EntityList:  # noqa: ARG002
+        return _given(self._of(call).entities, "entities")
 
     async def context_relevance(
         self,

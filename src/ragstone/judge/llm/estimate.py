@@ -198,6 +198,7 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
             texts.question + texts.answer * 4,
             texts.answer // 3 + 2 * texts.answer_statements * 14,
         ),
+        JudgementKind.ENTITIES: (texts.reference, texts.reference // 8 + 15),
         JudgementKind.PREFERENCE: (texts.question + 2 * (texts.answer + texts.contexts), 15),
         JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
     }[kind]

@@ -11,6 +11,7 @@ from ragstone.judge.judgements import (
     AnswerSimilarity,
     ContextGrades,
     ContextUse,
+    EntityList,
     Grade,
     ReferenceMatch,
     ReverseQuestions,
@@ -33,7 +34,7 @@ from ragstone.judge.llm.core import (
     usefulness,
     value_of,
 )
-from ragstone.judge.llm.prompts import RUBRIC
+from ragstone.judge.llm.prompts import ENTITIES, RUBRIC
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
@@ -252,6 +253,12 @@ class LlmJudge:
         found = value_of(await self._direct(form, blocks, call), "grade")
         grade = rubric.grade(found["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {found['reason']}")
+
+    async def entities(self, text: str, *, call: Call) -> EntityList:
+        """The entities that `text` names; see judge/entities.py."""
+        form = Form(self._core.prompts[ENTITIES], (reply_schemas.entities_field(text),))
+        found = value_of(await self._direct(form, [Block("text", text)], call), "entities")
+        return EntityList(tuple(found["names"]))
 
     async def _direct(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         async def ask() -> Values:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ragstone.config import Price
 from ragstone.judge.llm.prices import known_cache_from, tariff
-from ragstone.judge.llm.prompts import NAMES, RUBRIC, Prompt, load_prompt
+from ragstone.judge.llm.prompts import APART, NAMES, Prompt, load_prompt
 from ragstone.judge.llm.schemas import schema_of
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
@@ -32,7 +32,7 @@ class Layout:
 
     def digest(self) -> str:
         """Of all prompts that the judge's identity covers."""
-        return "".join(prompt.digest for name, prompt in self.prompts.items() if name != RUBRIC)
+        return "".join(prompt.digest for name, prompt in self.prompts.items() if name not in APART)
 
 
 def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:

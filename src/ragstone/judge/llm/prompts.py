@@ -13,6 +13,12 @@ from ragstone.judge.untrusted_text import Block, fenced
 RUBRIC = "rubric"
 """The task of the user's own rubrics. Its prompt belongs to the version of their metrics, not to the judge's."""
 
+ENTITIES = "entities"
+"""The task of context entity recall. Its prompt belongs to the version of that metric, too."""
+
+APART = frozenset({RUBRIC, ENTITIES})
+"""Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
+
 NAMES = (
     "statements",
     "support",
@@ -24,6 +30,7 @@ NAMES = (
     "direct_score",
     "direct_preference",
     RUBRIC,
+    ENTITIES,
 )
 
 

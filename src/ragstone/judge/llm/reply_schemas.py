@@ -142,6 +142,19 @@ def level_field(levels: int) -> Field:
     return Field(("grade",), check, tokens=96)
 
 
+def entities_field(text: str) -> Field:
+    """The distinct entities of `text`, each of which must occur in it."""
+    shown = _flat(neutral(text)).casefold()
+
+    def check(value: object) -> object:
+        names = [" ".join(_text(name).split()) for name in _list(_object(value)["names"])]
+        if len(names) > _MAX_STATEMENTS or any(_flat(name).casefold() not in shown for name in names):
+            raise ValueError("an entity that is not there")
+        return {"names": list(dict.fromkeys(names))}
+
+    return Field(("entities",), check, tokens=retold_tokens(text))
+
+
 def better_field() -> Field:
     """Which of two is better."""
     words = tuple(str(preference) for preference in Preference)

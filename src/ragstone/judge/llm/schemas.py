@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.prompts import RUBRIC
+from ragstone.judge.llm.prompts import ENTITIES, RUBRIC
 
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
@@ -70,9 +70,12 @@ _RUBRIC_REPLY = _closed(
 )
 
 
+_APART = {RUBRIC: _RUBRIC_REPLY, ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})})}
+
+
 def schema_of(task: str) -> dict[str, object]:
     """The schema of the replies to the prompt called `task`."""
-    return _RUBRIC_REPLY if task == RUBRIC else _CLOSED[task]
+    return _APART[task] if task in _APART else _CLOSED[task]
 
 
 def all_schemas() -> str:
