@@ -132,7 +132,12 @@ def test_a_must_pass_sample_has_to_keep_to_the_ceiling() -> None:
         ("faithfulness", "lower_is_better = true\nmin = 0.5", "in faithfulness, more is better", "Remove it"),
         ("error_rate", "max = 0.2\nmax_drop = 0.1", "less is better as the other keys say", "Use 'max_rise'."),
         ("error_rate", "lower_is_better = true\nmin = 0.1", "less is better", "Use 'max'."),
-        ("error_rate", "lower_is_better = true", "none of 'max', 'max_rise' and 'max_drift'", "Set one of them"),
+        (
+            "error_rate",
+            "lower_is_better = true",
+            "none of 'max', 'max_rise', 'max_drift' and 'target'",
+            "Set one of them",
+        ),
     ],
 )
 def test_keys_of_the_wrong_direction_are_refused(tmp_path: Path, name: str, keys: str, says: str, hint: str) -> None:

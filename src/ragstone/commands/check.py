@@ -39,6 +39,8 @@ def _policy(found: CheckResult) -> list[str]:
         if rule.slice is not None or rule.key not in policy.metrics:
             continue
         written = policy.metrics[rule.key]
+        if written.target is not None:
+            bounds[Action.WARN].setdefault(rule.metric, []).append(f"target {written.target:g}")
         for action, left_out in ((rule.floor_action, changes), (rule.drop_action, levels)):
             if text := _bounds(written.model_copy(update=left_out)):
                 bounds[action].setdefault(rule.metric, []).append(text)

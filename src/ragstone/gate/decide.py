@@ -30,6 +30,7 @@ from ragstone.gate.run_checks import (
 )
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.system_limits import limit_checks, limits_set
+from ragstone.gate.targets import target_checks
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -92,6 +93,7 @@ def decide_gate(
         *drift,
         *_decided(asked, current, policy, seed, _revision(resolved.rules, baseline, policy, looked_in_order)),
     ]
+    checks += target_checks(current, resolved.rules, checks, policy.gate.confidence)
     checks += [check for check in (error_rate_check(current, policy), unfinished_check(current)) if check is not None]
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))

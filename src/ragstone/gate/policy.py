@@ -154,6 +154,7 @@ _KEYS = {
     CheckKind.CEILING: "max",
     CheckKind.DROP: "max_drop",
     CheckKind.RISE: "max_rise",
+    CheckKind.TARGET: "target",
 }
 
 
@@ -234,7 +235,7 @@ def policy_hash(policy: Policy) -> str:
     for table in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
         for rule in table.values():
             # Keys that came later: a policy without them is the same policy.
-            for key in ("max", "max_rise", "lower_is_better"):
+            for key in ("max", "max_rise", "lower_is_better", "target"):
                 if rule[key] is None:
                     del rule[key]
     if rules["gate"]["on_judge_change"] == GateRules().on_judge_change:

@@ -133,6 +133,7 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
         raise _as_config_error(error, document, file, lines) from None
     for path, name, rule in table.rules():
         _check_direction(path, name, rule, file, lines)
+        _check_target(path, rule, file, lines)
         has_defaults = path == ("metrics", name) and name in DEFAULT_METRICS
         if path[0] == "slices" and rule.max_drift is not None:
             raise ConfigError(
@@ -151,7 +152,8 @@ def _validated(document: dict[str, Any], file: str | None, lines: Mapping[KeyPat
             lower = rule.lower_is_better or lower_is_better(name)
             keys = ("max", "max_rise") if lower else ("min", "max_drop")
             raise ConfigError(
-                f"[{'.'.join(path)}] has none of '{keys[0]}', '{keys[1]}' and 'max_drift', so it checks nothing.",
+                f"[{'.'.join(path)}] has none of '{keys[0]}', '{keys[1]}', 'max_drift' and 'target', so it checks "
+                "nothing.",
                 where=_where(file, lines, path),
                 hint="Set one of them, or remove the table.",
             )
@@ -205,6 +207,19 @@ def _check_direction(
                 f"{'' if known is not None else ' as the other keys say'}.",
                 where=_where(file, lines, (*path, key)),
                 hint=f"Use '{_OTHER_WAY[key]}'.",
+            )
+
+
+def _check_target(path: KeyPath, rule: MetricRule, file: str | None, lines: Mapping[KeyPath, int]) -> None:
+    """Raise ConfigError for a target that asks for no more than the floor or ceiling."""
+    if rule.target is None:
+        return
+    for key, bound, beyond in (("min", rule.min, "above"), ("max", rule.max, "below")):
+        if bound is not None and (rule.target <= bound if key == "min" else rule.target >= bound):
+            raise ConfigError(
+                f"'{'.'.join(path)}.target' is {rule.target:g}, which is not {beyond} '{key}' ({bound:g}).",
+                where=_where(file, lines, (*path, "target")),
+                hint=f"'{key}' is what must hold, 'target' what would be good: set it {beyond} '{key}', or remove it.",
             )
 
 

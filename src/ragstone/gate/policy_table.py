@@ -88,6 +88,11 @@ class MetricRule(_Table):
         description="Allowed rise, for a metric where less is better: the mean must be at most this far above the "
         "baseline, on the same samples.",
     )
+    target: Share | None = Field(
+        default=None,
+        description="The ideal, above the floor or below the ceiling: a mean that holds the bound but misses this one "
+        "is reported as acceptable, not yet good. Only warns.",
+    )
     lower_is_better: bool | None = Field(
         default=None,
         strict=True,
@@ -105,7 +110,7 @@ class MetricRule(_Table):
 
     @property
     def checks_nothing(self) -> bool:
-        return {self.min, self.max, self.max_drop, self.max_rise, self.max_drift} == {None}
+        return {self.min, self.max, self.max_drop, self.max_rise, self.max_drift, self.target} == {None}
 
     @property
     def less_is_better(self) -> bool:
@@ -212,13 +217,18 @@ DEFAULT_MAX_DROP = 0.02
 DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
     {
         "faithfulness": MetricRule(min=0.85, max_drop=DEFAULT_MAX_DROP),
-        "answer_relevancy": MetricRule(min=0.75, max_drop=DEFAULT_MAX_DROP),
+        "answer_relevancy": MetricRule(max_drop=DEFAULT_MAX_DROP),
         "context_recall": MetricRule(min=0.80, max_drop=DEFAULT_MAX_DROP),
-        "context_precision": MetricRule(min=0.70, max_drop=DEFAULT_MAX_DROP),
+        "context_precision": MetricRule(min=0.60, max_drop=DEFAULT_MAX_DROP),
         "answer_correctness": MetricRule(max_drop=DEFAULT_MAX_DROP),
     }
 )
-"""The rules of a policy that names no metric."""
+"""The rules of a policy that names no metric.
+
+Those of recall and precision are between the means of good and of bad systems that `bench/default_floors.py` measures;
+that of faithfulness is a share of statements, which the offline judge grades lower. Answer relevancy has none: it is a
+cosine, whose size depends on the embedding model, or on words where there is none.
+"""
 
 OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctness"})
 """Metrics whose drops the offline judge measures well enough to block on, if the policy names no metric."""

@@ -26,7 +26,8 @@ class Rule:
 
     `key` is its name in the policy (possibly of a family). `min` and `max_drop` are on a scale on which more is better:
     where less is (`lower_is_better`), they are 1 − max and max_rise. `written` says that the policy names it, so it
-    must have scores. `accepted` is the id of the accepted drop that `max_drop` comes from, if any.
+    must have scores. `target` is on the metric's own scale. `accepted` is the id of the accepted drop that `max_drop`
+    comes from, if any.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Rule:
     samples: frozenset[str] | None = None
     accepted: str | None = None
     lower_is_better: bool = False
+    target: float | None = None
 
     @property
     def direction(self) -> Direction:
@@ -123,7 +125,18 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
             action = rule.action or Action.BLOCK
             lower = policy.lower_is_better(name)
             rules += [
-                Rule(name, metric, *bounds_of(rule), action, action, True, tag, members, lower_is_better=lower)
+                Rule(
+                    name,
+                    metric,
+                    *bounds_of(rule),
+                    action,
+                    action,
+                    True,
+                    tag,
+                    members,
+                    lower_is_better=lower,
+                    target=rule.target,
+                )
                 for metric in _members(name, run, part.metrics)
             ]
     return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
@@ -156,6 +169,7 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
                 policy.action_for(name, CheckKind.DROP, offline_judge=offline),
                 policy.names_metrics,
                 lower_is_better=policy.lower_is_better(name),
+                target=rule.target,
             )
     if not policy.names_metrics:
         yield from _unnamed(run)

@@ -29,6 +29,7 @@ class CheckKind(StrEnum):
     CEILING = "ceiling"
     DROP = "drop"
     RISE = "rise"
+    TARGET = "target"
     DRIFT = "drift"
     COVERAGE = "coverage"
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check

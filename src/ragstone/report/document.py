@@ -52,6 +52,7 @@ class MetricPart(_Part):
     max_drop: float | None
     ceiling: float | None = Field(default=None, description="instead of a floor, where less is better")
     max_rise: float | None = Field(default=None, description="instead of max_drop, where less is better")
+    target: float | None = Field(default=None, description="the ideal; missing it only warns")
     lower_is_better: bool = False
     status: Status | None = Field(description="null if no check covers this metric")
     action: Literal["block", "warn"] | None
@@ -74,6 +75,7 @@ class CheckPart(_Part):
         "ceiling",
         "drop",
         "rise",
+        "target",
         "drift",
         "coverage",
         "must_pass",
@@ -383,6 +385,7 @@ def _metric(row: MetricRow) -> MetricPart:
         max_drop=row.max_drop,
         ceiling=row.ceiling,
         max_rise=row.max_rise,
+        target=row.target,
         lower_is_better=row.lower_is_better,
         status=row.status.value if row.status is not None else None,
         action=row.action.value if row.action is not None else None,

@@ -92,6 +92,9 @@ class MetricRow:
     spread: Spread | None = None
     """None without a score."""
 
+    target: float | None = None
+    """The ideal that the policy names, on the metric's own scale."""
+
     @property
     def level(self) -> float | None:
         """The floor or ceiling."""

@@ -24,7 +24,7 @@ _SEVERITY = (
     (Status.PASS, Action.BLOCK),
     (Status.PASS, Action.WARN),
 )
-_METRIC_KINDS = LEVELS | CHANGES
+_METRIC_KINDS = LEVELS | CHANGES | {CheckKind.TARGET}
 
 
 def severity(status: Status | None, action: Action | None) -> int:
@@ -82,11 +82,13 @@ def _metric_row(
 ) -> MetricRow:
     floor = next((check for check in checks if check.kind in LEVELS), None)
     drop = next((check for check in checks if check.kind in CHANGES), None)
+    target = next((check for check in checks if check.kind is CheckKind.TARGET), None)
     level = floor.threshold if floor else None
     allowed = None if drop is None or drop.threshold is None else abs(drop.threshold)
     deciding = min(checks, key=lambda check: severity(check.status, check.action), default=None)
     values = scores.values
-    score = floor.estimate if floor and floor.estimate is not None else None
+    shown = floor or target
+    score = shown.estimate if shown and shown.estimate is not None else None
     if score is None and slice_ is None:
         score = sum(values.values()) / len(values) if values else None
     elif score is None and drop is not None:
@@ -96,7 +98,7 @@ def _metric_row(
         title=wording.metric_title(metric),
         slice=slice_,
         score=score,
-        interval=floor.interval if floor else None,
+        interval=shown.interval if shown else None,
         change=drop.estimate if drop else _plain_change(values, baseline) if slice_ is None else None,
         change_interval=drop.interval if drop else None,
         floor=None if lower else level,
@@ -105,7 +107,7 @@ def _metric_row(
         action=deciding.action if deciding else None,
         state=metric_state(deciding, floor, drop),
         deciding=deciding,
-        n=(floor or drop).n if floor or drop else len(values),  # type: ignore[union-attr]
+        n=next((check.n for check in (floor, drop, target) if check is not None), len(values)),
         not_applicable=len(scores.not_applicable) if slice_ is None else 0,
         failed=len(scores.failed) if slice_ is None else 0,
         grade=grade,
@@ -113,6 +115,7 @@ def _metric_row(
         max_rise=allowed if lower else None,
         lower_is_better=lower,
         spread=spread,
+        target=target.threshold if target else None,
     )
 
 
@@ -144,7 +147,7 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
         return "not gated"
     if check.status is Status.FAIL:
         text = _FAILED.get(check.kind, "failed")
-        return text if check.action is Action.BLOCK else f"{text} (warns)"
+        return text if check.action is Action.BLOCK or check.kind is CheckKind.TARGET else f"{text} (warns)"
     if check.status is Status.INCONCLUSIVE:
         more = f", ~{check.n_more:,} more samples" if check.n_more else ""
         return f"{check.kind} unclear{more}"
@@ -165,6 +168,7 @@ _FAILED = {
     CheckKind.CEILING: "above ceiling",
     CheckKind.DROP: "dropped",
     CheckKind.RISE: "rose",
+    CheckKind.TARGET: "acceptable, not yet good",
 }
 
 

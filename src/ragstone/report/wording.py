@@ -23,6 +23,7 @@ CHECK_TITLES = {
     CheckKind.CEILING: "Ceiling",
     CheckKind.DROP: "Drop",
     CheckKind.RISE: "Rise",
+    CheckKind.TARGET: "Target",
     CheckKind.DRIFT: "Drift",
     CheckKind.COVERAGE: "Coverage",
     CheckKind.MUST_PASS: "Must pass",
@@ -136,8 +137,14 @@ def _ends(found: Interval | None) -> tuple[float, ...]:
 
 
 def thresholds(row: MetricRow) -> list[str]:
-    """``≥ 0.85`` and ``drop ≤ 0.02`` (or ``≤ 0.2`` and ``rise ≤ 0.02``), with non-breaking spaces."""
-    found = (("≥", row.floor), ("≤", row.ceiling), ("drop\u00a0≤", row.max_drop), ("rise\u00a0≤", row.max_rise))
+    """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02`` (or ``≤ 0.2`` and ``rise ≤ 0.02``), with non-breaking spaces."""
+    found = (
+        ("≥", row.floor),
+        ("≤", row.ceiling),
+        ("target", row.target),
+        ("drop\u00a0≤", row.max_drop),
+        ("rise\u00a0≤", row.max_rise),
+    )
     return [f"{sign}\u00a0{bound(value)}" for sign, value in found if value is not None]
 
 

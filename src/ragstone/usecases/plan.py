@@ -52,13 +52,17 @@ class PlannedMetric:
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
-    """What is needed to detect `drop` with probability `power`, if `tests` blocking checks share `alpha`."""
+    """What is needed to detect `drop` with probability `power`, if `tests` blocking checks share `alpha`.
+
+    `targets` are the metrics with a target, which is no test and so needs no samples.
+    """
 
     drop: float
     power: float
     alpha: float
     tests: int
     metrics: tuple[PlannedMetric, ...]
+    targets: tuple[str, ...] = ()
 
     @property
     def needed(self) -> int | None:
@@ -120,7 +124,8 @@ def plan(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
-    return SamplePlan(drop, power, policy.alpha, tests, tuple(rows))
+    targets = tuple(rule.title for rule in rules if rule.target is not None)
+    return SamplePlan(drop, power, policy.alpha, tests, tuple(rows), targets)
 
 
 def _blocking(rule: Rule) -> int:
@@ -236,6 +241,8 @@ def plan_lines(found: SamplePlan, *larger: SamplePlan) -> Iterator[str]:
             yield f"  {row.metric}: the current {counted(row.n, 'sample')} detect a drop of {score(row.detectable)}"
         elif row.n:
             yield f"  {row.metric}: the current {counted(row.n, 'sample')} can't reliably detect any drop"
+    if found.targets:
+        yield f"Targets only warn, by the estimate, and take no part in this: {', '.join(found.targets)}."
     if any(row.needed is None for row in found.metrics):
         allowed = max(row.max_drop for row in found.metrics)
         yield (
