@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
+import zipfile
 from pathlib import Path
 
+import openpyxl
 import pyarrow as arrow
 import pytest
 from pyarrow import parquet
 
 from ragstone.errors import GoldenSetError
+from ragstone.golden.formats.workbook import MAX_UNPACKED_BYTES
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 
@@ -200,3 +204,95 @@ def test_parquet_rows_have_no_lines(tmp_path: Path) -> None:
     assert golden.samples[0].reference_contexts == ("x", "y")
     assert str(golden.samples[0].origin) == "a.parquet"
     assert golden.mappings[0].ignored == ("score",)
+
+
+def save(path: Path, *sheets: list[list[object]]) -> None:
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for rows in sheets:
+        sheet = book.create_sheet()
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+
+
+def test_a_workbook_with_the_rows_of_its_sheet(tmp_path: Path) -> None:
+    header: list[object] = ["Nr", "Question", "Ground Truth", "tags", None]
+    rows: list[list[object]] = [
+        [],
+        header,
+        ["a", "Wo?", "Dort für 5 €.", "x;y"],
+        [],
+        ["b", "Wann?", 2024.0, None, "a remark beside the table"],
+    ]
+    save(tmp_path / "a.xlsx", rows, [])
+    golden = load_golden_set("a.xlsx", root=tmp_path, columns={"id": "Nr"})
+    assert places(golden) == [("Wo?", 3), ("Wann?", 5)]
+    assert [(sample.id, sample.reference, sample.tags) for sample in golden] == [
+        ("a", "Dort für 5 €.", ("x", "y")),
+        ("b", "2024", ()),
+    ]
+    assert golden.mappings[0].format == "xlsx"
+
+
+def test_a_workbook_with_two_tables_is_refused(tmp_path: Path) -> None:
+    save(tmp_path / "a.xlsx", [["question"], ["A?"]], [["question"], ["B?"]])
+    with pytest.raises(GoldenSetError, match="2 sheets have content: 'Sheet', 'Sheet1'"):
+        load_golden_set("a.xlsx", root=tmp_path)
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b" " * (MAX_UNPACKED_BYTES + 1))
+    with pytest.raises(GoldenSetError, match="unpacks to 268 MB; at most 268 MB"):
+        load_golden_set("a.xlsx", root=tmp_path)
+
+
+def test_damaged_workbooks_are_refused_with_a_reason(tmp_path: Path) -> None:
+    save(tmp_path / "whole.xlsx", [["question"], ["A?"], ["B?"]])
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(60):
+        with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as damaged:
+            for part in whole.infolist():
+                content = bytearray(whole.read(part))
+                if rng.random() < 0.3:
+                    content[rng.randrange(len(content))] = rng.randrange(32, 127)
+                    content = content[: rng.randrange(len(content))] if rng.random() < 0.3 else content
+                if rng.random() > 0.05:
+                    damaged.writestr(part.filename, bytes(content))
+        try:
+            load_golden_set("a.xlsx", root=tmp_path)
+        except GoldenSetError as error:
+            refused += "a.xlsx" in str(error)
+    assert refused > 20
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_table_in_windows_1252_is_read_as_that_and_said_so(tmp_path: Path, name: str) -> None:
+    sign = "\t" if name.endswith("tsv") else ";"
+    text = f"question{sign}reference\r\nWas kostet ein Brötchen?{sign}80 ¢ – „günstig“, 1 €\r\n"
+    golden = load(tmp_path, name, text.encode("cp1252"))
+    assert only(golden).question == "Was kostet ein Brötchen?"
+    assert only(golden).reference == "80 ¢ – „günstig“, 1 €"
+    assert golden.mappings[0].notes == ("the text is not UTF-8, and was read as Windows-1252",)
+    assert load(tmp_path, name, text).mappings[0].notes == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("question\nWie groß?\nWo?\n".encode() + b"Gr\xfc\xdfe?\n", 4),  # valid UTF-8 before: a damaged file
+        (b"question\nGr\xfc\xdfe?\n" + "Wie groß?\n".encode(), 2),
+        (b"question\nWhat\x81?\n", 2),  # no character of Windows-1252
+    ],
+)
+def test_damaged_utf_8_is_not_taken_for_windows_1252(tmp_path: Path, body: bytes, line: int) -> None:
+    with pytest.raises(GoldenSetError, match=rf"a.csv:{line}: byte 0x.. is not valid UTF-8"):
+        load(tmp_path, "a.csv", body)
+
+
+def test_a_long_list_of_numbers_in_a_cell_is_text(tmp_path: Path) -> None:
+    cell = "['a'," + "1," * 60_000 + "]"
+    golden = load(tmp_path, "a.csv", f'question,contexts\nA?,"{cell}"\n')
+    assert only(golden).reference_contexts == (cell,)

@@ -38,8 +38,8 @@ def command(
 ) -> None:
     """Convert any golden set that Ragstone can read to native JSONL.
 
-    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV or Parquet. The mapping of columns to fields is printed to
-    standard error.
+    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx). The mapping of columns to fields is
+    printed to standard error.
     """
     from ragstone.usecases.convert import convert, write_conversion
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,14 @@ from typing import Any
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
-from ragstone.golden.formats import delimited, json_document, json_lines, parquet, yaml_document
+from ragstone.golden.formats import (
+    delimited,
+    json_document,
+    json_lines,
+    parquet,
+    workbook,
+    yaml_document,
+)
 from ragstone.golden.profile import Profile, profile_rows
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.rows import Row, SourceFile
@@ -30,6 +37,7 @@ FORMATS: Mapping[str, str] = {
     ".tsv": "tsv",
     ".tab": "tsv",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
 }
 """The format of each file ending."""
 
@@ -43,6 +51,7 @@ class _Table:
     format: str
     rows: Callable[[], Iterable[Row]]
     prefix: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def load_golden_set(
@@ -209,7 +218,7 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
     if kind is None:
         raise source.error(
             f"unsupported file extension '{ending}'." if ending else "the file has no extension.",
-            hint=f"Supported extensions: {', '.join(FORMATS)}. Export a workbook as CSV.",
+            hint=f"Supported extensions: {', '.join(FORMATS)}.",
         )
     if kind == "json" and not _is_lines(source):
         return _document(source, "json", json_document.read_document(source), wanted)
@@ -221,9 +230,13 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
         "csv": delimited.read_csv,
         "tsv": delimited.read_tsv,
         "parquet": parquet.read_rows,
+        "xlsx": workbook.read_rows,
     }
+    if kind in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
+        source = replace(source, encoding=encoding)
     read = readers.get(kind, json_lines.read_rows)
-    return _Table("jsonl" if kind == "json" else kind, lambda: read(source))
+    notes = () if source.encoding is None else ("the text is not UTF-8, and was read as Windows-1252",)
+    return _Table("jsonl" if kind == "json" else kind, lambda: read(source), notes=notes)
 
 
 def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]) -> _Table:
@@ -268,7 +281,7 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
     fields = dict(plan.fields)
     inverse = fields.pop("unanswerable", None)
     columns = {name: shown(paths[0]) for name, paths in fields.items()}
-    notes = list(plan.notes)
+    notes = [*table.notes, *plan.notes]
     if inverse:
         columns["answerable"] = shown(inverse[0])
         notes.append(f"answerable is read from '{inverse[0]}', inverted")

@@ -37,11 +37,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, its name in messages and origins, and the folder that must contain it (None: anywhere)."""
+    """A file to read, its name in messages and origins, and the folder that must contain it (None: anywhere).
+
+    `encoding` is that of a CSV or TSV file whose text is not UTF-8.
+    """
 
     path: Path
     name: str
     within: Path | None = None
+    encoding: str | None = None
 
     def at(self, line: int | None) -> str:
         """The place of `line` in messages."""

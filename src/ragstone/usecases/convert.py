@@ -15,7 +15,7 @@ from ragstone.golden.convert import native_lines
 from ragstone.golden.load import FORMATS, load_golden_set
 from ragstone.golden.sample import ColumnMapping, GoldenSet
 
-_OTHER_FORMATS = {ending for ending, name in FORMATS.items() if name != "jsonl"} | {".xlsx", ".xls"}
+_OTHER_FORMATS = {ending for ending, name in FORMATS.items() if name != "jsonl"} | {".xls"}
 
 
 @dataclass(frozen=True, slots=True)

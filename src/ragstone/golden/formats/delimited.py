@@ -1,4 +1,7 @@
-"""CSV and TSV: one header line, and cells that can contain line breaks inside quotes."""
+"""CSV and TSV: one header line, and cells that can contain line breaks inside quotes.
+
+Text is UTF-8, or Windows-1252, which Excel writes as "CSV" in Western Europe and America.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,36 @@ from typing import Literal
 from ragstone.golden.rows import MAX_COLUMNS, MAX_LINE_BYTES, Row, SourceFile
 
 Quoting = Literal[0, 3]
+WINDOWS = "cp1252"
 _DELIMITERS = (",", ";", "\t")
+
+
+def encoding_of(source: SourceFile) -> str:
+    """``utf-8``, or ``cp1252`` for a file that can only be that. Raises GoldenSetError if it can't be read.
+
+    A file with both valid and broken UTF-8 is damaged UTF-8, so it is not taken for Windows-1252: that would be read
+    without an error, as other text.
+    """
+    valid = broken = False
+    for _, raw in _raw_lines(source):
+        if raw.isascii():
+            continue
+        if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return "utf-8"  # refused with a better message where it is decoded
+        text = raw.decode("utf-8", "surrogateescape")
+        broken = broken or any("\udc80" <= character <= "\udcff" for character in text)
+        valid = valid or any(character > "\x7f" and not "\udc80" <= character <= "\udcff" for character in text)
+        if broken and (valid or not _is_windows(raw)):
+            return "utf-8"
+    return WINDOWS if broken else "utf-8"
+
+
+def _is_windows(raw: bytes) -> bool:
+    try:
+        raw.decode(WINDOWS)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
@@ -34,7 +66,7 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
     try:
         records = _records(source, delimiter, quoting)
         line, header = next(records, (1, []))
-        names = _header(source, header, line)
+        names = header_names(source, header, line)
         for line, cells in records:
             if any(cell.strip() for cell in cells):
                 yield Row(_row(source, names, cells, line), line)
@@ -46,7 +78,8 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
         ) from None
 
 
-def _header(source: SourceFile, header: list[str], line: int) -> list[str]:
+def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
+    """The names of the columns. Raises GoldenSetError if there are too many, or two with the same name."""
     names = [name.strip() for name in header]
     doubled = [name for name, times in Counter(names).items() if times > 1 and name]
     if doubled:
@@ -77,6 +110,12 @@ def _records(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[t
 
 
 def _lines(source: SourceFile) -> Iterator[str]:
+    encoding = source.encoding or "utf-8"
+    for number, raw in _raw_lines(source):
+        yield source.decode(raw, number) if encoding == "utf-8" else raw.decode(encoding)
+
+
+def _raw_lines(source: SourceFile) -> Iterator[tuple[int, bytes]]:
     try:
         with source.open() as stream:
             number = 0
@@ -84,7 +123,7 @@ def _lines(source: SourceFile) -> Iterator[str]:
                 number += 1
                 if len(raw) > MAX_LINE_BYTES:
                     raise source.error(f"line longer than {MAX_LINE_BYTES:,} bytes.", number)
-                yield source.decode(raw, number)
+                yield number, raw
     except OSError as error:
         raise source.unreadable(error) from None
 
