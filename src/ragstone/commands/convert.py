@@ -43,10 +43,10 @@ def command(
     """
     from ragstone.usecases.convert import convert, write_conversion
 
-    mapped = dict(settings_from({"config": config}).golden.columns) | dict(_pair(column) for column in columns)
+    mapped = dict(settings_from({"config": config}).golden.columns) | dict(column_pair(column) for column in columns)
     conversion = convert(files, root=Path(), columns=mapped)
     for mapping, samples in conversion.sources():
-        _explain(mapping, samples)
+        explain(mapping, samples)
     if output is None or str(output) == "-":
         with click.open_file("-", "wb") as stream:
             stream.writelines(f"{line}\n".encode() for line in conversion.lines())
@@ -55,14 +55,16 @@ def command(
     _say(f"wrote {len(conversion.golden_set)} samples to {output}")
 
 
-def _pair(text: str) -> tuple[str, str]:
+def column_pair(text: str) -> tuple[str, str]:
+    """Field and column of a --column option. Raises ConfigError."""
     field, sign, column = text.partition("=")
     if not sign:
         raise ConfigError(f"--column {text}: expected FIELD=COLUMN.", hint="For example: --column question=frage")
     return field.strip(), column.strip()
 
 
-def _explain(mapping: ColumnMapping, samples: int) -> None:
+def explain(mapping: ColumnMapping, samples: int) -> None:
+    """Say on standard error which column each field was read from."""
     _say(f"{mapping.file}: {counted(samples, 'sample')} ({mapping.format})")
     for field, column in mapping.columns.items():
         _row(field, column)

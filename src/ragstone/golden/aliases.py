@@ -76,6 +76,10 @@ FIELDS: Final = MappingProxyType(
                 "categories category topics topic question_type query_type evolution_type synthesizer_name difficulty"
             ),
         ),
+        "status": Aliases(_words("status review_status")),
+        "reviewer": Aliases(_words("reviewer reviewed_by")),
+        "reviewed_on": Aliases(_words("reviewed_on review_date")),
+        "provenance": Aliases(_words("provenance")),
         "group": Aliases(
             _words("group group_id cluster cluster_id"), _words("conversation_id session_id thread_id story_id")
         ),
@@ -85,7 +89,8 @@ FIELDS: Final = MappingProxyType(
         "max_words": Aliases(_words("max_words max_word")),
     }
 )
-"""Names of each field. ``unanswerable`` is read into `Sample.answerable`, inverted."""
+"""Names of each field. ``unanswerable`` is read into `Sample.answerable`, inverted; ``status``, ``reviewer`` and
+``reviewed_on`` into `Sample.review`."""
 
 RECORDED: Final = MappingProxyType(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import json
 import math
 import re
@@ -24,6 +25,9 @@ MAX_ID = 512
 """Maximum length of an id, in characters."""
 
 _MOST = 10_000_000
+STATUSES = ("draft", "reviewed")
+"""What a review can say of a sample."""
+
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
 _LONGEST_PYTHON_LIST = 1_000_000
@@ -187,6 +191,18 @@ def truth(value: object) -> bool | None:
     if not word:
         return None
     raise CellError(f"contains {shown(value)}, expected true or false")
+
+
+def status(value: object) -> str | None:
+    """`value` as ``draft`` or ``reviewed``; None for the status of another tool, such as "active"."""
+    if not isinstance(value, str):
+        return None
+    word = value.strip().casefold()
+    if word in STATUSES:
+        return word
+    if difflib.get_close_matches(word, STATUSES, n=1, cutoff=0.7):
+        raise CellError(f"contains {shown(value)}, expected draft or reviewed")
+    return None
 
 
 def identifier(value: object) -> str:

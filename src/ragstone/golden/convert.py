@@ -33,4 +33,12 @@ def _native(sample: Sample) -> dict[str, object]:
         row["group"] = sample.group
     if sample.assertions is not None:
         row.update({name: value for name, value in asdict(sample.assertions).items() if value})
+    if sample.review is not None:
+        row["status"] = sample.review.status
+        if sample.review.reviewer is not None:
+            row["reviewer"] = sample.review.reviewer
+        if sample.review.date is not None:
+            row["reviewed_on"] = sample.review.date
+    if sample.provenance is not None:
+        row["provenance"] = sample.provenance
     return row

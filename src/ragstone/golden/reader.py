@@ -14,7 +14,7 @@ from ragstone.golden.aliases import normal
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
-from ragstone.golden.sample import Assertions, Origin, Sample
+from ragstone.golden.sample import Assertions, Origin, Review, Sample
 
 Value = TypeVar("Value")
 _NEGATIVE_WORDS = frozenset({"no", "false", "incorrect", "wrong", "bad"})
@@ -61,7 +61,16 @@ class SampleReader:
             origin=Origin(self.source.name, row.line),
             assertions=self._assertions(row),
             other_references=others,
+            review=self._review(row),
+            provenance=self._share(self._read(row, "provenance", cells.text)),
         )
+
+    def _review(self, row: Row) -> Review | None:
+        status = self._read(row, "status", cells.status)
+        if status is None:
+            return None
+        reviewer, day = self._read(row, "reviewer", cells.text), self._read(row, "reviewed_on", cells.text)
+        return self._share(Review("draft" if status == "draft" else "reviewed", reviewer, day))
 
     def _assertions(self, row: Row) -> Assertions | None:
         found = Assertions(

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Self, overload
+from typing import Literal, Self, overload
 
 from ragstone.formatting import counted, some
 
@@ -33,12 +33,26 @@ class Assertions:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """Whether a person has reviewed a sample. A ``draft`` is evaluated and shown, but counts in no check.
+
+    `reviewer` and `date` (ISO 8601) are who did, and when.
+    """
+
+    status: Literal["draft", "reviewed"]
+    reviewer: str | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One golden question.
 
     `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not relevant). If `answerable` is
     False, the right answer is to abstain. `group` names related samples (several questions on one document), for
     clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
+    `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
+    set it was imported from.
     """
 
     id: str
@@ -51,8 +65,14 @@ class Sample:
     group: str | None = None
     origin: Origin | None = None
     assertions: Assertions | None = None
-
     other_references: tuple[str, ...] = ()
+    review: Review | None = None
+    provenance: str | None = None
+
+    @property
+    def draft(self) -> bool:
+        """Whether the sample must not count in any check yet."""
+        return self.review is not None and self.review.status == "draft"
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -60,7 +80,7 @@ class Sample:
         return () if self.reference is None else (self.reference, *self.other_references)
 
     def content_hash(self) -> str:
-        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags and origin."""
+        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags, origin, review, provenance."""
         content: list[object] = [
             self.question,
             self.reference,

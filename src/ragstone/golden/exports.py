@@ -1,0 +1,323 @@
+"""Data sets exported from other tools: their files, and the pages of their documented APIs saved as JSON.
+
+Each tool wraps its items in its own way; inside, the questions and answers are whatever the team made of them. So an
+export is unwrapped here into plain rows with `id`, `input`, `expected` and `metadata`, and read like any other file.
+
+Sources of the shapes, as of November 2026: the data set viewer of Hugging Face (/rows), Langfuse's public API
+(/api/public/dataset-items), LangSmith's API (/api/v1/examples), Phoenix's REST API (/v1/datasets/ID/examples and /csv),
+and Opik's REST API (/v1/private/datasets/ID/items) and `Dataset.to_json()`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from ragstone.golden.formats import delimited, json_document, json_lines, parquet
+from ragstone.golden.formats.located import line_of
+from ragstone.golden.rows import Row, SourceFile
+
+
+class Tool(StrEnum):
+    """Where an export comes from."""
+
+    HUGGING_FACE = "huggingface"
+    LANGFUSE = "langfuse"
+    LANGSMITH = "langsmith"
+    PHOENIX = "phoenix"
+    OPIK = "opik"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The rows of one export, of one or more files.
+
+    `dataset` and `version` name what was exported, if the files say so; `digest` is the SHA-256 (hex) of the files.
+    `archived` counts the items that the tool had retired, which are left out.
+    """
+
+    tool: Tool
+    rows: tuple[tuple[SourceFile, Row], ...]
+    dataset: str | None
+    version: str | None
+    digest: str
+    archived: int = 0
+
+    def provenance(self, item: str | None) -> str:
+        """Where a sample comes from: tool, data set, version and item."""
+        version = self.version or f"sha256 {self.digest[:12]}"
+        return f"{self.tool.value}: {self.dataset or 'data set'}, {version}" + (f", item {item}" if item else "")
+
+
+@dataclass(slots=True)
+class _Page:
+    """The items of one file, and what it says of the whole: how many there are, its name and its version."""
+
+    items: list[tuple[Any, int | None]]
+    total: int | None = None
+    dataset: str | None = None
+    version: str | None = None
+
+
+def read_export(sources: Sequence[SourceFile], tool: Tool, *, partial: bool = False) -> Export:
+    """The rows of `sources`, the files of one data set exported from `tool`.
+
+    Raises GoldenSetError if a file does not have the tool's shape, if pages are missing (unless `partial`), if a page
+    is given twice, or if the files are of different data sets or versions.
+    """
+    digest = hashlib.sha256()
+    rows: list[tuple[SourceFile, Row]] = []
+    pages: list[tuple[SourceFile, _Page]] = []
+    seen: dict[str, str] = {}
+    archived = 0
+    for source in sources:
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+        page = _PAGES[tool](source, _content(source))
+        pages.append((source, page))
+        for item, line in page.items:
+            if not isinstance(item, Mapping):
+                raise _unlike(source, tool, line)
+            found = _ROWS[tool](source, item, line)
+            if found is None:
+                archived += 1
+                continue
+            name = str(found.get("id") or "")
+            if name and seen.setdefault(name, source.at(line)) != source.at(line):
+                raise source.error(f"item '{name}' is also at {seen[name]}.", line, hint="Give each page once.")
+            rows.append((source, Row(found, line)))
+    _check_whole(pages, len(rows) + archived, partial=partial)
+    last, _ = pages[-1]
+    dataset = _one(last, "data sets", (page.dataset for _, page in pages))
+    stated = _one(last, "versions", (page.version for _, page in pages))
+    return Export(tool, tuple(rows), dataset, stated or _newest(pages), digest.hexdigest(), archived)
+
+
+def _content(source: SourceFile) -> Any:
+    """A JSON document, or the rows of another format as objects that know their lines."""
+    ending = source.path.suffix.lower()
+    readers: Mapping[str, Callable[[SourceFile], Iterator[Row]]] = {
+        ".jsonl": json_lines.read_rows,
+        ".ndjson": json_lines.read_rows,
+        ".csv": delimited.read_csv,
+        ".tsv": delimited.read_tsv,
+        ".parquet": parquet.read_rows,
+    }
+    if ending in readers:
+        return list(readers[ending](source))
+    if ending == ".json":
+        return json_document.read_document(source)
+    raise source.error(
+        f"unsupported file extension '{ending}'.", hint=f"Supported extensions: .json, {', '.join(readers)}."
+    )
+
+
+def _items(source: SourceFile, content: Any, tool: Tool, key: str | None = None) -> list[tuple[Any, int | None]]:
+    """The items of a list, or of the list at `key` of an object."""
+    if key is not None and isinstance(content, Mapping):
+        content = content.get(key)
+    if not isinstance(content, list):
+        raise _unlike(source, tool, 1)
+    if content and isinstance(content[0], Row):
+        return [(dict(row.values), row.line) for row in content]
+    return [(item, line_of(content, number)) for number, item in enumerate(content)]
+
+
+def _unlike(source: SourceFile, tool: Tool, line: int | None) -> Exception:
+    return source.error(
+        f"this is not an export of {_NAMES[tool]}.",
+        line,
+        hint="Expected "
+        + _EXPECTED[tool]
+        + "\n  Any other file of questions is read without import: ragstone convert.",
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _hugging_face_page(source: SourceFile, content: Any) -> _Page:
+    if not (isinstance(content, Mapping) and "features" in content):
+        return _Page(_items(source, content, Tool.HUGGING_FACE, "data"))
+    page = _Page(_items(source, content, Tool.HUGGING_FACE, "rows"), _whole(content.get("num_rows_total")))
+    page.dataset = _text(content.get("dataset"))
+    return page
+
+
+def _hugging_face_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
+    row = item.get("row")
+    if not isinstance(row, Mapping) or "row_idx" not in item:
+        return dict(item)
+    cut = item.get("truncated_cells")
+    if cut:
+        raise source.error(
+            f"the viewer has cut the cells {', '.join(map(str, cut))} of row {item['row_idx']}.",
+            line,
+            hint="Export the data set's Parquet files instead.",
+        )
+    return dict(row)
+
+
+def _langfuse_page(source: SourceFile, content: Any) -> _Page:
+    page = _Page(_items(source, content, Tool.LANGFUSE, "data"))
+    meta = content.get("meta") if isinstance(content, Mapping) else None
+    if isinstance(meta, Mapping):
+        page.total = _whole(meta.get("totalItems"))
+    names = {_text(item.get("datasetName")) for item, _ in page.items if isinstance(item, Mapping)} - {None}
+    page.dataset = _one(source, "data sets", names)
+    return page
+
+
+def _langfuse_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object] | None:
+    if not {"input", "expectedOutput"} & item.keys() and "expected_output" not in item:
+        raise _unlike(source, Tool.LANGFUSE, line)
+    if str(item.get("status", "")).upper() == "ARCHIVED":
+        return None
+    expected = item.get("expectedOutput", item.get("expected_output"))
+    return _row(item.get("id"), item.get("input"), expected, item.get("metadata"))
+
+
+def _langsmith_page(source: SourceFile, content: Any) -> _Page:
+    page = _Page(_items(source, content, Tool.LANGSMITH, "examples"))
+    ids = {_text(item.get("dataset_id")) for item, _ in page.items if isinstance(item, Mapping)} - {None}
+    page.dataset = _one(source, "data sets", ids)
+    return page
+
+
+def _langsmith_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
+    if "inputs" not in item:
+        if source.path.suffix.lower() in {".csv", ".tsv"}:  # one column per input and output
+            return dict(item)
+        raise _unlike(source, Tool.LANGSMITH, line)
+    return _row(item.get("id"), item["inputs"], item.get("outputs"), item.get("metadata"))
+
+
+def _phoenix_page(source: SourceFile, content: Any) -> _Page:
+    data = content.get("data", content) if isinstance(content, Mapping) else content
+    page = _Page(_items(source, data, Tool.PHOENIX, "examples"))
+    if isinstance(data, Mapping):
+        page.dataset, page.version = _text(data.get("dataset_id")), _text(data.get("version_id"))
+    return page
+
+
+def _phoenix_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
+    if "example_id" in item:  # CSV: a column per key, with the part that it belongs to before it
+        parts: dict[str, dict[str, object]] = {"input": {}, "output": {}, "metadata": {}}
+        for column, value in item.items():
+            part, sign, key = str(column).partition("_")
+            if sign and part in parts:
+                parts[part][key] = value
+        return _row(item["example_id"], parts["input"], parts["output"], parts["metadata"])
+    if "input" not in item or "output" not in item:
+        raise _unlike(source, Tool.PHOENIX, line)
+    return _row(item.get("id"), item["input"], item["output"], item.get("metadata"))
+
+
+def _opik_page(source: SourceFile, content: Any) -> _Page:
+    page = _Page(_items(source, content, Tool.OPIK, "content"))
+    if isinstance(content, Mapping):
+        page.total = _whole(content.get("total"))
+    return page
+
+
+def _opik_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
+    data = item.get("data", item)
+    if not isinstance(data, Mapping):
+        raise _unlike(source, Tool.OPIK, line)
+    own = {key: value for key, value in data.items() if key not in {"source", "trace_id", "span_id"}}
+    named = {"id": item["id"]} if item.get("id") is not None else {}
+    tags = {"tags": item["tags"]} if item.get("tags") and "tags" not in own else {}
+    return {**own, **named, **tags}
+
+
+def _row(name: object, given: object, expected: object, metadata: object) -> dict[str, object]:
+    """One row; an object with a single value gives that value, as its key says no more."""
+    found: dict[str, object] = {"input": _only(given), "expected": _only(expected)}
+    if name is not None:
+        found["id"] = name
+    if metadata:
+        found["metadata"] = metadata
+    return found
+
+
+def _only(value: object) -> object:
+    if isinstance(value, Mapping) and len(value) == 1:
+        inner = next(iter(value.values()))
+        return inner if isinstance(inner, str) else value
+    return value
+
+
+def _check_whole(pages: Sequence[tuple[SourceFile, _Page]], found: int, *, partial: bool) -> None:
+    source = pages[-1][0]
+    total = max((page.total for _, page in pages if page.total is not None), default=None)
+    if total is not None and found < total and not partial:
+        raise source.error(
+            f"the data set has {total:,} items, but the files have {found:,}.",
+            hint="Give all pages, or add --partial if a part is meant.",
+        )
+
+
+def _one(source: SourceFile, what: str, names: Iterable[str | None]) -> str | None:
+    distinct = sorted({name for name in names if name is not None})
+    if len(distinct) > 1:
+        raise source.error(f"the files are of {len(distinct)} {what}: {', '.join(distinct[:5])}.", hint="Import one.")
+    return distinct[0] if distinct else None
+
+
+_CHANGED = ("updatedAt", "updated_at", "modified_at", "last_updated_at", "createdAt", "created_at")
+
+
+def _newest(pages: Sequence[tuple[SourceFile, _Page]]) -> str | None:
+    """The time of the last change to an item, with which the tools name a version that has no other name."""
+    times: list[tuple[datetime, str]] = []
+    for _, page in pages:
+        for item, _ in page.items:
+            stamp = next((item[key] for key in _CHANGED if isinstance(item.get(key), str)), None)
+            if stamp is None:
+                continue
+            try:
+                times.append((datetime.fromisoformat(stamp), stamp))
+            except ValueError:
+                continue
+    try:
+        return max(times)[1] if times else None
+    except TypeError:  # some with a time zone, and some without
+        return None
+
+
+_PAGES: Mapping[Tool, Callable[[SourceFile, Any], _Page]] = {
+    Tool.HUGGING_FACE: _hugging_face_page,
+    Tool.LANGFUSE: _langfuse_page,
+    Tool.LANGSMITH: _langsmith_page,
+    Tool.PHOENIX: _phoenix_page,
+    Tool.OPIK: _opik_page,
+}
+_ROWS: Mapping[Tool, Callable[[SourceFile, Mapping[str, Any], int | None], dict[str, object] | None]] = {
+    Tool.HUGGING_FACE: _hugging_face_row,
+    Tool.LANGFUSE: _langfuse_row,
+    Tool.LANGSMITH: _langsmith_row,
+    Tool.PHOENIX: _phoenix_row,
+    Tool.OPIK: _opik_row,
+}
+_NAMES: Mapping[Tool, str] = {
+    Tool.HUGGING_FACE: "Hugging Face",
+    Tool.LANGFUSE: "Langfuse",
+    Tool.LANGSMITH: "LangSmith",
+    Tool.PHOENIX: "Phoenix",
+    Tool.OPIK: "Opik",
+}
+_EXPECTED: Mapping[Tool, str] = {
+    Tool.HUGGING_FACE: 'a data file, or pages of the viewer: {"features": […], "rows": [{"row_idx": 0, "row": {…}}]}.',
+    Tool.LANGFUSE: '{"data": [{"id": "…", "input": …, "expectedOutput": …}], "meta": {"totalItems": 1}}, or the items.',
+    Tool.LANGSMITH: 'a list of examples: [{"id": "…", "inputs": {…}, "outputs": {…}}].',
+    Tool.PHOENIX: '{"data": {"version_id": "…", "examples": [{"id": "…", "input": {…}, "output": {…}}]}}, or its CSV.',
+    Tool.OPIK: '{"content": [{"id": "…", "data": {…}}], "total": 1}, or a list of items.',
+}

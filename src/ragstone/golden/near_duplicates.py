@@ -1,0 +1,71 @@
+"""Pairs of texts with nearly the same wording."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NEARLY_SAME = 0.7
+"""From this similarity on, two questions are near-duplicates."""
+
+_WORD = re.compile(r"[^\W_]+")
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The positions of two texts, `first` < `second`, and their similarity in [0, 1]."""
+
+    first: int
+    second: int
+    similarity: float
+
+
+def words_of(text: str) -> str:
+    """The words of `text` in lower case, separated by single spaces: for comparing texts without their punctuation."""
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[Pair]:
+    """All pairs of `texts` with a similarity of at least `least` and the same numbers, the most similar first.
+
+    The similarity is the weighted Jaccard index of the trigrams of letters in their words; a trigram weighs the more,
+    the fewer texts have it, so that the one word that differs between two texts of the same form counts. Candidates
+    are found by their rarest trigrams (prefix filtering: Bayardo, Ma, Srikant 2007, "Scaling up all pairs similarity
+    search"), so no pair is missed and texts without anything in common are never compared.
+    """
+    grams = [_trigrams(text) for text in texts]
+    counts = Counter(gram for found in grams for gram in found)
+    weight = {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
+    numbers = [tuple(sorted(_DIGITS.findall(text))) for text in texts]
+    index: dict[str, list[int]] = defaultdict(list)
+    totals: list[float] = []
+    found: list[Pair] = []
+    for position, mine in enumerate(grams):
+        total = sum(weight[gram] for gram in mine)
+        totals.append(total)
+        candidates: set[int] = set()
+        left = total
+        for gram in sorted(mine, key=lambda one: (-weight[one], one)):
+            if left < least * total - 1e-9:
+                break
+            left -= weight[gram]
+            candidates.update(index[gram])
+            index[gram].append(position)
+        for other in sorted(candidates):
+            if numbers[other] != numbers[position] or min(total, totals[other]) < least * max(total, totals[other]):
+                continue
+            shared = sum(weight[gram] for gram in mine & grams[other])
+            similarity = shared / (total + totals[other] - shared)
+            if similarity >= least:
+                found.append(Pair(other, position, min(1.0, similarity)))
+    return sorted(found, key=lambda pair: (-pair.similarity, pair.first, pair.second))
+
+
+def _trigrams(text: str) -> frozenset[str]:
+    """Trigrams of the letters of each word, with its ends marked; a word of one or two letters is one by itself."""
+    padded = (f" {word} " for word in _WORD.findall(text.casefold()))
+    return frozenset(word[at : at + 3] for word in padded for at in range(len(word) - 2))
