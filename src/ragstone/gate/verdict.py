@@ -145,13 +145,35 @@ class Comparability:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class RetrievalChanges:
+    """The samples whose retrieval fell since the baseline, by what became of their evidence; ids sorted.
+
+    `gone` maps each to the share of the evidence's words that is still returned; in `lower` it ranks lower; in
+    `rechunked` it is still returned, in other chunks or under other ids. `old_ids` are those of `rechunked` that are
+    labelled by ids. `other`: the evidence is where it was, or is not known.
+    """
+
+    gone: Mapping[str, float]
+    lower: tuple[str, ...]
+    rechunked: tuple[str, ...]
+    other: tuple[str, ...]
+    old_ids: tuple[str, ...] = ()
+
+    @property
+    def fell(self) -> int:
+        """How many samples these are."""
+        return len(self.gone) + len(self.lower) + len(self.rechunked) + len(self.other)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
     `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
     says which drop the golden set can detect, unless a warning does; `notes` are footnotes; `accept` are the commands
-    that accept the drops that fail the run; `lower_is_better` are the metrics where less is better.
+    that accept the drops that fail the run; `lower_is_better` are the metrics where less is better; `retrieval` says
+    what became of the evidence where retrieval fell.
     """
 
     status: Status
@@ -166,6 +188,7 @@ class GateVerdict:
     inconclusive_blocks: bool = False
     accept: tuple[str, ...] = ()
     lower_is_better: frozenset[str] = frozenset()
+    retrieval: RetrievalChanges | None = None
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

@@ -180,6 +180,22 @@ class ContextsUsedPart(_Part):
     ranks: tuple[RankUsePart, ...]
 
 
+class GonePart(_Part):
+    """A sample whose evidence is gone from the contexts."""
+
+    id: str
+    left: float = Field(ge=0, le=1, description="share of the words of its evidence that is still returned")
+
+
+class RetrievalPart(_Part):
+    """The samples whose retrieval fell since the baseline, by what became of their evidence."""
+
+    gone: tuple[GonePart, ...]
+    lower: tuple[str, ...] = Field(description="it ranks lower")
+    rechunked: tuple[str, ...] = Field(description="it is still returned, in other chunks or under other ids")
+    other: tuple[str, ...] = Field(description="it is where it was, or not known")
+
+
 class ComparisonPart(_Part):
     """What the run was compared with."""
 
@@ -276,6 +292,7 @@ class ReportDocument(_Part):
     worst: tuple[SamplePart, ...]
     failures: tuple[FailurePart, ...]
     contexts_used: ContextsUsedPart | None = None
+    retrieval: RetrievalPart | None = Field(default=None, description="null if retrieval fell on no sample")
     notes: tuple[str, ...]
     reproduce: tuple[str, ...] = Field(description="shell comments and commands that reproduce the run")
 
@@ -343,9 +360,18 @@ def document(view: ReportView) -> ReportDocument:
         worst=tuple(_sample(sample) for sample in view.worst),
         failures=tuple(_failure(group) for group in view.failures),
         contexts_used=_contexts_used(view),
+        retrieval=_retrieval(view),
         notes=view.notes,
         reproduce=view.reproduce,
     )
+
+
+def _retrieval(view: ReportView) -> RetrievalPart | None:
+    found = view.retrieval
+    if found is None:
+        return None
+    gone = tuple(GonePart(id=sample_id, left=left) for sample_id, left in found.gone.items())
+    return RetrievalPart(gone=gone, lower=found.lower, rechunked=found.rechunked, other=found.other)
 
 
 def _contexts_used(view: ReportView) -> ContextsUsedPart | None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ragstone.formatting import percent
 from ragstone.gate.alignment import ContextsUsed
-from ragstone.gate.verdict import Action, Attribution, Check, Interval, Status
+from ragstone.gate.verdict import Action, Attribution, Check, Interval, RetrievalChanges, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
 from ragstone.metrics.score import FailedBy
@@ -312,5 +312,6 @@ class ReportView:
     samples_total: int
     trends: tuple[Trend, ...] = ()
     contexts_used: ContextsUsed | None = None
+    retrieval: RetrievalChanges | None = None
     run_url: str | None = None
     artifact_url: str | None = None

@@ -74,6 +74,7 @@ def build_view(
         samples=sample_rows(current, compared, names, links.origin, verdict.lower_is_better),
         samples_total=len(current.samples),
         contexts_used=contexts_used(current),
+        retrieval=verdict.retrieval,
         run_url=links.run,
         artifact_url=links.artifact,
     )

@@ -229,6 +229,20 @@ class SystemUsage(_Part):
     cost_p95_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
+class RetrievalFacts(_Part):
+    """The number of samples whose retrieval fell since the baseline, by what became of their evidence.
+
+    Its text is `gone` from the contexts, ranks `lower`, or is still returned in other chunks or under other ids
+    (`rechunked`); for `other`, it is where it was, or not known.
+    """
+
+    fell: int = Field(ge=0)
+    gone: int = Field(ge=0)
+    lower: int = Field(ge=0)
+    rechunked: int = Field(ge=0)
+    other: int = Field(ge=0)
+
+
 class BaselineUsed(_Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
 
@@ -292,6 +306,7 @@ class Manifest(_Part):
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
+    retrieval: RetrievalFacts | None = None
     shard: ShardManifest | None = None
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"

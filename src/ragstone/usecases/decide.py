@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -17,7 +17,13 @@ from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
-from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.gate.retrieval_changes import (
+    retrieval_changes,
+    retrieval_fell,
+    retrieval_notes,
+    retrieval_warnings,
+)
+from ragstone.gate.verdict import GateVerdict, RetrievalChanges, Status
 from ragstone.history.drift import Drift
 from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
@@ -31,6 +37,8 @@ from ragstone.usecases.history import Book, hold
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
+
+_RECORDS_AT_ONCE = 2000
 
 FailOn = Literal["fail", "inconclusive", "never"]
 
@@ -180,14 +188,35 @@ def decide(
         ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
     if run is not None and looked_in_order is not None:
         spared = (_spared_note(run.manifest),)
+    retrieval = _retrieval_changes(current, baseline, verdict)
+    why = tuple(retrieval_notes(retrieval))
+    stale = tuple(retrieval_warnings(retrieval))
     verdict = replace(
         verdict,
-        notes=(*notes, *_renamed_notes(baseline), *verdict.notes, *spared, *drift.notes, *moving),
-        warnings=(*warnings, *terms.accepted.warnings, *ending, *drift.warnings, *verdict.warnings),
+        notes=(*notes, *_renamed_notes(baseline), *why, *verdict.notes, *spared, *drift.notes, *moving),
+        warnings=(*warnings, *terms.accepted.warnings, *ending, *drift.warnings, *stale, *verdict.warnings),
+        retrieval=retrieval,
     )
     if run is not None and baseline is not None and baseline.run is not None:
         verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
     return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def _retrieval_changes(
+    current: ComparedRun, baseline: ComparedRun | None, verdict: GateVerdict
+) -> RetrievalChanges | None:
+    compared = verdict.comparability
+    if baseline is None or compared is None or not compared.comparable:
+        return None
+    fell = retrieval_fell(current.scores, baseline.scores, compared)
+
+    def records() -> Iterator[tuple[str, SampleRecord | None, SampleRecord | None]]:
+        for start in range(0, len(fell), _RECORDS_AT_ONCE):
+            ids = fell[start : start + _RECORDS_AT_ONCE]
+            now, then = current.find(ids), baseline.find(ids)
+            yield from ((sample_id, now.get(sample_id), then.get(sample_id)) for sample_id in ids)
+
+    return retrieval_changes(records())
 
 
 def _renamed_notes(baseline: ComparedRun | None) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory, read_man
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import cache_of, carry, drop_carried, lineage, used
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, Invocation, Manifest
+from ragstone.run.manifest import AcceptedDrop, BaselineFact, Invocation, Manifest, RetrievalFacts
 from ragstone.run.merge import find_runs
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
@@ -381,7 +381,9 @@ def _write(
     """
     fact = baseline_fact(verdict, inputs, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
-    manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
+    manifest = run.manifest.model_copy(
+        update={"verdict": verdict.status.value, "baseline": fact, "retrieval": _retrieval_facts(verdict)}
+    )
     baseline, book, history = inputs.baseline, inputs.book, None
     current = replace(current, scores=replace(current.scores, manifest=manifest))
     view = view_of(current, verdict, terms.baseline, inputs.links)
@@ -403,6 +405,19 @@ def _write(
         replace_text(path, render(view, name, templates=inputs.templates))
         written.append(path)
     return view, manifest, written
+
+
+def _retrieval_facts(verdict: GateVerdict) -> RetrievalFacts | None:
+    found = verdict.retrieval
+    if found is None:
+        return None
+    return RetrievalFacts(
+        fell=found.fell,
+        gone=len(found.gone),
+        lower=len(found.lower),
+        rechunked=len(found.rechunked),
+        other=len(found.other),
+    )
 
 
 def baseline_fact(verdict: GateVerdict, inputs: GateInputs, terms: Terms) -> BaselineFact:
