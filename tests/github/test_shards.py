@@ -165,6 +165,22 @@ def test_the_merged_run_of_the_branch_is_the_next_baseline(github: FakeGitHub, c
     assert merge(github, checkout).outputs["baseline-run-id"] == "1"
 
 
+def test_a_merged_run_of_the_branch_that_fails_carries_the_baseline(github: FakeGitHub, checkout: Checkout) -> None:
+    github.add_run(1)
+    assert checkout.gate(github, "push", None, GITHUB_RUN_ID="1").code == 0
+    github.add_artifact(1, artifact_of(checkout.root / "ragstone-run"))
+    baseline = RunDirectory.open(checkout.root / "ragstone-run").fingerprint
+    shutil.rmtree(checkout.root / "ragstone-run")
+    checkout.answer_badly()
+    for shard in evaluate(github, checkout, "push"):
+        assert shard.code == 0
+    assert merge(github, checkout, "push").code == 1
+    merged = RunDirectory.open(checkout.root / "ragstone-run")
+    assert not merged.manifest.standing.eligible
+    assert RunDirectory.open(merged.path / "baseline").fingerprint == baseline
+    assert (merged.path / "history.jsonl").read_text(encoding="utf-8").count('"run":') == 2
+
+
 def test_the_judges_key_is_needed_by_the_shards_only(github: FakeGitHub, checkout: Checkout, fake: FakeLlm) -> None:
     judge = {"RAGSTONE_JUDGE": "openai:gpt-4o-mini", "RAGSTONE_JUDGE_BASE_URL": f"{fake.url}/v1"}
     evaluate(github, checkout, **judge, RAGSTONE_JUDGE_API_KEY="sk-0123456789")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import Settings, load_settings
+from ragstone.config import JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.verdict import Status
 from ragstone.judge.cache import JudgementCache
+from ragstone.judge.factory import build_judge
+from ragstone.judge.protocol import Judge
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import Manifest
-from ragstone.run.merge import ALIKE, COMBINED
+from ragstone.run.merge import ALIKE, COMBINED, find_runs, merge_runs
 from ragstone.run.writer import samples_digest, write_manifest
 from ragstone.usecases import run as run_module
 from ragstone.usecases.decide import ComparedRun
@@ -232,6 +235,21 @@ def test_every_field_of_a_manifest_is_either_common_to_all_shards_or_combined() 
     assert set(Manifest.model_fields) == ALIKE.keys() | COMBINED
 
 
+def test_a_merge_holds_one_record_at_a_time(project: Project) -> None:
+    rows = [json.loads(line) for line in (project.root / "outputs.jsonl").read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row["contexts"] = [f"{row['answer']} {'x' * 500_000}"]
+    (project.root / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    project.shards(run__metrics=("token_f1",))
+    paths = find_runs([project.root / "shards"])
+    size = sum((path / "samples.jsonl").stat().st_size for path in paths)
+    tracemalloc.start()
+    merge_runs(paths, project.root / "run")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < size / 3
+
+
 # -- the judge ---------------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +297,21 @@ def test_each_canary_is_repeated_by_one_shard(judged: Project, fake: FakeLlm) ->
     assert merged.run.manifest.canaries is not None
     assert (merged.run.manifest.canaries.asked, merged.run.manifest.canaries.differing) == (10, 0)
     assert any("no change of the judge: 0 of 10" in note for note in merged.verdict.notes)
+
+
+def test_a_shard_has_its_share_of_the_budget(judged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[JudgeSettings] = []
+
+    def spy(settings: JudgeSettings, **more: Any) -> Judge:
+        seen.append(settings)
+        return build_judge(settings, **more)
+
+    monkeypatch.setattr(run_module, "build_judge", spy)
+    run = judged.shard(1, judge__max_cost_usd=6.0, judge__requests_per_minute=3000)
+    assert [(one.max_cost_usd, one.requests_per_minute) for one in seen] == [(2.0, 1000)]
+    # What it takes to reproduce the run is the whole.
+    assert run.manifest.invocation is not None
+    assert run.manifest.invocation.options["judge.max_cost_usd"] == "6"
 
 
 def test_merging_asks_no_judge_and_needs_no_key(judged: Project, fake: FakeLlm) -> None:
