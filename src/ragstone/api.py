@@ -44,6 +44,7 @@ from ragstone.usecases.compare import read_side
 from ragstone.usecases.custom import Chosen, chosen_metrics
 from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
 from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.recorded import read_verdict
 from ragstone.usecases.run import RunContext, evaluate_golden_set
 
 if TYPE_CHECKING:
@@ -87,14 +88,14 @@ class Report(str):
         return str(self) if self.form == "md" else None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Verdict(GateVerdict):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
     `view` is what the reports show, without secrets.
     """
 
-    view: ReportView = field(kw_only=True, compare=False)
+    view: ReportView = field(kw_only=True)
 
     @classmethod
     def of(cls, verdict: GateVerdict, view: ReportView) -> Verdict:
@@ -103,6 +104,13 @@ class Verdict(GateVerdict):
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises ConfigError for anything else."""
         return Report(render(self.view, form), form)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GateVerdict):
+            return NotImplemented
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(GateVerdict))
+
+    __hash__ = None  # type: ignore[assignment]  # like GateVerdict, which holds mappings
 
     def to_markdown(self) -> str:
         """The report as Markdown, for a comment on GitHub."""
@@ -140,7 +148,13 @@ class Run:
         baseline: Run | str | Path | None = None,
         policy: Policy | Mapping[str, Any] | str | Path | None = None,
     ) -> Report:
-        """The report of this run as ``text``, ``md``, ``html``, ``json`` or ``junit``, decided as by `compare`."""
+        """The report of this run as ``text``, ``md``, ``html``, ``json`` or ``junit``.
+
+        It shows the verdict that the gate recorded; without one, or with `baseline` or `policy`, that of `compare`.
+        """
+        recorded = read_verdict(self.directory) if baseline is None and policy is None else None
+        if recorded is not None:
+            return Report(render(recorded.view, form), form)
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -258,3 +258,16 @@ def test_an_interrupted_cell_ends_and_keeps_what_is_finished(tmp_path: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "interrupted", done.stderr
     assert json.loads((tmp_path / "run/manifest.json").read_text())["state"] == "stopped"
+
+
+def test_the_report_of_a_gates_run_shows_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "golden.jsonl").write_text(json.dumps({"id": "a", "question": "Mill?", "reference": FACT}) + "\n")
+    (tmp_path / "out.jsonl").write_text(json.dumps({"id": "a", "answer": FACT, "contexts": [FACT]}) + "\n")
+    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmin = 0.999\n")
+    command = [sys.executable, "-m", "ragstone", "gate", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl"]
+    subprocess.run([*command, "--out", "run"], cwd=tmp_path, check=False, capture_output=True, timeout=120)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thresholds.toml").unlink()
+    run = ragstone.Run.open("run")
+    assert run.report("html") == (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert run.report("json") != run.report("json", policy={"metrics": {"faithfulness": {"min": 0.5}}})

@@ -13,9 +13,11 @@ from typing import Any
 from ragstone.config import load_settings
 from ragstone.github.client import RetryPolicy
 from ragstone.job.run_job import run_on_github
+from ragstone.run.directory import VERDICT, read_manifest
 from tests.github.fake import TOKEN, FakeGitHub
 from tests.github.payloads import payload_of, pull_request, runner, with_payload, workflow_run
 from tests.github.test_text_channels import acting, parse_outputs
+from tests.usecases.reported import again
 
 QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.0, max_pause_s=0.01, total_pause_s=1.0, settle_s=0.0)
 FACTS = [
@@ -97,6 +99,9 @@ class Checkout:
         settings = load_settings(directory=self.root, environ=environ, overrides=overrides, within=self.root)
         out = io.StringIO()
         code = asyncio.run(run_on_github(settings, environ=environ, out=out, patience=QUICK))
+        run = settings.path(settings.run.out)
+        if (run / VERDICT).is_file() and read_manifest(run).state == "finished":
+            again(run, settings)
         return self.outcome(code, out.getvalue())
 
     def outcome(self, code: int, log: str) -> Outcome:

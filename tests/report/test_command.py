@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -118,3 +120,152 @@ def test_the_gate_takes_the_projects_own_template(runs: Path) -> None:
     )
     assert found.returncode == 1, found.stderr
     assert (runs / "new" / "report.md").read_text(encoding="utf-8") == "## ❌ Ragstone: fail\n\n# Houses: fail"
+
+
+GATE = ("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good")
+STRICT = "[metrics.faithfulness]\nmin = 0.999\n"
+LENIENT = "[metrics.faithfulness]\nmin = 0.01\n"
+
+
+@pytest.fixture
+def gated(runs: Path, tmp_path: Path) -> Path:
+    """A folder of its own with a run that failed the gate, and the baseline it was compared with."""
+    for name in ("golden.jsonl", "bad.jsonl"):
+        shutil.copy(runs / name, tmp_path)
+    shutil.copytree(runs / "good", tmp_path / "good")
+    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8")
+    found = ragstone(*GATE, "--out", "gated", cwd=tmp_path)
+    assert found.returncode == 1, found.stderr
+    (tmp_path / "printed.txt").write_text(found.stdout.partition("\nHTML report:")[0], encoding="utf-8")
+    return tmp_path
+
+
+def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(gated: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (gated / "gated").replace(elsewhere / "artifact")
+    shutil.rmtree(gated / "good")
+    (elsewhere / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
+    assert ragstone("report", "artifact", cwd=elsewhere).stdout == (gated / "printed.txt").read_text(encoding="utf-8")
+    files = {"md": "report.md", "html": "report.html", "json": "report.json", "junit": "junit.xml"}
+    for form, name in files.items():
+        found = ragstone("report", "artifact", "--format", form, cwd=elsewhere)
+        assert found.stdout == (elsewhere / "artifact" / name).read_text(encoding="utf-8"), found.stderr
+
+
+def test_another_policy_decides_again_with_the_same_baseline_and_says_so(gated: Path) -> None:
+    (gated / "strict.toml").write_text(STRICT + "max_drop = 0.9\n", encoding="utf-8")
+    found = ragstone("report", "gated", "--format", "json", "--thresholds", "strict.toml", cwd=gated)
+    shown = json.loads(found.stdout)
+    assert shown["status"] == "fail"
+    assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
+    assert shown["warnings"][0] == (
+        "This is not the verdict of the gate, which was fail: it was decided again with --thresholds strict.toml."
+    )
+
+
+def test_another_baseline_decides_again_with_the_same_policy(gated: Path) -> None:
+    shutil.copytree(gated / "gated", gated / "itself")
+    (gated / "thresholds.toml").write_text(STRICT, encoding="utf-8")  # not the one of the gate
+    found = ragstone("report", "gated", "--format", "json", "--baseline", "itself", cwd=gated)
+    shown = json.loads(found.stdout)
+    assert shown["status"] == "pass"
+    assert "decided again with --baseline itself" in shown["warnings"][0]
+    assert "floor" not in {check["kind"] for check in shown["checks"]}
+
+
+def test_a_baseline_that_is_gone_is_asked_for(gated: Path) -> None:
+    shutil.rmtree(gated / "good")
+    shutil.rmtree(gated / "gated" / "baseline", ignore_errors=True)
+    (gated / "strict.toml").write_text(STRICT, encoding="utf-8")
+    found = ragstone("report", "gated", "--thresholds", "strict.toml", cwd=gated)
+    assert found.returncode == 6
+    assert f"no longer in {gated / 'good'}" in found.stderr
+    assert "--baseline" in found.stderr
+
+
+def test_links_and_templates_do_not_change_the_verdict(gated: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
+    found = ragstone("report", "gated", "--format", "md", "--templates", str(tmp_path / "mine"), cwd=gated)
+    assert found.stdout == "## ❌ Ragstone: fail\n\n# fail"
+    found = ragstone("report", "gated", "--format", "md", "--link", "https://git.example/{file}#L{line}", cwd=gated)
+    assert "(https://git.example/golden.jsonl#L2)" in found.stdout
+    assert "decided again" not in found.stdout
+
+
+def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "templates").mkdir(parents=True)
+    (project / "templates" / "report.md.j2").write_text("{{ report.reason }}", encoding="utf-8")
+    (project / "policy.toml").write_text(STRICT + "max_drop = 0.01\n", encoding="utf-8")
+    shutil.copytree(runs / "bad", project / "run")
+    shutil.copytree(runs / "good", project / "main")
+    (project / "mine.toml").write_text(
+        '[run]\nout = "run"\n[gate]\nthresholds = "policy.toml"\nbaseline = "main"\n', encoding="utf-8"
+    )
+    found = ragstone("report", "--config", "project/mine.toml", "--format", "md", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("## ❌ Ragstone: fail\n\nFaithfulness is 0.49"), found.stdout
+    shown = json.loads(ragstone("report", "--config", "project/mine.toml", "--format", "json", cwd=tmp_path).stdout)
+    assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
+    assert not any("decided again" in warning for warning in shown["warnings"])
+
+
+def test_the_report_on_the_baseline_of_the_config_compares_it_with_nothing(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "good", tmp_path / "main")
+    (tmp_path / "ragstone.toml").write_text('[gate]\nbaseline = "main"\n', encoding="utf-8")
+    found = ragstone("report", "main", "--format", "json", cwd=tmp_path)
+    assert json.loads(found.stdout)["comparison"] is None, found.stderr
+
+
+def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None:
+    again = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--out", "gated")
+    assert ragstone(*again, cwd=gated).returncode == 0
+    assert (gated / "gated" / "verdict.json").is_file()
+    (gated / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
+    assert ragstone("report", "gated", cwd=gated).stdout.startswith("✔ PASS")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "not a valid verdict: Invalid JSON"),
+        ("[" * 100_000, "not a valid verdict: Invalid JSON"),
+        ("{}", "not a valid verdict: run: Field required"),
+        (None, "not a valid verdict: view.status"),
+    ],
+)
+def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) -> None:
+    file = gated / "gated" / "verdict.json"
+    body = json.loads(file.read_text(encoding="utf-8"))
+    body["view"]["status"] = "great"
+    file.write_text(json.dumps(body) if text is None else text, encoding="utf-8")
+    found = ragstone("report", "gated", cwd=gated)
+    assert found.returncode == 2
+    assert f"{Path('gated') / 'verdict.json'}: {says}" in found.stderr
+
+
+def test_a_verdict_that_is_a_pipe_does_not_block(gated: Path) -> None:
+    file = gated / "gated" / "verdict.json"
+    file.unlink()
+    os.mkfifo(file)
+    found = ragstone("report", "gated", cwd=gated)
+    assert found.returncode == 2
+    assert "verdict.json: can't be read" in found.stderr
+
+
+def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(
+    gated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", "good-secret-key")
+    (gated / "good-secret-key.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8")
+    assert ragstone(*GATE, "--out", "new", "--thresholds", "good-secret-key.toml", cwd=gated).returncode == 1
+    file = gated / "new" / "verdict.json"
+    assert "good-secret" not in file.read_text(encoding="utf-8")
+    body = json.loads(file.read_text(encoding="utf-8"))
+    body["view"]["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
+    file.write_text(json.dumps(body), encoding="utf-8")
+    assert "<script>alert" not in ragstone("report", "new", "--format", "html", cwd=gated).stdout
+    assert "\x1b" not in ragstone("report", "new", cwd=gated).stdout
+    assert "@octocat" not in ragstone("report", "new", "--format", "md", cwd=gated).stdout

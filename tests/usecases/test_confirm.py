@@ -20,9 +20,10 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm as replayed
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from ragstone.usecases.decide import ComparedRun, Terms, decide
-from ragstone.usecases.gate import GateOutcome, gate
+from ragstone.usecases.gate import GateOutcome
 from ragstone.usecases.run import RunContext, evaluate_run
 from tests.judge.conftest import FakeLlm, Loop
+from tests.usecases.reported import gated
 
 N = 20
 POLICY = """
@@ -107,7 +108,7 @@ class Project:
         return RunContext(environ={}, system_factory=lambda *_: system, say=lambda line: self.said.append(line))
 
     def gate(self, system: System, **more: Any) -> GateOutcome:
-        return asyncio.run(gate(self.settings(**more), self.context(system)))
+        return gated(self.settings(**more), self.context(system))
 
 
 @pytest.fixture
@@ -243,7 +244,7 @@ def test_recorded_answers_stand(project: Project) -> None:
     rows = ({"id": f"q{n}", "answer": always_bad(1, 2, 3, 4, 5)(n, 0)} for n in range(N))
     (project.root / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = project.settings(**{"system.entrypoint": "file:out.jsonl"})
-    found = asyncio.run(gate(settings, RunContext(environ={})))
+    found = gated(settings, RunContext(environ={}))
     assert found.exit_code == 1
     assert any("recorded answers can't be asked for again" in warning for warning in found.verdict.warnings)
 
@@ -269,7 +270,7 @@ def judged(project: Project) -> Iterator[Callable[..., GateOutcome]]:
     def run(system: System, **more: Any) -> GateOutcome:
         settings = project.settings(**JUDGED, **{"judge.base_url": f"{fake.url}/v1", **more})
         context = replace(project.context(system), environ={"OPENAI_API_KEY": "sk-0123456789"})
-        return asyncio.run(gate(settings, context))
+        return gated(settings, context)
 
     run.fake = fake  # type: ignore[attr-defined]
     yield run

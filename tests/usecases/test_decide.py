@@ -18,6 +18,7 @@ from ragstone.usecases.gate import GateOutcome, gate
 from ragstone.usecases.run import RunContext
 from tests.cli.project import make_project
 from tests.run.opened import opened_for_reading
+from tests.usecases.reported import gated as gated_and_reported
 
 WORSE = '"answer": fact if int(question.rstrip("?").split()[-1]) % 3 else "Bananas were invented in 1834."'
 
@@ -38,7 +39,7 @@ def settings(project: Path, **overrides: object) -> Settings:
 
 def gated(project: Path, **overrides: object) -> GateOutcome:
     now = datetime.now(UTC)
-    return asyncio.run(gate(settings(project, **overrides), RunContext(environ={"PATH": "/usr/bin"}, now=lambda: now)))
+    return gated_and_reported(settings(project, **overrides), RunContext(environ={"PATH": "/usr/bin"}, now=lambda: now))
 
 
 def regress(project: Path) -> None:
@@ -80,7 +81,8 @@ def test_a_gate_reads_its_golden_set_its_policy_and_both_runs_once(project: Path
     with opened_for_reading("golden.jsonl") as once:
         ragstone.load_golden_set(project / "golden.jsonl")
     with opened_for_reading("samples.jsonl", "golden.jsonl", "thresholds.toml") as opened:
-        found = gated(project, run__out="out", gate__baseline="main", system__concurrency=1)
+        given = settings(project, run__out="out", gate__baseline="main", system__concurrency=1)
+        found = asyncio.run(gate(given, RunContext(environ={"PATH": "/usr/bin"})))
     assert found.verdict.status is Status.PASS
     names = [f"{Path(path).parent.name}/{Path(path).name}" for path in opened]
     assert names.count("main/samples.jsonl") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from ragstone.config import load_settings
 from ragstone.run.canaries import CANARIES, choose_canaries
 from ragstone.run.directory import RunDirectory
-from ragstone.usecases.gate import gate
 from ragstone.usecases.run import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.usecases.reported import gated
 
 SAMPLES = 30
 
@@ -62,7 +61,7 @@ class Project:
                 **{f"judge.{name}": value for name, value in judge.items()},
             },
         )
-        return asyncio.run(gate(settings, RunContext(environ={"OPENAI_API_KEY": "sk-0123456789"}), formats=("md",)))
+        return gated(settings, RunContext(environ={"OPENAI_API_KEY": "sk-0123456789"}), formats=("md",))
 
 
 @pytest.fixture

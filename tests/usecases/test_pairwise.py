@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,9 +19,10 @@ from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm
 from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least
-from ragstone.usecases.gate import GateOutcome, gate
+from ragstone.usecases.gate import GateOutcome
 from ragstone.usecases.run import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.usecases.reported import gated
 
 N = 16
 NAME = "pairwise_preference"
@@ -84,7 +84,7 @@ class Project:
                 "gate.baseline": baseline,
             },
         )
-        return asyncio.run(gate(settings, RunContext(environ=key), formats=("md", "json")))
+        return gated(settings, RunContext(environ=key), formats=("md", "json"))
 
     @property
     def choices(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +18,10 @@ from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.scores import SampleFacts
 from ragstone.run.writer import write_manifest
-from ragstone.usecases.gate import GateOutcome, gate
+from ragstone.usecases.gate import GateOutcome
 from ragstone.usecases.run import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.usecases.reported import gated
 
 N = 12
 OLD, NEW = "openai:gpt-4o-mini", "openai:gpt-5.4-mini"
@@ -92,7 +92,7 @@ class Project:
             },
         )
         context = RunContext(environ=key, say=self.said.append)
-        return asyncio.run(gate(settings, context, formats=("md", "json")))
+        return gated(settings, context, formats=("md", "json"))
 
     def baseline(self) -> RunDirectory:
         return RunDirectory.open(self.root / "main")

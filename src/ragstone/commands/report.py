@@ -2,62 +2,64 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import cast
 
 import click
 
-from ragstone.commands.options import POLICY, REPORT, with_options
+from ragstone.commands.options import CONFIG, FLAGS, REPORT, setting, settings_from, with_options
 from ragstone.commands.output import write_text
 
 
 @click.command(name="report")
-@click.argument("run", type=click.Path(path_type=Path))
-@with_options(REPORT)
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Run to compare with.")
-@POLICY
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@with_options(REPORT, (CONFIG,))
+@setting("thresholds", "FILE", help="Decide again with this policy  [default: the gate's own]")
+@setting("baseline", "RUN_DIR", help="Decide again, compared with this run  [default: the gate's own]")
+@setting("history", "FILE", help="Decide again, compared with this history  [default: the gate's own]")
 @click.option(
     "--templates",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
     help="Folder with your report.md.j2  [default: templates, if it contains one]",
 )
-@click.option(
-    "--history", type=click.Path(path_type=Path), metavar="FILE", help="History  [default: the one in RUN, if any]"
-)
 @click.option("--link", metavar="URL", help="URL pattern for links to samples, with {file} and {line}.")
 def command(
-    run: Path,
+    run: Path | None,
     form: str,
     output: Path | None,
-    baseline: Path | None,
-    thresholds: Path | None,
     templates: Path | None,
-    history: Path | None,
     link: str | None,
+    **flags: object,
 ) -> int:
-    """Show the run in RUN, a directory written by `ragstone run` or `ragstone gate`.
+    """Show the run in RUN, a directory written by `ragstone run` or `ragstone gate`  [default: as in the config]
 
-    Nothing is evaluated again: the stored scores are compared with the policy and the baseline. Always exits with 0;
-    for an exit code that reflects the verdict, use `ragstone gate` or `ragstone compare`.
+    Nothing is evaluated again. Shows the verdict that the gate recorded; with --thresholds, --baseline or --history,
+    the stored scores are decided again and the report says so. A run without a verdict is decided as `ragstone gate`
+    would. Always exits with 0; for an exit code that reflects the verdict, use `ragstone gate` or `ragstone compare`.
 
     \b
     Examples:
       ragstone report ragstone-run
-      ragstone report ragstone-run --format html -o report.html --baseline main-run
+      ragstone report ragstone-run --format html -o report.html
+      ragstone report ragstone-run --baseline main-run
     """
     from ragstone.report.parts import Links
+    from ragstone.report.redact import Redactor
     from ragstone.report.render import Format
     from ragstone.report.terminal import print_report
-    from ragstone.usecases.report import report
+    from ragstone.usecases.known_secrets import known_secrets
+    from ragstone.usecases.report import ASKABLE, report
 
+    settings = settings_from(flags)
     found = report(
         run,
         cast(Format, form),
-        baseline=baseline,
-        thresholds=thresholds,
+        settings,
+        Redactor(known_secrets(os.environ, settings)),
+        asked={FLAGS[name]: str(value) for name, value in flags.items() if FLAGS.get(name) in ASKABLE and value},
         templates=templates,
-        history=history,
         links=Links.from_pattern(link) if link is not None else None,
     )
     if output is not None:

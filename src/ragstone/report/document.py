@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragstone.gate.verdict import Check, Interval
 from ragstone.golden.sample import Origin
 from ragstone.metrics.score import FailedBy
+from ragstone.report.escape import encodable
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, RunFacts, WorstSample
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -300,19 +301,11 @@ class ReportDocument(_Part):
 def render_json(view: ReportView) -> str:
     """The report as indented JSON, with non-ASCII text escaped so that it can't affect a terminal or log.
 
-    Lone surrogates, which strict readers refuse, become U+FFFD. Nothing in it is a command to a runner that prints it.
+    Nothing in it is a command to a runner that prints it.
     """
-    body = _encodable(document(view).model_dump(mode="python"))
+    body = encodable(document(view).model_dump(mode="python"))
     text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
     return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {key: _encodable(item) for key, item in value.items()}
-    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def schema() -> dict[str, Any]:

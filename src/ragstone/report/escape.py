@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 ZERO_WIDTH_SPACE = "\u200b"
@@ -167,3 +168,12 @@ def markdown_link(text: str, address: str | None) -> str:
     """A link with inline code as its text, or only the code if `address` is not a plain URL."""
     target = url(address)
     return f"[{markdown_code(text)}]({target})" if target else markdown_code(text)
+
+
+def encodable(value: Any) -> Any:
+    """A tree of dicts, lists and strings for JSON: lone surrogates, which strict readers refuse, become U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {key: encodable(item) for key, item in value.items()}
+    return [encodable(item) for item in value] if isinstance(value, list | tuple) else value

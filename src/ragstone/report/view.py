@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
+from typing import TypeVar
 
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.verdict import GateVerdict
-from ragstone.report.parts import Comparison, CostFacts, JudgeFacts, Links, ReportView, RunFacts
+from ragstone.report.parts import (
+    Comparison,
+    CostFacts,
+    FailedSample,
+    JudgeFacts,
+    Links,
+    ReportView,
+    RunFacts,
+    SampleRow,
+    WorstSample,
+)
 from ragstone.report.reliability import language_warnings, offline_grades
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
@@ -17,6 +29,7 @@ from ragstone.run.scores import RunScores
 
 __all__ = ["Links", "ReportView", "build_view"]
 
+Placed = TypeVar("Placed", WorstSample, FailedSample, SampleRow)
 _NO_RECORDS: Mapping[str, SampleRecord] = MappingProxyType({})
 
 
@@ -77,6 +90,20 @@ def build_view(
         retrieval=verdict.retrieval,
         run_url=links.run,
         artifact_url=links.artifact,
+    )
+
+
+def with_links(view: ReportView, links: Links) -> ReportView:
+    """The same view with the places of samples linked by `links`."""
+
+    def linked(found: Placed) -> Placed:
+        return replace(found, url=None if found.origin is None else links.origin(found.origin))
+
+    return replace(
+        view,
+        worst=tuple(map(linked, view.worst)),
+        failures=tuple(replace(group, samples=tuple(map(linked, group.samples))) for group in view.failures),
+        samples=tuple(map(linked, view.samples)),
     )
 
 

@@ -43,6 +43,7 @@ from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, g
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
 from ragstone.usecases.merge import Shards, merge
+from ragstone.usecases.recorded import RecordedTerms, write_verdict
 from ragstone.usecases.rejudge import Rejudging
 from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set, refuse_parts, shard_of
 
@@ -221,7 +222,9 @@ async def gate(
         confirmed = await confirm_run(doubt, decided, inputs.golden, inputs.policy, settings, context)
         run, verdict = confirmed.run, confirmed.verdict
         current = ComparedRun.of(run)
-        view, manifest, reports = _write(run, current, verdict, terms, inputs, context, formats)
+        order = tuple(early[0].order) if early else None
+        recorded = RecordedTerms.of(terms, final.book, looked_in_order=order, unproven=final.unproven)
+        view, manifest, reports = _write(run, current, verdict, terms, recorded, inputs, context, formats)
     return GateOutcome(
         verdict, view, run.with_manifest(manifest), exit_code_of(verdict, settings.gate.fail_on), tuple(reports)
     )
@@ -371,11 +374,12 @@ def _write(
     current: ComparedRun,
     verdict: GateVerdict,
     terms: Terms,
+    recorded: RecordedTerms,
     inputs: GateInputs,
     context: RunContext,
     formats: Iterable[Format],
 ) -> tuple[ReportView, Manifest, list[Path]]:
-    """Write the verdict and the reports into the run, and the baseline too if the run must carry it.
+    """Write the verdict, its terms and the reports into the run, and the baseline too if the run must carry it.
 
     The view is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
     """
@@ -400,6 +404,7 @@ def _write(
         drop_carried(run.path)
     if book is not None and history is not None:
         keep(book, run, history)
+    write_verdict(run.with_manifest(manifest), recorded, view, context.redact)
     for name in formats:
         path = run.path / REPORT_FILES[name]
         replace_text(path, render(view, name, templates=inputs.templates))

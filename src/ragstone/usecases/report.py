@@ -1,21 +1,28 @@
-"""The report of a stored run: decide again, and render."""
+"""The report of a stored run: its recorded verdict, or another one if other terms are asked for."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.gate.verdict import GateVerdict
+from ragstone.config import Settings
 from ragstone.history.file import read_history
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
+from ragstone.report.redact import Redactor
 from ragstone.report.render import Format, render
 from ragstone.report.templates import own_templates, read_templates
+from ragstone.report.view import with_links
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.usecases.baseline import open_baseline
-from ragstone.usecases.compare import read_compare_policy
-from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
+from ragstone.usecases.decide import ComparedRun, Terms, decide, gate_policy, view_of
 from ragstone.usecases.history import Book
+from ragstone.usecases.recorded import RecordedTerms, RecordedVerdict, read_verdict
+
+ASKABLE = {"gate.thresholds": "--thresholds", "gate.baseline": "--baseline", "run.history": "--history"}
+"""The settings that ask for another decision than the recorded one, and their flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +31,81 @@ class Reported:
 
     text: str
     view: ReportView
-    verdict: GateVerdict
 
 
 def report(
-    run_path: Path,
+    run_path: Path | None,
     form: Format,
+    settings: Settings,
+    redact: Redactor,
     *,
-    baseline: Path | None = None,
-    thresholds: Path | None = None,
+    asked: Mapping[str, str] | None = None,
     templates: Path | None = None,
-    history: Path | None = None,
     links: Links | None = None,
-    seed: int = 0,
 ) -> Reported:
-    """Compare the run in `run_path` with a policy and, if given, a baseline run, and render the verdict.
+    """Render the verdict of the run in `run_path` (default: that of `settings`).
 
-    Nothing is evaluated and nothing is written. `templates` can contain the user's `report.md.j2`. The run is also
-    compared with `history`, by default the one in the run directory, if any.
-    Raises RunDirectoryError, BaselineError or ConfigError, each with the place.
+    Nothing is evaluated and nothing is written. The verdict is the recorded one of the gate, with all that its reports
+    said. It is decided again if the run has none, or if `asked` has a setting of ASKABLE: on the recorded terms but for
+    those that are asked for, or on the terms of `settings` if none are recorded. `templates` can contain the user's
+    `report.md.j2`. Raises RunDirectoryError, BaselineError or ConfigError, each with the place.
     """
-    run = RunDirectory.open(run_path)
-    before = open_baseline(baseline, any_run=True) if baseline is not None else None
-    policy = read_compare_policy(thresholds)
+    run = RunDirectory.open(run_path if run_path is not None else settings.path(settings.run.out))
+    recorded = read_verdict(run)
+    if recorded is not None and not asked:
+        view = recorded.view if links is None else with_links(recorded.view, links)
+    else:
+        view = redact.view(_decided(run, recorded, settings, asked or {}, links))
+    own = read_templates(templates) if templates is not None else own_templates(settings.root)
+    return Reported(render(view, form, templates=own), view)
+
+
+def _decided(
+    run: RunDirectory,
+    recorded: RecordedVerdict | None,
+    settings: Settings,
+    asked: Mapping[str, str],
+    links: Links | None,
+) -> ReportView:
+    then = recorded.terms if recorded is not None else None
+    policy = gate_policy(settings) if then is None or "gate.thresholds" in asked else then.policy_again()
     current = ComparedRun.of(run)
-    terms = Terms.of(policy, ComparedRun.baseline(before), current.day, required=before is not None, seed=seed)
-    book = Book(read_history(history if history is not None else run_path / HISTORY))
-    verdict = decide(current, terms, book=book if book.history.runs else None)
-    view = view_of(current, verdict, terms.baseline, links)
-    view = replace(view, trends=trends(book.history.runs, view.sample_metrics))
-    return Reported(
-        render(view, form, templates=read_templates(templates) if templates is not None else own_templates(Path())),
-        view,
-        verdict,
+    baseline = _baseline(run, then, settings, asked)
+    seed = settings.run.seed if then is None else then.seed
+    terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=seed)
+    book = Book(read_history(_history(run, then, settings, asked)))
+    verdict = decide(
+        current,
+        terms,
+        book=book if book.history.runs else None,
+        looked_in_order=None if then is None else then.looked_in_order,
+        warnings=() if recorded is None else (_otherwise(recorded, asked),),
+        unproven=None if then is None else then.unproven,
     )
+    view = view_of(current, verdict, terms.baseline, links)
+    return replace(view, trends=trends(book.history.runs, view.sample_metrics))
+
+
+def _baseline(
+    run: RunDirectory, then: RecordedTerms | None, settings: Settings, asked: Mapping[str, str]
+) -> ComparedRun | None:
+    if then is not None and "gate.baseline" not in asked:
+        return then.baseline_again(run)
+    if settings.gate.baseline is None:
+        return None
+    path = settings.path(settings.gate.baseline)
+    if "gate.baseline" not in asked and os.path.realpath(path) == os.path.realpath(run.path):
+        return None  # the report is on the baseline itself
+    any_run = "gate.baseline" in asked or settings.gate.baseline_any
+    return ComparedRun.baseline(open_baseline(path, any_run=any_run))
+
+
+def _history(run: RunDirectory, then: RecordedTerms | None, settings: Settings, asked: Mapping[str, str]) -> Path:
+    if settings.run.history is not None and (then is None or "run.history" in asked):
+        return settings.path(settings.run.history)
+    return run.path / HISTORY if then is None or then.history is None else Path(then.history)
+
+
+def _otherwise(recorded: RecordedVerdict, asked: Mapping[str, str]) -> str:
+    flags = " and ".join(f"{ASKABLE[key]} {value}" for key, value in asked.items())
+    return f"This is not the verdict of the gate, which was {recorded.view.status}: it was decided again with {flags}."
