@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -43,22 +43,24 @@ _RECORDS_AT_ONCE = 2000
 FailOn = Literal["fail", "inconclusive", "never"]
 
 
-def read_policy(settings: Settings) -> Policy:
-    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults."""
+def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
+
+    It can name the built-in metrics, those of `settings`, and `scored`.
+    """
+    known = {*settings.metrics, *scored}
     if settings.gate.thresholds is not None:
-        return load_policy(
-            settings.path(settings.gate.thresholds), known_metrics=settings.metrics, within=settings.within
-        )
+        return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)
     beside = settings.path(POLICY_FILE)
     # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
     if os.path.lexists(beside):
-        return load_policy(beside, known_metrics=settings.metrics, within=settings.within)
+        return load_policy(beside, known_metrics=known, within=settings.within)
     return default_policy(settings.root, within=settings.within)
 
 
-def gate_policy(settings: Settings) -> Policy:
+def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
     """The same with `fail-on` applied, as the gate uses it."""
-    policy, fail_on = read_policy(settings), settings.gate.fail_on
+    policy, fail_on = read_policy(settings, scored), settings.gate.fail_on
     if fail_on in ("fail", "inconclusive"):
         return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
     return policy

@@ -68,7 +68,10 @@ def _decided(
     links: Links | None,
 ) -> ReportView:
     then = recorded.terms if recorded is not None else None
-    policy = gate_policy(settings) if then is None or "gate.thresholds" in asked else then.policy_again()
+    if then is None or "gate.thresholds" in asked:
+        policy = gate_policy(settings, run.manifest.metrics)
+    else:
+        policy = then.policy_again()
     current = ComparedRun.of(run)
     baseline = _baseline(run, then, settings, asked)
     seed = settings.run.seed if then is None else then.seed
