@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.github.archive import ArchiveRefused
 from ragstone.github.base_tree import download_tree
 from ragstone.github.client import GitHubApi
+from ragstone.run.archive import ArchiveRefused
 from tests.github import fake as fakes
 from tests.github.builders import Checkout, Outcome
 from tests.github.fake import BASE_SHA, FakeGitHub

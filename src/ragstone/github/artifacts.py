@@ -11,34 +11,14 @@ from urllib.parse import urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
-from ragstone.github.archive import ArchiveRefused, read_members
 from ragstone.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, MAX_MANIFEST_BYTES, REJUDGED, SAMPLES, SYSTEM_LOG
-from ragstone.run.lineage import CARRIED
-from ragstone.system.log import MAX_LOG_BYTES
+from ragstone.run.archive import ArchiveRefused, read_members
+from ragstone.run.archive_members import MEMBER_LIMITS
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 MAX_DOWNLOAD_S = 120.0
 MAX_PAGES = 5
 """Of the artifacts of one run, which has at most 500."""
-_MAX_RECORDS = 512 * 1024 * 1024
-MEMBER_LIMITS = {
-    MANIFEST: MAX_MANIFEST_BYTES,
-    SAMPLES: _MAX_RECORDS,
-    CACHE: 512 * 1024 * 1024,
-    HISTORY: 64 * 1024 * 1024,
-    f"{CARRIED}/{MANIFEST}": MAX_MANIFEST_BYTES,
-    f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
-}
-"""The files to read from a run directory, and their maximum decompressed size."""
-
-SHARD_LIMITS = {
-    **{name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES, CACHE)},
-    f"{REJUDGED}/{MANIFEST}": MAX_MANIFEST_BYTES,
-    f"{REJUDGED}/{SAMPLES}": _MAX_RECORDS,
-    SYSTEM_LOG: 2 * MAX_LOG_BYTES,
-}
-"""The same for a shard."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _CHUNK = 256 * 1024

@@ -10,22 +10,17 @@ the newest runs left none, the artifacts are listed by name, and the run of each
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
-from ragstone.metrics.metric import Metric
-from ragstone.run.directory import CACHE, HISTORY, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
-from ragstone.run.lineage import CARRIED, fingerprint_of
+from ragstone.run.archive import ArchiveRefused
+from ragstone.run.archive_members import carried_run, manifest_of, open_members, own_run
+from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import Manifest
-from ragstone.run.replay import confirm
 
 MAX_NEAR = 10
 """Number of runs whose artifacts are requested individually, before artifacts are listed by name."""
@@ -81,26 +76,6 @@ def find_baseline(
                 f"(and `contents: read`). {api_error}"
             )
         return NoBaseline(f"Can't get earlier runs from GitHub ({api_error}).")
-
-
-def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[Metric] = ()) -> RunDirectory:
-    """Write the members to `directory` and open it as a run, recomputing every score, `custom` metrics too.
-
-    Raises RunDirectoryError if it is not a run that this version can read and confirm.
-    """
-    write_members(files, directory)
-    return confirm(RunDirectory.open(directory), custom)
-
-
-def write_members(files: Mapping[str, bytes], directory: Path) -> None:
-    """Write the members to `directory` (new and private)."""
-    directory.mkdir(mode=0o700, parents=True)
-    for name in (MANIFEST, SAMPLES, CACHE, SYSTEM_LOG):
-        if name in files:
-            # Our own names in our own directory: the archive can't choose any path.
-            descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(files[name])
 
 
 class _Enough(Exception):  # noqa: N818 - an outcome, not a program error
@@ -160,17 +135,14 @@ class _Search:
         try:
             files = self._read(run, artifact)
             self._history = self._history or files.get(HISTORY)
-            manifest = _manifest_in(files, MANIFEST)
-            if manifest is None or SAMPLES not in files:
-                raise ArchiveRefused("it contains no run that this version can read")
-            if manifest.standing.eligible:
-                own = {name: files[name] for name in (MANIFEST, SAMPLES, CACHE) if name in files}
-                return self._found(run.id, run.html_url, run.head_sha, run.created_at, own)
-            carried = self._carried(run, manifest, files)
+            manifest = manifest_of(files)
+            own = own_run(files)
+            if own is not None:
+                return self._found(run.id, run.html_url, run.head_sha, run.created_at, own.files)
         except ArchiveRefused as refused:
             self._refusals.append(f"run {run.id} was left out: {refused.reason}")
             return None
-        return carried or self._named(manifest)
+        return self._carried(run, manifest, files) or self._named(manifest)
 
     def _read(self, run: WorkflowRun, artifact: Artifact) -> dict[str, bytes]:
         if artifact.expired:
@@ -183,24 +155,21 @@ class _Search:
         return read_artifact(self._api, artifact)
 
     def _carried(self, run: WorkflowRun, manifest: Manifest, files: Mapping[str, bytes]) -> TrustedBaseline | None:
-        inner = _manifest_in(files, f"{CARRIED}/{MANIFEST}")
-        records = files.get(f"{CARRIED}/{SAMPLES}")
-        used = manifest.baseline.used if manifest.baseline is not None else None
-        if inner is None or records is None or used is None:
+        try:
+            carried = carried_run(files)
+        except ArchiveRefused as refused:
+            self._refusals.append(f"run {run.id}: {refused.reason}")
             return None
-        commit = inner.system.commit
-        if fingerprint_of(inner, records) != used.fingerprint or not inner.standing.eligible:
-            self._refusals.append(f"run {run.id} carries a different run from the baseline it used")
+        if carried is None:
             return None
+        commit = carried.manifest.system.commit
         if commit is None or not self._runs.branch_holds(commit):
             self._refusals.append(f"the baseline that run {run.id} carries is not on '{self._runs.branch}'")
             return None
-        own = {MANIFEST: files[f"{CARRIED}/{MANIFEST}"], SAMPLES: records}
-        if CACHE in files:
-            own[CACHE] = files[CACHE]
-        original = used.run_id or run.id
+        used = manifest.baseline.used if manifest.baseline is not None else None
+        original = (used.run_id if used is not None else None) or run.id
         url = f"{run.html_url.removesuffix(str(run.id))}{original}"
-        return self._found(original, url, commit, inner.created_at, own, carried_by=run.id)
+        return self._found(original, url, commit, carried.manifest.created_at, carried.files, carried_by=run.id)
 
     def _named(self, manifest: Manifest) -> TrustedBaseline | None:
         """The run that `manifest` names as its baseline, if its artifact still exists."""
@@ -231,12 +200,3 @@ class _Search:
         which = "The last run" if seen == 1 else f"None of the last {seen} runs"
         verb = "can't be" if seen == 1 else "can be"
         return f"{which} on '{branch}' with an artifact {verb} a baseline{why}."
-
-
-def _manifest_in(files: Mapping[str, bytes], name: str) -> Manifest | None:
-    if name not in files:
-        return None
-    try:
-        return Manifest.model_validate_json(files[name])
-    except ValidationError:
-        return None

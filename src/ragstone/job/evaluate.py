@@ -12,11 +12,10 @@ from ragstone.config import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
-from ragstone.github.artifacts import MEMBER_LIMITS
 from ragstone.github.event import EventKind
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
-from ragstone.job.baseline import TrustedBaseline, find_baseline, write_members
+from ragstone.job.baseline import TrustedBaseline, find_baseline
 from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.job.plan import BaselineSource
@@ -25,6 +24,7 @@ from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_sh
 from ragstone.job.trusted_config import hold_to_base
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import own_templates
+from ragstone.run.archive_members import MEMBER_LIMITS, write_members
 from ragstone.run.canaries import CANARIES
 from ragstone.run.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.lineage import CARRIED, lineage

@@ -13,13 +13,12 @@ from pathlib import Path
 from ragstone.config import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.github.archive import ArchiveRefused
 from ragstone.github.artifacts import newest_artifact, read_artifact
 from ragstone.github.client import ApiReply, GitHubApi, GitHubApiError
 from ragstone.github.event import Event
 from ragstone.github.trusted_runs import WorkflowRun
 from ragstone.golden.sample import GoldenSet
-from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, open_members
+from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.plan import BaselineSource
@@ -28,6 +27,8 @@ from ragstone.job.publish import Report
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.metric import Metric
 from ragstone.report.parts import Links
+from ragstone.run.archive import ArchiveRefused
+from ragstone.run.archive_members import open_members
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from ragstone.config import MAX_SHARDS, Settings
 from ragstone.errors import ConfigError, GitHubError, RunDirectoryError
-from ragstone.github.archive import ArchiveRefused
-from ragstone.github.artifacts import SHARD_LIMITS, artifacts_like, read_artifact
+from ragstone.github.artifacts import artifacts_like, read_artifact
 from ragstone.github.client import GitHubApiError
-from ragstone.job.baseline import write_members
 from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource, IssueMode
 from ragstone.judge.names import split_name
+from ragstone.run.archive import ArchiveRefused
+from ragstone.run.archive_members import SHARD_LIMITS, write_members
 from ragstone.run.directory import MANIFEST, REJUDGED, SAMPLES, RunDirectory
 from ragstone.usecases.merge import Shards
 
