@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "Compare two runs or score files, and decide.",
     "history": "List past runs, add finished runs, export CSV.",
     "report": "Render a run's report in another format.",
+    "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",
     "golden": "Look after a golden set: examine, divide, sample, import.",
     "convert": "Convert a golden set to native JSONL.",
     "plan": "Calculate how many samples are needed to detect a drop.",

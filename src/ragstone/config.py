@@ -302,6 +302,15 @@ class GateSettings(_Table):
         "entrypoint of the system at that commit, such as the address of a second service", "the commit's own"
     )
     baseline_python: str | None = _optional("interpreter of the system at that commit", "that of the current system")
+    baseline_store: str | None = _optional(
+        "store to find the baseline in: `folder:PATH`, `s3://BUCKET/PREFIX`, `git-notes` or `gitlab`"
+    )
+    baseline_branch: str | None = _optional(
+        "branch whose runs are kept in the store", "the default branch, else `main`", max_length=200
+    )
+    save_baseline: bool = Field(
+        default=False, description="keep the run in the store, if it is one of that branch and can be a baseline"
+    )
     fail_on: Literal["fail", "inconclusive", "never"] | None = _optional(
         "verdicts that fail the job: `fail`, `inconclusive` (and `fail`), or `never`", "as the policy says"
     )
@@ -501,6 +510,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("gate.baseline_commit", "RAGSTONE_BASELINE_COMMIT", "baseline-commit", of_gate=True),
     Option("gate.baseline_entrypoint", "RAGSTONE_BASELINE_ENTRYPOINT", "baseline-entrypoint", of_gate=True),
     Option("gate.baseline_python", "RAGSTONE_BASELINE_PYTHON", "baseline-python", is_path=True, of_gate=True),
+    Option("gate.baseline_store", "RAGSTONE_BASELINE_STORE", "baseline-store", of_gate=True),
+    Option("gate.baseline_branch", "RAGSTONE_BASELINE_BRANCH", "baseline-branch", of_gate=True),
+    Option("gate.save_baseline", "RAGSTONE_SAVE_BASELINE", "save-baseline", of_gate=True),
     Option("gate.fail_on", "RAGSTONE_FAIL_ON", "fail-on", of_gate=True),
 )
 

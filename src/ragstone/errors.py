@@ -65,10 +65,14 @@ class BaselineError(RagstoneError):
     exit_code = 6
 
 
-class GitHubError(RagstoneError):
-    """GitHub refused a request that the job depends on."""
+class PlatformError(RagstoneError):
+    """A CI system or code host refused a request that the job depends on."""
 
     exit_code = 7
+
+
+class GitHubError(PlatformError):
+    """GitHub refused a request that the job depends on."""
 
 
 class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone

@@ -148,7 +148,12 @@ def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Reposit
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("baseline_commit", "main"), ("baseline_entrypoint", "python:rag:worse"), ("baseline_python", "venv/bin/python")],
+    [
+        ("baseline_commit", "main"),
+        ("baseline_entrypoint", "python:rag:worse"),
+        ("baseline_python", "venv/bin/python"),
+        ("baseline_store", "folder:theirs"),
+    ],
 )
 def test_a_pull_request_does_not_choose_what_it_is_compared_with(repository: Repository, key: str, value: str) -> None:
     repository.checkout.write("ragstone.toml", f'{CONFIG}[gate]\n{key} = "{value}"\n')

@@ -130,6 +130,11 @@ def command(**flags: object) -> int:
 
     settings = settings_from(flags)
     with run_context(settings) as context:
+        stored = None
+        if settings.gate.baseline_store is not None:
+            from ragstone.ci.gate import look_up
+
+            stored = look_up(settings, context)
         found = run_to_end(check(settings, context))
     unanswerable = sum(not sample.answerable for sample in found.golden)
     latency = f" in {seconds(found.response.latency_s)}" if found.response.latency_s is not None else ""
@@ -143,7 +148,7 @@ def command(**flags: object) -> int:
         f"judge        {found.judge.label()}",
         *(f"model        {line}" for line in _models(found.judge)),
         *_policy(found),
-        f"baseline     {found.baseline or 'none: only floors are checked'}",
+        f"baseline     {found.baseline or stored or 'none: only floors are checked'}",
         f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
     ]
     if found.policy.gate.confirm and found.estimate.calls:

@@ -52,7 +52,7 @@ def command(
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
-    from ragstone.usecases.gate import evaluate_shard, gate
+    from ragstone.usecases.gate import GateOutcome, evaluate_shard, gate
     from ragstone.usecases.merge import Shards
 
     if github and (form != "text" or output is not None):
@@ -76,22 +76,30 @@ def command(
 
         return end_job(job, os.environ, sys.stdout)
     settings = settings_from(flags)
+
+    def show(outcome: GateOutcome) -> None:
+        text = None
+        if form != "text" or output is not None:
+            text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root))
+        if output is not None and text is not None:
+            write_text(output, text)
+        if output is None and text is not None:
+            click.echo(text, nl=False)
+            return
+        print_report(outcome.view)
+        for path in outcome.reports:
+            if path.suffix == ".html":
+                click.echo(f"\nHTML report: {linked(path)}")
+
     with run_context(settings) as context:
         if settings.run.shard is not None and not shards:
             say(run_line(run_to_end(evaluate_shard(settings, context))))
             return 0
         merging = Shards(shards, allow_missing) if shards else None
+        if settings.gate.baseline_store is not None:
+            from ragstone.ci.gate import gate_with_store
+
+            return run_to_end(gate_with_store(settings, context, show, shards=merging)).exit_code
         outcome = run_to_end(gate(settings, context, shards=merging))
-    text = None
-    if form != "text" or output is not None:
-        text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root))
-    if output is not None and text is not None:
-        write_text(output, text)
-    if output is None and text is not None:
-        click.echo(text, nl=False)
-        return outcome.exit_code
-    print_report(outcome.view)
-    for path in outcome.reports:
-        if path.suffix == ".html":
-            click.echo(f"\nHTML report: {linked(path)}")
+    show(outcome)
     return outcome.exit_code

@@ -138,6 +138,12 @@ def _refuse_configured_baseline(job: Job) -> None:
             hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
             "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
         )
+    if named.baseline_store is not None:
+        raise ConfigError(
+            f"on GitHub the workflow chooses the baseline, not a store (found '{named.baseline_store}').",
+            where="gate.baseline_store",
+            hint="Remove it from the config file, the environment and the command.",
+        )
     if named.baseline_commit is not None:
         raise ConfigError(
             f"on GitHub the base commit follows from the event (found '{named.baseline_commit}').",

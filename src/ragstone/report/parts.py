@@ -24,12 +24,14 @@ class Links:
     """Links in a report. `origin` turns a place in the golden set into a URL, or None if there is none.
 
     `run` and `baseline` are the pages of the two runs, `artifact` is the download of the run directory.
+    `baseline_name` is shown for the baseline in place of its path.
     """
 
     origin: Callable[[Origin], str | None] = lambda _: None
     run: str | None = None
     baseline: str | None = None
     artifact: str | None = None
+    baseline_name: str | None = None
 
     @classmethod
     def from_pattern(

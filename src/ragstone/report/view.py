@@ -163,7 +163,7 @@ def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) 
     if found is None and baseline is None:
         return None
     manifest = baseline.manifest if baseline is not None else None
-    label = baseline.label if baseline is not None else None
+    label = links.baseline_name or (baseline.label if baseline is not None else None)
     if manifest is not None and manifest.same_job:
         label = f"commit {(manifest.system.commit or 'unknown')[:12]}, asked in the same job"
     return Comparison(

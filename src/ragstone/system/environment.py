@@ -22,8 +22,21 @@ _WINDOWS = (
     "LOCALAPPDATA PROGRAMDATA PROGRAMFILES NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE"
 )
 ALLOWED = frozenset(f"{_POSIX} {_WINDOWS}".split())
+PLATFORM_TOKENS = (
+    "CI_JOB_TOKEN",
+    "CI_REGISTRY_PASSWORD",
+    "CI_DEPENDENCY_PROXY_PASSWORD",
+    "CI_DEPLOY_PASSWORD",
+    "SYSTEM_ACCESSTOKEN",
+    "BUILDKITE_AGENT_ACCESS_TOKEN",
+    "CIRCLE_OIDC_TOKEN",
+    "CIRCLE_OIDC_TOKEN_V2",
+)
+"""Variables in which CI systems put the token of a job."""
+
 FORBIDDEN = (
     *SECRET_VARIABLES,
+    *PLATFORM_TOKENS,
     "GITHUB_TOKEN",
     "GITHUB_ENV",
     "GITHUB_OUTPUT",
@@ -33,8 +46,8 @@ FORBIDDEN = (
     "INPUT_*",
     "ACTIONS_*",
 )
-# Only passed by exact name, never by pattern, because they usually contain GitHub tokens.
-_BY_NAME_ONLY = ("GH_TOKEN", "GITHUB_*", "*RAGSTONE*")
+# Only passed by exact name, never by pattern, because they usually contain tokens of GitHub or GitLab.
+_BY_NAME_ONLY = ("GH_TOKEN", "GITHUB_*", "GITLAB_TOKEN", "*RAGSTONE*")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 
@@ -61,7 +74,7 @@ def check_names(names: Iterable[str]) -> None:
             raise ConfigError(
                 f"'{name}' must not be passed to the system under test.",
                 where="system.env",
-                hint="It belongs to Ragstone or to GitHub. Give the system its own key under another name.",
+                hint="It belongs to Ragstone or to the CI system. Give the system its own key under another name.",
             )
         if set(name) <= set("*?[]!"):
             raise ConfigError(

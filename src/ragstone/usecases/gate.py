@@ -153,6 +153,8 @@ async def gate(
         stack.enter_context(run_lock(out))
         private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
         if not given:
+            if settings.gate.baseline_store is not None:
+                inputs = replace(inputs, warnings=(*inputs.warnings, _STORE_NOT_READ))
             inputs = _with_named_baseline(inputs, settings)
             if settings.gate.baseline_commit is not None:
                 found = stack.enter_context(base_from_git(settings, context, inputs.policy))
@@ -323,6 +325,7 @@ def _with_named_baseline(inputs: GateInputs, settings: Settings) -> GateInputs:
     return replace(inputs, baseline=named.run, role=replace(inputs.role, carries=named.is_kept), notes=notes)
 
 
+_STORE_NOT_READ = "The baseline store was not looked at: only the command `ragstone gate` reads it."
 _STANDS_IN = "The run in {} can't be a baseline; compared with the baseline that it was compared with."
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
 from ragstone.judge.llm.account import PROVIDER_SECRETS
 from ragstone.judge.llm.federation import REQUEST_TOKEN
+from ragstone.system.environment import PLATFORM_TOKENS
 
 _ALWAYS = (
     *SECRET_VARIABLES,
@@ -17,6 +18,8 @@ _ALWAYS = (
     "INPUT_GITHUB-TOKEN",
     "INPUT_JUDGE-API-KEY",
     "ACTIONS_RUNTIME_TOKEN",
+    *PLATFORM_TOKENS,
+    "GITLAB_TOKEN",
     REQUEST_TOKEN,
 )
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)

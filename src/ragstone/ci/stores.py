@@ -1,0 +1,30 @@
+"""The stores by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ragstone.ci.folder import FolderStore
+from ragstone.ci.git import Git
+from ragstone.ci.git_notes import GitNotesStore
+from ragstone.ci.gitlab import GitLabArtifacts
+from ragstone.ci.s3 import S3Store
+from ragstone.ci.store import BaselineStore
+from ragstone.errors import ConfigError
+
+FORMS = "folder:PATH, s3://BUCKET/PREFIX, git-notes, git-notes:REMOTE, gitlab, or gitlab:JOB (docs/other-ci.md)"
+
+
+def open_store(name: str, *, root: Path, out: Path, git: Git, environ: Mapping[str, str]) -> BaselineStore:
+    """The store called `name`, such as ``s3://bucket/prefix``. Runs are written to `out`. Raises ConfigError."""
+    scheme, _, rest = name.partition(":")
+    if scheme == "folder" and rest:
+        return FolderStore((root / rest).absolute())
+    if scheme == "s3" and rest.startswith("//") and rest.strip("/"):
+        return S3Store.at(rest.strip("/"))
+    if scheme == "git-notes" and not rest.startswith("-"):
+        return GitNotesStore(git, rest or "origin")
+    if scheme == "gitlab":
+        return GitLabArtifacts.of_job(environ, job=rest, out=out)
+    raise ConfigError(f"'{name}' is not a baseline store.", where="gate.baseline_store", hint=f"Use {FORMS}.")

@@ -1,0 +1,24 @@
+"""`ragstone comment`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ragstone.commands.output import say
+
+
+@click.command(name="comment")
+@click.argument("run", type=click.Path(path_type=Path), default="ragstone-run")
+@click.option("--name", default="ragstone", show_default=True, help="Tells the comments of several gates apart.")
+def command(run: Path, name: str) -> None:
+    """Post the report of RUN on the merge request of this job: one comment, updated from run to run.
+
+    On GitLab CI with a token in GITLAB_TOKEN, on Azure Pipelines with $(System.AccessToken) in SYSTEM_ACCESSTOKEN. In a
+    job without a merge request, it does nothing. Exits with 7 if the platform refuses.
+    """
+    from ragstone.ci.comments import comment
+
+    say(comment(run, os.environ, name=name))

@@ -1,0 +1,350 @@
+"""The season of a branch in each store: first run, merge request, failed run, the run after it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import stat
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ragstone.ci.baseline import MAX_READ, find_baseline
+from ragstone.ci.folder import FolderStore
+from ragstone.ci.git import Git
+from ragstone.ci.git_notes import REF, GitNotesStore
+from ragstone.ci.store import KEPT, StoreFailed
+from ragstone.errors import ConfigError
+from ragstone.run.archive_members import pack_run
+from ragstone.run.directory import read_manifest
+from tests.ci.fakes import WORSE, Repository, git
+from tests.cli.project import ragstone
+
+MAIN = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+REQUEST = {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "5", "CI_DEFAULT_BRANCH": "main"}
+
+
+def gate(
+    folder: Path, store: str, environ: Mapping[str, str], *more: str, save: bool = True
+) -> subprocess.CompletedProcess[str]:
+    save_it = ["--save-baseline"] if save else []
+    return ragstone(["gate", "--baseline-store", store, *save_it, *more], folder, env=environ)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.make(tmp_path / "origin")
+
+
+@pytest.mark.parametrize("kind", ["folder", "s3", "git-notes"])
+def test_a_season_of_a_branch(repository: Repository, kind: str, request: pytest.FixtureRequest) -> None:
+    store = {"folder": f"folder:{repository.root}/store", "s3": "s3://my-bucket/shop", "git-notes": "git-notes"}[kind]
+    env = request.getfixturevalue("s3") if kind == "s3" else {}
+    main, merge = {**MAIN, **env}, {**REQUEST, **env}
+    first = repository.commit("first")
+
+    done = gate(repository.job("1", first), store, main)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No baseline: the store has no run of a commit before this one." in done.stdout
+    assert "as a baseline" in done.stderr
+
+    # A merge request is compared with it, and leaves nothing behind.
+    worse = repository.commit("worse", WORSE, branch="feature")
+    done = gate(repository.job("2", worse), store, merge)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"compared with commit {first[:12]}" in " ".join(done.stdout.split())
+    assert "not kept as a baseline: a merge request's run can't be one" in done.stderr
+
+    # Merged all the same, main fails. That run is kept, and leads to the good one.
+    broken = repository.commit("merged", WORSE)
+    job = repository.job("3", broken)
+    done = gate(job, store, main)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "with the baseline it was compared with (it failed" in done.stderr
+    assert (job / "ragstone-run" / "baseline" / "manifest.json").is_file()
+    again = repository.commit("again", WORSE)
+    done = gate(repository.job("4", again), store, main)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"Baseline: commit {first[:12]}" in done.stderr
+    history = (repository.root / "jobs/4/ragstone-run/history.jsonl").read_text().splitlines()
+    assert sum('"commit"' in line and f'"{first}"' in line for line in history) == 1
+    assert len({json.loads(line).get("commit") for line in history} - {None}) == 3
+
+
+def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository) -> None:
+    commit = repository.commit("first")
+    store = f"folder:{repository.root}/store"
+    for name, environ in {
+        "branch": {**MAIN, "CI_COMMIT_BRANCH": "feature"},
+        "tag": {"GITLAB_CI": "true", "CI_DEFAULT_BRANCH": "main", "CI_COMMIT_TAG": "main"},
+        "fork": {"BUILDKITE": "true", "BUILDKITE_BRANCH": "main", "BUILDKITE_PULL_REQUEST": "7"},
+        "detached": {},
+    }.items():
+        job = repository.job(name, commit)
+        done = gate(job, store, environ)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "not kept as a baseline" in done.stderr
+        assert not read_manifest(job / "ragstone-run").standing.eligible
+    assert not (repository.root / "store").exists()
+    # On a laptop, the branch is the one that is checked out; and nothing is kept without the option.
+    job = repository.job("laptop", commit, "--branch=main")
+    assert "Kept" not in gate(job, store, {}, save=False).stderr
+    assert "Kept in store/" in gate(job, store, {}).stderr
+    other = repository.job("trunk", commit)
+    assert (
+        "Kept in store/"
+        in gate(other, store, {**MAIN, "CI_COMMIT_BRANCH": "trunk"}, "--baseline-branch", "trunk").stderr
+    )
+
+
+def test_a_shallow_clone_says_what_is_missing(repository: Repository) -> None:
+    first = repository.commit("first")
+    store = f"folder:{repository.root}/store"
+    gate(repository.job("1", first), store, MAIN)
+    repository.commit("second")
+    done = gate(repository.job("2", "", "--depth=1"), store, REQUEST)
+    assert "This is a shallow clone" in done.stdout
+    assert done.returncode == 0
+
+
+def kept_run(repository: Repository) -> tuple[FolderStore, Git, str, Path]:
+    commit = repository.commit("first")
+    job = repository.job("1", commit)
+    done = gate(job, f"folder:{repository.root}/store", MAIN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return FolderStore(repository.root / "store"), Git(job, dict(os.environ)), commit, job / "ragstone-run"
+
+
+def archive_of(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(repository: Repository, tmp_path: Path) -> None:
+    store, checkout, commit, run = kept_run(repository)
+    place = store.folder / f"{commit}.zip"
+    good = place.read_bytes()
+    files = {name: (run / name).read_bytes() for name in ("manifest.json", "samples.jsonl")}
+    manifest = json.loads(files["manifest.json"])
+    failed = {**manifest, "verdict": "fail", "baseline": {"eligible": False, "reason": "it failed"}}
+    other = {**manifest, "system": {**manifest["system"], "commit": "f" * 40}}
+    link = zipfile.ZipInfo("samples.jsonl")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    linked = io.BytesIO()
+    with zipfile.ZipFile(linked, "w") as archive:
+        archive.writestr("manifest.json", files["manifest.json"])
+        archive.writestr(link, "/etc/passwd")
+    forged = re.sub(rb'("faithfulness":\{"state":"scored","value":)[0-9.]+', rb"\g<1>0.1", files["samples.jsonl"])
+    assert forged != files["samples.jsonl"]
+    for number, (body, why) in enumerate(
+        [
+            (b"not a zip", "not a readable zip archive"),
+            (archive_of({"notes.txt": b""}), "no run that this version can read"),
+            (archive_of({**files, "../x": b""}), "leads out of it"),
+            (archive_of({**files, "manifest.json": json.dumps(failed).encode()}), "can not be one"),
+            (archive_of({**files, "manifest.json": json.dumps(other).encode()}), "a run of commit ffffffffffff"),
+            (archive_of({**files, "samples.jsonl": forged}), "does not follow from the recorded judgements"),
+            (linked.getvalue(), "can't be used"),
+        ]
+    ):
+        place.write_bytes(body)
+        found = find_baseline(store, checkout, tmp_path / f"bad-{number}")
+        assert found.run is None
+        assert why in found.reason
+    place.write_bytes(good)
+    assert find_baseline(store, checkout, tmp_path / "good").run is not None
+
+
+def test_a_carried_baseline_of_a_commit_that_is_not_before_this_one_is_refused(
+    repository: Repository, tmp_path: Path
+) -> None:
+    store, _, first, _ = kept_run(repository)
+    broken = repository.commit("broken", WORSE)
+    job = repository.job("2", broken)
+    assert gate(job, f"folder:{store.folder}", MAIN).returncode == 1
+    archive = (store.folder / f"{broken}.zip").read_bytes()
+    # In a repository whose history has only the broken commit, the carried run is a stranger's.
+    alone = Repository.make(tmp_path / "alone")
+    (store.folder / f"{first}.zip").unlink()
+    only = Git(alone.root / "work", dict(os.environ))
+    commit = alone.commit("only")
+    files = {
+        name: zipfile.ZipFile(io.BytesIO(archive)).read(name)
+        for name in zipfile.ZipFile(io.BytesIO(archive)).namelist()
+    }
+    manifest = json.loads(files["manifest.json"])
+    files["manifest.json"] = json.dumps({**manifest, "system": {**manifest["system"], "commit": commit}}).encode()
+    (store.folder / f"{commit}.zip").write_bytes(archive_of(files))
+    found = find_baseline(store, only, tmp_path / "found")
+    assert found.run is None
+    assert "is of a commit that is not before this one" in found.reason
+
+
+def test_a_folder_is_read_without_following_links_and_keeps_the_newest(repository: Repository, tmp_path: Path) -> None:
+    store, checkout, commit, run = kept_run(repository)
+    place = store.folder / f"{commit}.zip"
+    place.rename(tmp_path / "outside.zip")
+    place.symlink_to(tmp_path / "outside.zip")
+    assert "outside the workspace" in find_baseline(store, checkout, tmp_path / "x").reason
+    place.unlink()
+    commits = [f"{number:040x}" for number in range(KEPT + 3)]
+    for one in reversed(commits):
+        store.keep(one, run, commits)
+    assert {path.stem for path in store.folder.iterdir()} == set(commits[:KEPT])
+    with pytest.raises(StoreFailed, match="can't be written"):
+        FolderStore(run / "manifest.json").keep(commit, run, ())
+
+
+def test_only_so_many_archives_are_read(repository: Repository, tmp_path: Path) -> None:
+    store, checkout, commit, _ = kept_run(repository)
+    (store.folder / f"{commit}.zip").write_bytes(b"broken")
+
+    class Endless:
+        read = 0
+
+        def newest(self, ancestors: object) -> object:
+            stored = next(iter(store.newest([commit])))
+            while True:
+                Endless.read += 1
+                yield stored
+
+    found = find_baseline(Endless(), checkout, tmp_path / "x")  # type: ignore[arg-type]
+    assert found.run is None
+    assert Endless.read <= MAX_READ + 1
+
+
+FETCH = GitNotesStore._fetch
+
+
+def test_notes_have_no_history_and_survive_another_writer(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, first, run = kept_run(repository)
+    second = repository.commit("second")
+    one, two = (Git(repository.job(name, second), dict(os.environ)) for name in ("a", "b"))
+    ours, theirs = GitNotesStore(one, "origin"), GitNotesStore(two, "origin")
+    ours.keep(first, run, one.ancestors())
+    race = iter([True])
+
+    def raced() -> str | None:
+        found = FETCH(theirs)
+        if next(race, False):
+            ours.keep(second, run, one.ancestors())  # between their fetch and their push
+        return found
+
+    monkeypatch.setattr(GitNotesStore, "_fetch", lambda self: raced() if self is theirs else FETCH(self))
+    theirs.keep(first, run, two.ancestors())
+    remote = repository.root / "remote.git"
+    assert git(remote, "rev-list", "--count", REF) == "1"
+    noted = {line.split()[1] for line in git(remote, "notes", f"--ref={REF}", "list").splitlines()}
+    assert noted == {first, second}
+    assert [stored.commit for stored in ours.newest(one.ancestors())] == [second, first]
+
+
+def test_a_note_that_would_be_too_large_goes_without_judgements_or_not_at_all(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, checkout, commit, run = kept_run(repository)
+    (run / "judgements.sqlite").write_bytes(os.urandom(200_000))
+    store = GitNotesStore(checkout, "origin")
+    monkeypatch.setattr("ragstone.ci.git_notes.MAX_NOTE_BYTES", 100_000)
+    store.keep(commit, run, (commit,))
+    (stored,) = store.newest((commit,))
+    assert "judgements.sqlite" not in zipfile.ZipFile(io.BytesIO(stored.archive)).namelist()
+    assert "judgements.sqlite" in zipfile.ZipFile(io.BytesIO(pack_run(run))).namelist()
+    monkeypatch.setattr("ragstone.ci.git_notes.MAX_NOTE_BYTES", 1_000)
+    with pytest.raises(StoreFailed, match="use another store"):
+        store.keep(commit, run, (commit,))
+
+
+def test_a_run_that_passed_and_can_not_be_kept_is_exit_code_6(repository: Repository, s3: dict[str, str]) -> None:
+    commit = repository.commit("first")
+    done = gate(repository.job("1", commit), "s3://no-such-bucket/x", {**MAIN, **s3})
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert "The baseline store can't be read: S3 answered NoSuchBucket" in done.stdout
+    assert "could not be kept in the store: S3 answered NoSuchBucket" in done.stderr
+    assert "secret-of-the-bucket" not in done.stdout + done.stderr
+
+
+def test_git_that_refuses_shows_no_password(repository: Repository) -> None:
+    commit = repository.commit("first")
+    job = repository.job("1", commit)
+    git(job, "remote", "set-url", "origin", "https://gitlab-ci-token:top-secret-1@127.0.0.1:9/x.git")
+    done = gate(job, "git-notes:origin", MAIN)
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert "top-secret-1" not in done.stdout + done.stderr + (job / "ragstone-run" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("store", "more", "message"),
+    [
+        ("ftp://x", (), "is not a baseline store"),
+        ("s3:", (), "is not a baseline store"),
+        ("git-notes:--upload-pack=x", (), "is not a baseline store"),
+        ("gitlab", (), "is for jobs of GitLab CI"),
+        ("folder:x", ("--baseline", "y"), "two baselines"),
+        ("folder:x", ("--baseline-commit", "HEAD"), "two baselines"),
+    ],
+)
+def test_a_store_that_can_not_be_meant_is_exit_code_2(
+    repository: Repository, store: str, more: tuple[str, ...], message: str
+) -> None:
+    repository.commit("first")
+    done = ragstone(["gate", "--baseline-store", store, *more], repository.root / "work")
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_outside_of_a_checkout_there_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not a checkout"):
+        Git(tmp_path, dict(os.environ)).head()
+
+
+def test_another_front_door_says_that_it_does_not_read_the_store(repository: Repository) -> None:
+    import asyncio
+
+    from ragstone.commands.context import run_context
+    from ragstone.config import load_settings
+    from ragstone.usecases.gate import gate as decide
+
+    repository.commit("first")
+    settings = load_settings(
+        directory=repository.root / "work", environ={}, overrides={"gate.baseline_store": "folder:x"}
+    )
+    with run_context(settings) as context:
+        verdict = asyncio.run(decide(settings, context)).verdict
+    assert any("only the command `ragstone gate` reads it" in line for line in verdict.warnings)
+
+
+def test_check_looks_the_baseline_up(repository: Repository) -> None:
+    store, _, commit, _ = kept_run(repository)
+    done = ragstone(["check", "--baseline-store", f"folder:{store.folder}"], repository.root / "work")
+    assert done.returncode == 0, done.stderr
+    assert f"baseline     Baseline: commit {commit[:12]}" in done.stdout
+
+
+def test_tokens_of_the_job_never_reach_the_system(repository: Repository) -> None:
+    nosy = (
+        "import os, json\n"
+        "def answer(question):\n    return {'answer': json.dumps(dict(os.environ)), 'contexts': ['x']}\n"
+    )
+    commit = repository.commit("nosy", nosy)
+    job = repository.job("1", commit)
+    tokens = {"CI_JOB_TOKEN": "tok-aaaa-1", "SYSTEM_ACCESSTOKEN": "tok-bbbb-2", "AWS_SECRET_ACCESS_KEY": "tok-cccc-3"}
+    tokens |= {"GITLAB_TOKEN": "tok-dddd-4"}
+    config = job / "ragstone.toml"
+    config.write_text(config.read_text().replace("[system]", '[system]\nenv = ["*_TOKEN"]'))
+    gate(job, f"folder:{repository.root}/store", {**MAIN, **tokens})
+    written = b"".join(path.read_bytes() for path in (job / "ragstone-run").rglob("*") if path.is_file())
+    assert b"CI_JOB_TOKEN" not in written
+    assert not [value for value in tokens.values() if value.encode() in written]
+    config.write_text(config.read_text().replace("*_TOKEN", "CI_JOB_TOKEN"))
+    assert "must not be passed to the system under test" in gate(job, "folder:x", {**MAIN, **tokens}).stderr
