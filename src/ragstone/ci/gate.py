@@ -75,8 +75,9 @@ async def gate_with_store(
             book=inputs.book or Book(history, main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
             warnings=(*inputs.warnings, *notes),
+            shards=shards,
         )
-        outcome = await gate(settings, context, inputs, shards=shards)
+        outcome = await gate(settings, context, inputs)
     show(outcome)
     if settings.gate.save_baseline:
         _keep(store, git, commit, outcome, refusal, context)
