@@ -109,7 +109,7 @@ def test_a_text_of_one_repeated_word_takes_no_longer_than_any_other() -> None:
 
 
 def test_texts_with_the_same_words_count_once() -> None:
-    assert distinct(["A b.", "a  B", "…", "c"]) == ("A b.", "c")
+    assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
 
 
 # -- retrieval metrics by text ----------------------------------------------------------------------------------------

@@ -74,7 +74,8 @@ def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[Found,
     return tuple(_found(words(text), read) for text in evidence)
 
 
-def distinct(texts: Sequence[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=2 * _REMEMBERED)
+def distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The first of all texts with the same words, in order; those without a word are left out."""
     first: dict[Words, str] = {}
     for text in texts:

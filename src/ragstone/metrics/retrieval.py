@@ -55,7 +55,7 @@ class RetrievalMetric:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         if not _is_labelled_by_id(sample):
-            texts = distinct([context.text for context in response.contexts])
+            texts = distinct(tuple(context.text for context in response.contexts))
             found = locate(distinct(sample.reference_contexts), texts)
             held = sum(one.held for one in found)
             return Scored(

@@ -46,12 +46,12 @@ def evidence_of(sample: Sample, contexts: Sequence[Context], judgements: Judgeme
     if texts := distinct(sample.reference_contexts):
         return texts
     if relevant := {name for name, grade in sample.relevant_ids.items() if grade > 0}:
-        return distinct([context.text for context in contexts if context.id in relevant])
+        return distinct(tuple(context.text for context in contexts if context.id in relevant))
     use = judgements.context_use if judgements is not None else None
     if not isinstance(use, ContextUse) or not use.against_reference:
         return ()
     named = {name for one in use.attributions if one.verdict is Verdict.SUPPORTED for name in one.supported_by}
-    return distinct([context.text for rank, context in enumerate(contexts) if context_id(rank) in named])
+    return distinct(tuple(context.text for rank, context in enumerate(contexts) if context_id(rank) in named))
 
 
 def retrieval_change(
