@@ -103,9 +103,16 @@ def test_scripts_without_spaces_are_compared_by_character() -> None:
     assert not found(text, "桥梁于一九六八年五月四日由市长宣布关闭").held
 
 
-def test_a_text_of_one_repeated_word_takes_no_longer_than_any_other() -> None:
-    many = "a " * 50_000
-    assert found(many, many, many).held
+def test_texts_that_repeat_themselves_take_no_longer_than_others() -> None:
+    row = "0 " * 90
+    assert found(row, row).held
+    many = "0 " * 50_000
+    assert not found(many, *[many[: 2 * n] for n in range(1000, 1200)]).held
+
+
+def test_long_evidence_is_held_wherever_it_is_cut() -> None:
+    long = " ".join(f"word{number}" for number in range(5000))
+    assert found(long, long[:20_003], long[20_003:]).held
 
 
 def test_texts_with_the_same_words_count_once() -> None:

@@ -34,6 +34,10 @@ _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _INVISIBLE = dict.fromkeys([0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)])
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
+_MOST_PLACES = 100
+"""Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing: it would take too long."""
+_LONG = 2000
+"""In evidence of more words, a few at a seam don't matter."""
 
 Words = tuple[str, ...]
 
@@ -67,10 +71,10 @@ class Found:
 def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[Found, ...]:
     """Where each text of `evidence` is in `contexts`, in rank order.
 
-    Each evidence text should be given once (`distinct`). One without a word is held by nothing. Linear in the length of
-    the texts, for each text of `evidence`.
+    Each evidence text should be given once (`distinct`). One without a word is held by nothing. Time is linear in the
+    length of the contexts, also for texts that repeat themselves.
     """
-    read = [words(text) for text in contexts]
+    read = [_Context(words(text)) for text in contexts]
     return tuple(_found(words(text), read) for text in evidence)
 
 
@@ -95,31 +99,47 @@ def runs_of(text: Words, size: int = RUN) -> set[Words]:
     return {text[at : at + size] for at in range(max(1, len(text) - size + 1))}
 
 
-def _found(evidence: Words, contexts: Sequence[Words]) -> Found:
+class _Context:
+    """The words of a context, and its runs, which several evidence texts are compared with."""
+
+    def __init__(self, text: Words) -> None:
+        self.words = text
+        self._runs: dict[int, set[Words]] = {}
+
+    def runs(self, size: int) -> set[Words]:
+        if size not in self._runs:
+            self._runs[size] = runs_of(self.words, size)
+        return self._runs[size]
+
+
+def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
     if not evidence:
         return Found(0.0, None, ())
     factor = _UNSPACED_FACTOR if 2 * sum(map(_is_unspaced, evidence)) > len(evidence) else 1
     size = min(RUN * factor, len(evidence))
     places: dict[Words, list[int]] = {}
     for at in range(len(evidence) - size + 1):
-        places.setdefault(evidence[at : at + size], []).append(at)
-    together = bytearray(len(evidence))
-    seams = _Seams(evidence, size - 1)
+        known = places.setdefault(evidence[at : at + size], [])
+        if len(known) < _MOST_PLACES:
+            known.append(at)
+    together = bytes(len(evidence))
+    seams = _Seams(evidence if len(evidence) <= _LONG else (), size - 1)
     complete: int | None = None
     carriers = []
     for rank, context in enumerate(contexts, start=1):
         alone = bytearray(len(evidence))
-        for at in {at for run in runs_of(context, size) if run in places for at in places[run]}:
-            alone[at : at + size] = b"\1" * size
-        for at in seams.add(context):
+        for run in places.keys() & context.runs(size):
+            for at in places[run]:
+                alone[at : at + size] = b"\1" * size
+        for at in seams.add(context.words):
             alone[at] = 1
         if any(alone):
-            if sum(alone) >= OVERLAP * min(len(evidence), len(context)):
+            if alone.count(1) >= OVERLAP * min(len(evidence), len(context.words)):
                 carriers.append(rank)
-            together = bytearray(old | new for old, new in zip(together, alone, strict=True))
+            together = _either(together, alone)
             if complete is None and _is_held(together, GAP * factor):
                 complete = rank
-    return Found(sum(together) / len(evidence), complete, tuple(carriers))
+    return Found(together.count(1) / len(evidence), complete, tuple(carriers))
 
 
 class _Seams:
@@ -158,8 +178,14 @@ class _Seams:
         return any(len(self._evidence[place]) - begin in ends for begin in begins)
 
 
-def _is_held(found: bytearray, gap: int) -> bool:
-    return sum(found) >= HELD * len(found) and bytes(gap) not in found
+def _either(one: bytes, other: bytearray) -> bytes:
+    """1 wherever one of them is."""
+    both = int.from_bytes(one, "little") | int.from_bytes(other, "little")
+    return both.to_bytes(len(one), "little")
+
+
+def _is_held(found: bytes, gap: int) -> bool:
+    return found.count(1) >= HELD * len(found) and bytes(gap) not in found
 
 
 def _is_unspaced(word: str) -> bool:
