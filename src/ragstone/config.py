@@ -81,6 +81,7 @@ class HttpSettings(_Table):
     """[system.http]: request and reply of an HTTP entrypoint."""
 
     question_field: str = Field(default="question", description="request field for the question")
+    history_field: str = Field(default="history", description="request field for the earlier turns of a conversation")
     headers: dict[str, str] = Field(
         default_factory=dict,
         description="request headers; ${NAME} is replaced by the environment variable if listed in system.env",

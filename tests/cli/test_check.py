@@ -134,3 +134,22 @@ def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
     (project / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     found = ragstone(["check", "--entrypoint", "file:answers.jsonl"], project)
     assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says", "warns"),
+    [("question, history=None", "passed to the entrypoint", False), ("question", "NOT passed: the entrypoint", True)],
+)
+def test_whether_the_entrypoint_takes_earlier_turns_is_shown(
+    parameters: str, says: str, warns: bool, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path)
+    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
+    rows[3]["history"] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    name = next(project.glob("*.py"))
+    name.write_text(SYSTEM.replace("(question)", f"({parameters})", 1), encoding="utf-8")
+    shown = ragstone(["check"], project)
+    assert f"1 sample with earlier turns, {says}" in shown.stdout
+    gated = ragstone(["gate"], project)
+    assert ("which the entrypoint doesn't take" in " ".join(gated.stdout.split())) is warns

@@ -142,6 +142,7 @@ def command(**flags: object) -> int:
         f"golden set   {counted(len(found.golden), 'sample')}, {unanswerable} unanswerable",
         f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with "
         f"{counted(len(found.response.contexts), 'context')}{latency}",
+        *([] if found.history is None else [f"history      {found.history}"]),
         f"question     {clip(one_line(found.asked.question), _SHOWN)}",
         *_response(found),
         *_metrics(found),

@@ -48,6 +48,7 @@ from ragstone.gate.warnings import (
     below_by_chance,
     differences,
     footnotes,
+    forgotten,
     permissive,
     powerless,
     ungraded,
@@ -105,6 +106,7 @@ def decide_gate(
         seen, loud = resolution(sights(resolved.rules, policy.alpha, current, checks=checks))
     warnings = (
         *canary_warnings(current),
+        *forgotten(current),
         *below_by_chance(checks),
         *permissive(policy, resolved.rules, offline=offline),
         *ungraded(current),

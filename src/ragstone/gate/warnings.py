@@ -82,6 +82,17 @@ _LOWER_WORDS = frozenset(
 )
 
 
+def forgotten(current: RunScores) -> Iterator[str]:
+    """A warning about conversations of which the system got the last question only."""
+    system = None if current.manifest is None else current.manifest.system
+    if system is not None and system.conversations and system.takes_history is False:
+        verb = "has" if system.conversations == 1 else "have"
+        yield (
+            f"{counted(system.conversations, 'sample')} of the golden set {verb} earlier turns, which the entrypoint "
+            "doesn't take: it was asked the last question alone. Give it a parameter `history`."
+        )
+
+
 def ungraded(current: RunScores) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
     names = sorted(

@@ -33,6 +33,12 @@ FIELDS: Final = MappingProxyType(
             _words("question questions query queries user_input user_query user_question"),
             _words("input inputs prompt instruction user_message utterance search_query messages q"),
         ),
+        "history": Aliases(
+            _words(
+                "history chat_history conversation_history dialogue_history dialog_history message_history "
+                "previous_turns previous_messages"
+            )
+        ),
         "reference": Aliases(
             _words(
                 "reference references reference_answer reference_answers reference_output reference_response "

@@ -9,17 +9,33 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from ragstone.golden.aliases import ALIAS_KEYS, GRADE_KEYS, ID_KEYS, TEXT_KEYS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
+from ragstone.golden.sample import Turn
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
 
 MAX_REFERENCES = 1000
 """Maximum number of references of one sample."""
+
+MAX_TURNS = 200
+"""Maximum number of earlier messages of a conversation."""
+
+_ROLES: Mapping[str, Literal["system", "user", "assistant"]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+}
 
 MAX_ID = 512
 """Maximum length of an id, in characters."""
@@ -50,6 +66,44 @@ def text(value: object) -> str | None:
         return None
     stripped = found.strip()
     return sound(stripped) or None
+
+
+def earlier_turns(value: object) -> tuple[Turn, ...]:
+    """The messages before the last user message of a chat; none for anything else."""
+    if not isinstance(value, list):
+        return ()
+    last = max((at for at, item in enumerate(value) if isinstance(item, Mapping) and _speaks_for_user(item)), default=0)
+    return turns(value[:last])
+
+
+def turns(value: object) -> tuple[Turn, ...]:
+    """`value` as the turns of a conversation: messages with a role, pairs of question and answer, or texts in turn.
+
+    A list may be written into one text. Empty messages, and those of other roles (tools), are left out.
+    """
+    if isinstance(value, str):
+        listed = _written_list(value.strip())
+        if listed is None and value.strip():
+            raise CellError(f"contains {shown(value)}, expected a list of messages")
+        value = listed or []
+    if not isinstance(value, list):
+        raise CellError(f"contains {shown(value)}, expected a list of messages")
+    found: list[Turn] = []
+    for at, item in enumerate(value):
+        if isinstance(item, Mapping):
+            role = _ROLES.get(str(item.get("role", item.get("type", ""))).lower())
+            spoken = [(role, item.get("content", item.get("text")))] if role is not None else []
+        elif isinstance(item, list) and len(item) == 2:
+            spoken = [("user", item[0]), ("assistant", item[1])]
+        elif isinstance(item, str):
+            # The last text before the question is the system's.
+            spoken = [("assistant" if (len(value) - at) % 2 else "user", item)]
+        else:
+            raise CellError(f"contains {shown(item)}, expected a message with role and content")
+        found += [Turn(role, said) for role, content in spoken if (said := text(content)) is not None]
+    if len(found) > MAX_TURNS:
+        raise CellError(f"contains {len(found):,} messages; at most {MAX_TURNS} are allowed")
+    return tuple(found)
 
 
 def texts(value: object, *, written: bool = False) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ def _native(sample: Sample) -> dict[str, object]:
         row["reference"] = sample.reference
     if sample.other_references:
         row["other_references"] = list(sample.other_references)
+    if sample.history:
+        row["history"] = [{"role": turn.role, "content": turn.text} for turn in sample.history]
     if sample.reference_contexts:
         row["reference_contexts"] = list(sample.reference_contexts)
     if sample.relevant_ids:

@@ -303,6 +303,8 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
         notes.append(f"answerable is read from '{inverse[0]}', inverted")
     if reader.several_references:
         notes.append(f"of several references, the best counts (samples with several: {reader.several_references})")
+    if reader.conversations:
+        notes.append(f"earlier turns of conversations are read (samples with a history: {reader.conversations})")
     if reader.answerless:
         reference = columns["reference"]
         notes.append(f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})")

@@ -14,7 +14,7 @@ from ragstone.golden.aliases import normal
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
-from ragstone.golden.sample import Assertions, Origin, Review, Sample
+from ragstone.golden.sample import Assertions, Origin, Review, Sample, Turn
 
 Value = TypeVar("Value")
 _NEGATIVE_WORDS = frozenset({"no", "false", "incorrect", "wrong", "bad"})
@@ -25,7 +25,7 @@ class SampleReader:
     """Reads the rows of one file.
 
     `several_references` counts rows with several references, `answerless` those that are unanswerable because
-    their answer is SQuAD's empty one.
+    their answer is SQuAD's empty one, `conversations` those with earlier turns.
     """
 
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
@@ -33,6 +33,7 @@ class SampleReader:
         self.plan = plan
         self.several_references = 0
         self.answerless = 0
+        self.conversations = 0
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
@@ -49,8 +50,9 @@ class SampleReader:
         reference, others = self._references(row)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         named = self._read(row, "id", _optional_id)
+        history = self._history(row)
         return Sample(
-            id=named or derived_id(question, reference, passages),
+            id=named or derived_id(question, reference, passages, history),
             question=question,
             reference=reference,
             reference_contexts=passages,
@@ -63,6 +65,7 @@ class SampleReader:
             other_references=others,
             review=self._review(row),
             provenance=self._share(self._read(row, "provenance", cells.text)),
+            history=history,
         )
 
     def _review(self, row: Row) -> Review | None:
@@ -80,6 +83,14 @@ class SampleReader:
             max_words=self._read(row, "max_words", cells.positive),
         )
         return found if found != Assertions() else None
+
+    def _history(self, row: Row) -> tuple[Turn, ...]:
+        """The turns before the question: in a column of their own, or in the chat that the question ends."""
+        given = self._read(row, "history", cells.turns)
+        if given is None:
+            given = self._read(row, "question", cells.earlier_turns) or ()
+        self.conversations += bool(given)
+        return given
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
         """The reference, and the other ones that are as right."""
@@ -172,9 +183,10 @@ def _alternatives(path: str) -> Callable[[object], tuple[str, ...]]:
     return partial(cells.texts, written=plural)
 
 
-def derived_id(question: str, reference: str | None, passages: tuple[str, ...]) -> str:
+def derived_id(question: str, reference: str | None, passages: tuple[str, ...], history: tuple[Turn, ...] = ()) -> str:
     """An id from the content: ``q-`` and 12 hex digits, independent of the sample's position in its file."""
-    body = json.dumps([question, reference, passages], ensure_ascii=False, separators=(",", ":"))
+    earlier = [[[turn.role, turn.text] for turn in history]] if history else []
+    body = json.dumps([question, reference, passages, *earlier], ensure_ascii=False, separators=(",", ":"))
     return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
 
 

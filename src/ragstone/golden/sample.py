@@ -45,6 +45,14 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """One earlier message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One golden question.
 
@@ -52,7 +60,7 @@ class Sample:
     False, the right answer is to abstain. `group` names related samples (several questions on one document), for
     clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
     `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
-    set it was imported from.
+    set it was imported from. `history` are the earlier turns of a conversation, whose last message is `question`.
     """
 
     id: str
@@ -68,6 +76,7 @@ class Sample:
     other_references: tuple[str, ...] = ()
     review: Review | None = None
     provenance: str | None = None
+    history: tuple[Turn, ...] = ()
 
     @property
     def draft(self) -> bool:
@@ -93,6 +102,8 @@ class Sample:
             content.append({"assertions": asdict(self.assertions)})
         if self.other_references:
             content.append({"other_references": list(self.other_references)})
+        if self.history:
+            content.append({"history": [[turn.role, turn.text] for turn in self.history]})
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 

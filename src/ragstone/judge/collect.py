@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.best_reference import best_match, held_most
+from ragstone.judge.conversation import asked_in_full
 from ragstone.judge.entities import NamesEntities
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.judge.preference import WithEarlierAnswers
@@ -40,7 +42,16 @@ async def collect_judgements(
     (support without contexts or statements, reference match without a reference) stays None. Raises JudgeError when the
     judge can't continue. Of several references, the best one counts (`best_reference.py`).
     """
-    judging = _Round(judge, sample, response, call, previous)
+    own = judge.judge if isinstance(judge, WithEarlierAnswers) else judge
+    asked = sample
+    if sample.history and (needs or custom):
+        try:
+            asked = replace(sample, question=await asked_in_full(own, sample, call))
+        except JudgementFailed as failed:
+            failure = JudgementFailure(failed.reason, not_applicable=failed.not_applicable)
+            kinds = needs - {JudgementKind.CUSTOM}
+            return Judgements(**{str(kind): failure for kind in kinds}, custom=dict.fromkeys(custom or (), failure))  # type: ignore[arg-type]
+    judging = _Round(judge, asked, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
     graded: dict[str, asyncio.Task[object]] = {}
     needs_statements = needs & {
@@ -64,12 +75,14 @@ async def collect_judgements(
             if JudgementKind.ENTITIES in needs and sample.references:
                 tasks[JudgementKind.ENTITIES] = group.create_task(judging.entities())
             if JudgementKind.PREFERENCE in needs:
-                tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference())
+                tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference(sample))
             for name, measure in (custom or {}).items():
-                graded[name] = group.create_task(_outcome(measure(judge, sample, response, call)))
+                graded[name] = group.create_task(_outcome(measure(judge, asked, response, call)))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     found: dict[str, object] = {str(kind): task.result() for kind, task in tasks.items()}
+    if asked is not sample:
+        found["standalone_question"] = asked.question
     found["custom"] = {name: task.result() for name, task in graded.items()}
     return Judgements(**found)  # type: ignore[arg-type]
 
@@ -115,10 +128,11 @@ class _Round:
             )
         )
 
-    async def preference(self) -> object:
+    async def preference(self, sample: Sample) -> object:
         if not isinstance(self._judge, WithEarlierAnswers):
             return None
-        return await _outcome(self._judge.preference(self._sample, self._response, call=self._call))
+        asked = self._sample.question
+        return await _outcome(self._judge.preference(sample, self._response, question=asked, call=self._call))
 
     async def entities(self) -> object:
         judge = self._own_judge

@@ -210,6 +210,7 @@ class Judgements:
 
     `previous_match` compares the answer with the previous one to the same question, which stands for the reference.
     `preference` compares it with the baseline's. `custom` are the grades of custom metrics, by name.
+    `standalone_question` is the question that was judged, if it was written out from a conversation.
     """
 
     statements: StatementList | JudgementFailure | None = None
@@ -223,6 +224,7 @@ class Judgements:
     answer_similarity: AnswerSimilarity | JudgementFailure | None = None
     entities: EntityList | JudgementFailure | None = None
     custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
+    standalone_question: str | None = None
 
 
 def context_id(rank: int) -> str:

@@ -38,8 +38,10 @@ class WithEarlierAnswers:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judge, name)
 
-    async def preference(self, sample: Sample, response: Response, *, call: Call) -> AnswerPreference:
-        """Which is better, asked in both orders.
+    async def preference(
+        self, sample: Sample, response: Response, *, question: str | None = None, call: Call
+    ) -> AnswerPreference:
+        """Which is better, asked in both orders. `question` is that of `sample` in other words, if they are clearer.
 
         Raises JudgementFailed (not applicable) if there is no earlier answer, if it is the same, or if the judge gives
         no preferences.
@@ -53,6 +55,7 @@ class WithEarlierAnswers:
             raise JudgementFailed(f"{self.judge.identity.label()} gives no preferences", not_applicable=True)
         new, old = ((one.answer, [context.text for context in one.contexts]) for one in (response, before))
         ask = self.judge.direct_preference
-        first = await ask(QUALITY, sample.question, new, old, call=call)
-        second = await ask(QUALITY, sample.question, old, new, call=replace(call))
+        asked = question or sample.question
+        first = await ask(QUALITY, asked, new, old, call=call)
+        second = await ask(QUALITY, asked, old, new, call=replace(call))
         return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])

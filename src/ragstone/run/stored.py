@@ -176,7 +176,7 @@ class StoredAnswers:
             sample = reader.sample(Row(record, line))
             body = json.dumps(record, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
             digest = hashlib.sha256(body).digest()
-            if sample.id == derived_id(sample.question, sample.reference, sample.reference_contexts):
+            if sample.id == derived_id(sample.question, sample.reference, sample.reference_contexts, sample.history):
                 # The same question may be asked many times: what tells two interactions apart is all that they say.
                 sample = replace(sample, id=f"i-{digest.hex()[:16]}")
             self._add(sample, _Place(file, start, size, where, digest, used))
@@ -265,6 +265,12 @@ class AnswersFirst:
         self._complete = all(sample.id in stored for sample in golden)
         self.entrypoint = system.entrypoint
         self.concurrency = system.concurrency
+
+    @property
+    def accepts(self) -> frozenset[str] | None:
+        """As the system says."""
+        found: object = getattr(self._system, "accepts", None)
+        return found if isinstance(found, frozenset) else None
 
     async def start(self) -> None:
         if not self._complete:

@@ -240,6 +240,7 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
         HttpTarget(
             url=url,
             question_field=settings.http.question_field,
+            history_field=settings.http.history_field,
             fields=answer_fields(settings),
             headers=headers,
             body=settings.http.body,

@@ -18,13 +18,13 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, SystemFailureKind, turns_of
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
 _PIECE = 1 << 16
-QUESTION, SAMPLE_ID = "{question}", "{id}"
-_PLACEHOLDER = re.compile(r"\{(?:question|id)\}")
+QUESTION, SAMPLE_ID, HISTORY = "{question}", "{id}", "{history}"
+_PLACEHOLDER = re.compile(r"\{(?:question|id|history)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
@@ -73,7 +73,9 @@ class CommandPeer:
         if child is None or (child.exited and self._answers > 0):
             return Attempt(None, reusable=False)
         child.tail.clear()
-        request = {"id": sample.id, "question": sample.question}
+        request: dict[str, object] = {"id": sample.id, "question": sample.question}
+        if sample.history:
+            request["history"] = turns_of(sample)
         child.write(json.dumps(request).encode("ascii") + b"\n")
         allowed = self._timeout_s + (self._startup_timeout_s if self._answers == 0 else 0.0)
         try:
@@ -151,6 +153,7 @@ class OneShotPeer:
         self._timeout_s = timeout_s
         self._context = context
         self._fields = fields
+        self.accepts = frozenset({"history"} if any(HISTORY in word for word in argv) else ())
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
@@ -163,7 +166,7 @@ class OneShotPeer:
             )
 
     async def ask(self, sample: Sample) -> Attempt:
-        words = {QUESTION: sample.question, SAMPLE_ID: sample.id}
+        words = {QUESTION: sample.question, SAMPLE_ID: sample.id, HISTORY: json.dumps(turns_of(sample))}
         argv = [self._argv[0], *(_filled(word, words) for word in self._argv[1:])]
         started = perf_counter()
         try:

@@ -15,7 +15,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.payload import failed, placed, read
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, SystemFailureKind, turns_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -38,6 +38,7 @@ class HttpTarget:
 
     url: str = field(repr=False)
     question_field: str = "question"
+    history_field: str = "history"
     fields: worker.Fields = field(default_factory=worker.Fields)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -157,6 +158,8 @@ class HttpService:
 
         target = self._target
         fields = placed({**target.body, "id": sample.id}, target.question_field, sample.question)
+        if sample.history:
+            fields = placed(fields, target.history_field, turns_of(sample))
         content = json.dumps(fields).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **target.headers}
         url = target.url

@@ -18,7 +18,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.payload import failed, read
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, SystemFailureKind, turns_of
 
 
 class CallableSystem:
@@ -42,6 +42,7 @@ class CallableSystem:
         self._room = asyncio.Semaphore(concurrency)
         self._asker: worker.Asker | None = None
         self._entrypoint = entrypoint
+        self.accepts: frozenset[str] | None = None
 
     @property
     def entrypoint(self) -> str:
@@ -76,6 +77,7 @@ class CallableSystem:
                 f"{worker.summary(error)}\n\n{worker.formatted(error, __file__)}", where=self.entrypoint
             ) from error
         self._asker = asker
+        self.accepts = frozenset(asker.accepts)
 
     async def ask(self, sample: Sample) -> Response:
         asker = self._asker
@@ -86,7 +88,7 @@ class CallableSystem:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     heard: list[float] = []
-                    value, latency_s = await self._value(asker, sample.question, lambda: heard.append(perf_counter()))
+                    value, latency_s = await self._value(asker, sample, lambda: heard.append(perf_counter()))
             except worker.BadReturn as error:
                 return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error))
             except TimeoutError as error:
@@ -100,12 +102,13 @@ class CallableSystem:
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def _value(self, asker: worker.Asker, question: str, heard: Callable[[], None]) -> tuple[object, float]:
+    async def _value(self, asker: worker.Asker, sample: Sample, heard: Callable[[], None]) -> tuple[object, float]:
         """The returned value, and the seconds it took."""
+        question, history = sample.question, turns_of(sample)
         if not asker.is_async:
-            value, latency_s = await in_thread(lambda: worker.finish(asker.begin(question), heard))
+            value, latency_s = await in_thread(lambda: worker.finish(asker.begin(question, history), heard))
         else:
-            value, latency_s = asker.begin(question), 0.0
+            value, latency_s = asker.begin(question, history), 0.0
         if inspect.isawaitable(value):
             started = perf_counter()
             value = worker.finish(await value, heard)

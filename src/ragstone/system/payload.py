@@ -57,6 +57,7 @@ class FailedReply(_Wire):
 class Ready(_Wire):
     python: str
     rss_bytes: int | None = None
+    accepts: list[str] = []
 
 
 class Greeting(_Wire):

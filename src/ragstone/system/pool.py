@@ -69,6 +69,8 @@ class Pool:
         self._deaths = 0
         self._given_up: str | None = None
         self._closed = False
+        self.accepts: frozenset[str] | None = None
+        """What the entrypoint takes besides the question, found at the start; None if that can't be known."""
 
     @property
     def entrypoint(self) -> str:
@@ -81,6 +83,7 @@ class Pool:
     async def start(self) -> None:
         """Start the first child. Raises SystemUnderTestError."""
         peer = await self._started()
+        self.accepts = getattr(peer, "accepts", None)
         async with self._changed:
             self._idle.append(peer)
             self._changed.notify_all()

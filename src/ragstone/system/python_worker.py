@@ -19,7 +19,7 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import FailedReply, Greeting, WorkerReply, answered, failed
 from ragstone.system.pool import Attempt
-from ragstone.system.response import SystemFailureKind
+from ragstone.system.response import SystemFailureKind, turns_of
 
 # An answer of worker.MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
 MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
@@ -70,6 +70,7 @@ class PythonPeer:
         self._context = context
         self._child: Child | None = None
         self._number = 0
+        self.accepts: frozenset[str] | None = None
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError with the user's traceback."""
@@ -98,6 +99,7 @@ class PythonPeer:
         if greeting.ready is None:
             fault = greeting.failed or FailedReply(message="the worker did not start.")
             raise self._failure(fault.message, fault.detail)
+        self.accepts = frozenset(greeting.ready.accepts)
         rss, limit = greeting.ready.rss_bytes, target.memory_limit_bytes
         if rss is not None and limit is not None and rss > limit:
             raise self._failure(f"it uses {_mb(rss)} after importing, over the limit of {_mb(limit)}.", None)
@@ -108,7 +110,10 @@ class PythonPeer:
             return Attempt(None, reusable=False)  # died while idle; no question is lost
         self._number += 1
         child.tail.clear()
-        body = json.dumps({"number": self._number, "question": sample.question})
+        request: dict[str, object] = {"number": self._number, "question": sample.question}
+        if sample.history:
+            request["history"] = turns_of(sample)
+        body = json.dumps(request)
         started = perf_counter()
         child.write(_frame(body.encode("ascii")))
         heard = _Heard(self._number)

@@ -66,6 +66,20 @@ class Response:
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
+def turns_of(sample: Sample) -> list[dict[str, str]]:
+    """The earlier turns of a sample's conversation, as they are passed to a system."""
+    return [{"role": turn.role, "content": turn.text} for turn in sample.history]
+
+
+def takes_history(system: object) -> bool | None:
+    """Whether a started system takes the earlier turns of a conversation; None if that can't be known.
+
+    A system says so by an attribute `accepts`: what it takes besides the question, or None.
+    """
+    accepts: object = getattr(system, "accepts", None)
+    return "history" in accepts if isinstance(accepts, frozenset) else None
+
+
 class System(Protocol):
     """The system under test.
 

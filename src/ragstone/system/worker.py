@@ -22,7 +22,7 @@ import re
 import reprlib
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 SOURCE_NAME = "<ragstone worker>"
@@ -338,30 +338,66 @@ def shown(value: object, limit: int = 200) -> str:
 # --- what can be asked -------------------------------------------------------------------------------------------
 
 
-class Asker:
-    """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`."""
+HISTORY_NAMES = ("history", "chat_history", "messages")
+"""Parameters and fields that take the earlier turns; `messages` ends with the question itself."""
 
-    def __init__(self, ask: Callable[[Any], Any], ask_async: Callable[[Any], Any] | None, key: str | None) -> None:
+
+class Asker:
+    """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`.
+
+    `history_name` is the parameter, or the field of the input, that takes the earlier turns of a conversation; None if
+    there is none.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[..., Any],
+        ask_async: Callable[..., Any] | None,
+        key: str | None,
+        history_field: str | None = None,
+    ) -> None:
         self._ask = ask
         self._ask_async = ask_async
         self._key = key
+        self._in_input = history_field is not None
+        self.history_name = history_field or _history_parameter(ask)
+        self._always = self.history_name in _required(ask) and not self._in_input
+
+    @property
+    def accepts(self) -> list[str]:
+        """What it takes besides the question."""
+        return ["history"] if self.history_name is not None else []
 
     @property
     def is_async(self) -> bool:
         """Whether `begin` certainly returns an awaitable (a coroutine function)."""
         return _is_coroutine_function(self._ask)
 
-    def begin(self, question: str) -> Any:
-        """Call it; the result may be awaitable. Falls back to the async method if the sync one is not implemented."""
-        given: Any = question if self._key is None else {self._key: question}
+    def begin(self, question: str, history: Sequence[Mapping[str, str]] = ()) -> Any:
+        """Call it; the result may be awaitable. Falls back to the async method if the sync one is not implemented.
+
+        `history` are the earlier turns, as ``{"role", "content"}``; they are left out if it takes none.
+        """
+        name = self.history_name
+        more: dict[str, Any] = {}
+        if name is not None and (history or self._always):
+            last = [{"role": "user", "content": question}] if name == "messages" else []
+            more[name] = [dict(turn) for turn in (*history, *last)]
+        if self._key is None:
+            return self._call(question, more)
+        if self._in_input:
+            return self._call({self._key: question, **more}, {})
+        return self._call({self._key: question}, more)
+
+    def _call(self, given: Any, more: dict[str, Any]) -> Any:
         try:
-            return self._ask(given)
+            return self._ask(given, **more)
         except (TypeError, NotImplementedError) as error:
             refused = isinstance(error, NotImplementedError) or "synchronously" in str(error)
             if self._ask_async is None or not refused:
                 raise
         self._ask, self._ask_async = self._ask_async, None
-        return self._ask(given)
+        return self._ask(given, **more)
 
 
 def finish(value: object, heard: Callable[[], None] | None = None, fields: Fields | None = None) -> Any:
@@ -507,11 +543,13 @@ def _adapt_object(target: object) -> Asker:
         method = _get(target, name)
         if callable(method) and not inspect.isclass(method):
             twin = _get(target, "a" + name)
-            return Asker(method, twin if callable(twin) else None, _input_key(target) if name == "invoke" else None)
+            keys = (_input_key(target), _input_history(target)) if name == "invoke" else (None, None)
+            return Asker(method, twin if callable(twin) else None, *keys)
     for name in METHODS:
         method = _get(target, "a" + name)
         if callable(method):
-            return Asker(method, None, _input_key(target) if name == "invoke" else None)
+            keys = (_input_key(target), _input_history(target)) if name == "invoke" else (None, None)
+            return Asker(method, None, *keys)
     if callable(target):
         _check_one_question(target, _required(target))
         return Asker(target, None, None)
@@ -521,18 +559,30 @@ def _adapt_object(target: object) -> Asker:
     )
 
 
-def _input_key(target: object) -> str | None:
-    """The field in which a LangChain Runnable expects the question, None if it takes the bare string."""
-    keys = _get(target, "input_keys")
-    if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
-        return keys[0]
+def _input_fields(target: object) -> dict[str, Any] | None:
+    """The fields of a LangChain Runnable's input; None if it names none."""
     method = _get(target, "get_input_jsonschema")
     try:
         schema = method() if callable(method) else None
     except Exception:
         return None
     fields = schema.get("properties") if isinstance(schema, dict) and schema.get("type") == "object" else None
-    if not isinstance(fields, dict):
+    return fields if isinstance(fields, dict) else None
+
+
+def _input_history(target: object) -> str | None:
+    """The field in which a LangChain Runnable expects the earlier turns, beside the question; None if there is none."""
+    fields = _input_fields(target) or {}
+    return next((name for name in HISTORY_NAMES if name in fields and name != _input_key(target)), None)
+
+
+def _input_key(target: object) -> str | None:
+    """The field in which a LangChain Runnable expects the question, None if it takes the bare string."""
+    keys = _get(target, "input_keys")
+    if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
+        return keys[0]
+    fields = _input_fields(target)
+    if fields is None:
         return None
     for name in ("question", "input", "query"):
         if name in fields:
@@ -564,8 +614,20 @@ def _required(target: Any) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
 
 
+def _history_parameter(target: Any) -> str | None:
+    """The name of the parameter of `target` that takes the earlier turns, if it can be passed by name."""
+    signature = _signature(target)
+    for at, parameter in enumerate([] if signature is None else signature.parameters.values()):
+        after_question = at > 0 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        if parameter.name in HISTORY_NAMES and (after_question or parameter.kind is parameter.KEYWORD_ONLY):
+            return parameter.name
+    return None
+
+
 def _check_one_question(target: Any, required: list[str]) -> None:
     takes, _ = _positional(target)
+    history = _history_parameter(target)
+    required = [name for name in required if name != history]
     if len(required) > 1 or takes == 0:
         name = getattr(target, "__name__", type(target).__name__)
         raise EntrypointError(
@@ -806,12 +868,14 @@ class _Session:
             request = self._link.receive()
             if request is None:
                 return
-            self._link.send(self._answer(asker, fields, request["number"], request["question"]))
+            self._link.send(self._answer(asker, fields, request))
 
-    def _answer(self, asker: Asker | Functions, fields: Fields, number: int, question: str) -> dict[str, Any]:
+    def _answer(self, asker: Asker | Functions, fields: Fields, request: dict[str, Any]) -> dict[str, Any]:
+        number, question = request["number"], request["question"]
         reply: dict[str, Any] = {"number": number}
         try:
-            value = self.resolve(asker.begin(question))
+            given = (question,) if isinstance(asker, Functions) else (question, request.get("history") or ())
+            value = self.resolve(asker.begin(*given))
             if isinstance(asker, Functions):
                 self._link.send({"number": number, "event": "returned"})
                 reply["payload"] = {"answer": json.dumps(grade(value)), "contexts": [], "usage": None}
@@ -919,6 +983,7 @@ def main() -> NoReturn:
         link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
         os._exit(1)
     version = ".".join(str(part) for part in sys.version_info[:3])
-    link.send({"ready": {"python": version, "rss_bytes": _rss_bytes()}})
+    accepts = [] if isinstance(asker, Functions) else asker.accepts
+    link.send({"ready": {"python": version, "rss_bytes": _rss_bytes(), "accepts": accepts}})
     session.serve(asker, Fields(**hello["fields"]))
     sys.exit(0)

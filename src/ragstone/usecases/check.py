@@ -26,7 +26,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.report.templates import own_templates
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import refuse_foreign
-from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.response import Response, System, SystemFailureKind, takes_history
 from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
 from ragstone.usecases.baseline import open_baseline, refuse_nested
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
@@ -71,6 +71,8 @@ class CheckResult:
     sizes: tuple[MetricSize, ...]
     rules: tuple[Rule, ...] = ()
     warnings: tuple[str, ...] = ()
+    history: str | None = None
+    """What becomes of the earlier turns of conversations; None if the golden set has none."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -103,7 +105,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     )
     try:
         system = make_system(settings, context)
-        first = next(iter(golden))
+        first = next((sample for sample in golden if sample.history), next(iter(golden)))
         response = await _ask(system, first)
         measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
         await _call_functions(measures, judge, first, response)
@@ -136,6 +138,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
             rules=resolve_rules(policy, best).rules,
+            history=_history(golden, system),
             warnings=(
                 *remarks(response, metrics),
                 *unrecorded,
@@ -166,6 +169,18 @@ def _size(metric: Metric, golden: GoldenSet, settings: Settings, judge: Judge, v
         settings.judge, golden, [metric], repeats=settings.run.repeats, answers=versions * settings.run.answers
     )
     return MetricSize(name, len(golden) - len(excuses), needs, estimate, most_common(excuses) if excuses else None)
+
+
+def _history(golden: GoldenSet, system: System) -> str | None:
+    count = sum(bool(sample.history) for sample in golden)
+    if not count:
+        return None
+    taken = {
+        True: "passed to the entrypoint",
+        False: "NOT passed: the entrypoint has no parameter or field `history`, so it gets the last question alone",
+        None: "sent with the question; whether the system reads them can't be known",
+    }[takes_history(system)]
+    return f"{counted(count, 'sample')} with earlier turns, {taken}"
 
 
 def _refuse_places(settings: Settings, golden: GoldenSet) -> None:

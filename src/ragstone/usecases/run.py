@@ -39,7 +39,7 @@ from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
-from ragstone.system.response import System
+from ragstone.system.response import System, takes_history
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.judge_watch import watch_judge
@@ -475,6 +475,8 @@ def describe_run(
             entrypoint=system.entrypoint,
             commit=system_commit(settings.root, context.environ),
             version=settings.system.version,
+            conversations=sum(bool(sample.history) for sample in golden),
+            takes_history=takes_history(system),
         ),
         metrics={metric.info.name: metric.info.version for metric in metrics},
         repeats=settings.run.repeats,

@@ -95,7 +95,7 @@ def estimate_cost(
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
     from ragstone.judge.llm.layout import layout_of, prefix_tokens
     from ragstone.judge.llm.prices import tariff
-    from ragstone.judge.llm.prompts import RUBRIC
+    from ragstone.judge.llm.prompts import RUBRIC, STANDALONE
     from ragstone.judge.llm.provider import Usage
 
     layout = layout_of(provider, model, judge_settings.prices)
@@ -110,6 +110,11 @@ def estimate_cost(
                 calls += 1
                 read += prefix_tokens(layout.prompts[RUBRIC]) + _rubric_tokens(rubric, texts)
                 written += _GRADE_TOKENS
+        if sample.history and needs:
+            calls += 1
+            said = sum(len(turn.text) for turn in sample.history) + texts.question
+            read += prefix_tokens(layout.prompts[STANDALONE]) + said // _PER_TOKEN
+            written += _GRADE_TOKENS
         if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
             embedding_samples += 1
             embedded += (texts.answer + sum(map(len, sample.references))) // _PER_TOKEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 
+from ragstone.golden.sample import Turn
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.judgements import (
@@ -34,7 +35,7 @@ from ragstone.judge.llm.core import (
     usefulness,
     value_of,
 )
-from ragstone.judge.llm.prompts import ENTITIES, RUBRIC
+from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
@@ -259,6 +260,13 @@ class LlmJudge:
         form = Form(self._core.prompts[ENTITIES], (reply_schemas.entities_field(text),))
         found = value_of(await self._direct(form, [Block("text", text)], call), "entities")
         return EntityList(tuple(found["names"]))
+
+    async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
+        """`question` as it can be understood alone; see judge/conversation.py."""
+        form = Form(self._core.prompts[STANDALONE], (reply_schemas.standalone_field(question),))
+        turns = listed([(turn.role, turn.text) for turn in history])
+        values = await self._direct(form, [Block("conversation", turns), Block("question", question)], call)
+        return str(value_of(values, "question")["text"])
 
     async def _direct(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         async def ask() -> Values:

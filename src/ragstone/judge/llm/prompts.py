@@ -16,7 +16,10 @@ RUBRIC = "rubric"
 ENTITIES = "entities"
 """The task of context entity recall. Its prompt belongs to the version of that metric, too."""
 
-APART = frozenset({RUBRIC, ENTITIES})
+STANDALONE = "standalone_question"
+"""The task of writing out the last question of a conversation: only samples with a history need it."""
+
+APART = frozenset({RUBRIC, ENTITIES, STANDALONE})
 """Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
 
 NAMES = (
@@ -31,6 +34,7 @@ NAMES = (
     "direct_preference",
     RUBRIC,
     ENTITIES,
+    STANDALONE,
 )
 
 

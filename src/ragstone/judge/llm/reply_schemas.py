@@ -155,6 +155,15 @@ def entities_field(text: str) -> Field:
     return Field(("entities",), check, tokens=retold_tokens(text))
 
 
+def standalone_field(question: str) -> Field:
+    """The question written out."""
+
+    def check(value: object) -> object:
+        return {"text": _text(_object(value)["text"])}
+
+    return Field(("question",), check, tokens=retold_tokens(question))
+
+
 def better_field() -> Field:
     """Which of two is better."""
     words = tuple(str(preference) for preference in Preference)

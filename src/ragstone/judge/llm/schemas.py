@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.prompts import ENTITIES, RUBRIC
+from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
@@ -70,7 +70,11 @@ _RUBRIC_REPLY = _closed(
 )
 
 
-_APART = {RUBRIC: _RUBRIC_REPLY, ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})})}
+_APART = {
+    RUBRIC: _RUBRIC_REPLY,
+    ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
+    STANDALONE: _closed({"question": _closed({"text": _TEXT})}),
+}
 
 
 def schema_of(task: str) -> dict[str, object]:
