@@ -495,7 +495,7 @@ def test_or_its_samples_count_as_failures(project: Project, damage: Callable[[Pr
     assert len(scores.metrics["faithfulness"].failed) == lost
     # Never a smaller denominator: coverage is that of the whole golden set.
     assert found.verdict.status is Status.ERROR
-    assert any("Shard 2 of 3" in one and f"{lost} samples" in one for one in found.verdict.warnings)
+    assert any("Shard 2 of 3" in one and f"Its {lost} samples count as failed" in one for one in found.verdict.warnings)
 
 
 def test_a_missing_shard_counts_as_failures_too(project: Project) -> None:

@@ -319,7 +319,8 @@ def _sentences(lost: Sequence[_Lost], golden: GoldenSet | None, of: int) -> Iter
         if one.number is not None and golden is not None:
             samples = len(Shard(one.number, of).part(golden))
             why = " ".join(one.why.split())
-            yield f"{_named(one, of).capitalize()} {why} {counted(samples, 'sample')} of it count as failed."
+            count = f"{counted(samples, 'sample')} {'counts' if samples == 1 else 'count'}"
+            yield f"{_named(one, of).capitalize()} {why} Its {count} as failed."
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
