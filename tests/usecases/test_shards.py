@@ -358,6 +358,18 @@ def test_shards_judge_the_baseline_again_each_its_part(changed: Project, fake: F
     changed.environ = key
 
 
+def test_a_shard_that_was_killed_while_it_judged_the_baseline_starts_that_over(changed: Project) -> None:
+    changed.shard(1, gate__baseline="main")
+    folder = changed.root / "shards" / "1" / "rejudged"
+    expected = (folder / "samples.jsonl").read_bytes()
+    for name in (".lock", ".manifest.json.tmp", ".samples.jsonl.tmp", "samples.jsonl"):
+        (folder / name).write_bytes(b"{")
+    changed.shard(1, gate__baseline="main", run__resume=True)
+    ids = [json.loads(line)["sample"]["id"] for line in (folder / "samples.jsonl").read_bytes().splitlines()]
+    assert ids == [json.loads(line)["sample"]["id"] for line in expected.splitlines()]
+    assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "samples.jsonl"]
+
+
 def test_if_a_shard_could_not_the_report_says_what_is_unguarded(changed: Project) -> None:
     changed.shards(gate__baseline="main")
     changed.environ = {}

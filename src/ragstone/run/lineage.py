@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.run.directory import ASIDE, CACHE, FINGERPRINT_DIGITS, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
+from ragstone.run.directory import ASIDE, CACHE, FINGERPRINT_DIGITS, LOCK, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"
@@ -25,6 +25,8 @@ MAX_LINEAGE = 100
 """Maximum number of earlier baselines to remember."""
 
 _CHUNK = 1024 * 1024
+_UNFINISHED = (f".{MANIFEST}.tmp", f".{SAMPLES}.tmp")
+"""What a process leaves that is killed while it writes."""
 
 
 def fingerprint_of(manifest: Manifest, records: bytes) -> str:
@@ -121,7 +123,7 @@ def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        for name in (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, SYSTEM_LOG):
+        for name in (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, SYSTEM_LOG, LOCK, *_UNFINISHED):
             (path / name).unlink(missing_ok=True)
         path.rmdir()  # fails if it contains anything else, which must not be removed
 
