@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragstone.formatting import change, figure
+from ragstone.formatting import change, counted, figure, percent
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.grouping import group_labels
-from ragstone.gate.verdict import CHANGES, LEVELS, Attribution, Check, CheckKind, Side, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Attribution, Check, CheckKind, Diagnosis, Side, Status
 from ragstone.metrics.registry import find_metric
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
@@ -53,6 +53,24 @@ def attribute(
         if any(one.fell for one in moved):
             return _by_change(moved)
     return _by_floor(failed)
+
+
+def by_cause(found: Attribution | None, diagnosis: Diagnosis | None) -> Attribution | None:
+    """`found` with the causes of the worse samples: their share decides if its interval excludes one half."""
+    if found is None or diagnosis is None or diagnosis.share is None:
+        return found
+    n, share = diagnosis.retrieval + diagnosis.generation, diagnosis.share
+    side = found.side
+    if share.low > _HALF:
+        side = Side.RETRIEVAL
+    elif share.high < _HALF:
+        side = Side.GENERATION
+    span = f"{percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}"
+    said = f"By the causes of {counted(n, 'sample')}, {percent(diagnosis.retrieval / n)} is retrieval ({span})."
+    return Attribution(side, f"{found.reason} {said}")
+
+
+_HALF = 0.5
 
 
 def _moved(current: RunScores, baseline: RunScores, pairing: Pairing) -> list[_Moved]:

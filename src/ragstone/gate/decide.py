@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,15 +10,16 @@ from ragstone.formatting import counted
 from ragstone.gate.agreement import agreement_checks, corrected_floor, is_corrected
 from ragstone.gate.alignment import alignment_warnings
 from ragstone.gate.answers import answers_checks, no_answer_check
-from ragstone.gate.attribution import attribute
+from ragstone.gate.attribution import attribute, by_cause
 from ragstone.gate.bounds import decide_questions, questions
 from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.diagnosis import Cause, diagnosis_of
 from ragstone.gate.early import family_size, watched_decisions
 from ragstone.gate.judge_change import judge_change_check
 from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
 from ragstone.gate.preference import preference_notes, preference_warnings
-from ragstone.gate.regressions import worst_regressions
+from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.resolution import resolution, sights
 from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
 from ragstone.gate.run_checks import (
@@ -67,6 +68,7 @@ def decide_gate(
     seed: int = 0,
     looked_in_order: Sequence[str] | None = None,
     drift: Sequence[Check] = (),
+    causes_of: Callable[[Sequence[str]], Mapping[str, Cause | None]] | None = None,
 ) -> GateVerdict:
     """Compare `current` with `policy`, and with `baseline` if there is one.
 
@@ -98,7 +100,11 @@ def decide_gate(
     checks += [check for check in (error_rate_check(current, policy), unfinished_check(current)) if check is not None]
     if not checks or not any(scores.values for scores in current.metrics.values()):
         checks.append(_nothing_to_decide(current))
-    attribution = blame(current, attribute(current, baseline, pairing, checks))
+    diagnosis = None
+    if causes_of is not None:
+        worse = worse_samples(current, baseline, pairing, resolved.rules, checks)
+        diagnosis = diagnosis_of(causes_of(worse), confidence=policy.gate.confidence)
+    attribution = blame(current, by_cause(attribute(current, baseline, pairing, checks), diagnosis))
     offline = current.manifest is not None and current.manifest.judge.offline
     skipped = tuple(unguarded(pairing, resolved.rules, checks))
     seen, loud = None, False
@@ -136,6 +142,7 @@ def decide_gate(
             ),
             warnings=warnings,
             resolution=None if loud else seen,
+            diagnosis=diagnosis,
             inconclusive_blocks=policy.gate.inconclusive == "fail",
             lower_is_better=frozenset(metric for metric in current.metrics if policy.lower_is_better(metric)),
         ),

@@ -12,6 +12,8 @@ from ragstone.gate.verdict import Check, Regression, Status
 from ragstone.run.scores import RunScores
 
 MOST_SAMPLES = 20
+CLEAR_LOSS = 0.1
+"""Smaller losses of a sample are mostly noise of a graded judge, and have no cause of their own."""
 
 Losses = Mapping[str, Mapping[str, float]]
 """Loss by metric and sample id; only losses, so above 0."""
@@ -31,13 +33,10 @@ def worst_regressions(
     With a comparable baseline, a loss is the drop of a pair; without one, the distance to the floor of a failed check.
     Samples are ranked by their losses in the metrics of failed checks, then by their total losses.
     """
-    failed = {check.metric for check in checks if check.status is Status.FAIL and check.metric}
-    compared = baseline is not None and pairing is not None and pairing.comparability.comparable
-    if compared and baseline is not None and pairing is not None:
-        losses = _fallen(current, baseline, pairing, {rule.metric: rule.direction for rule in rules})
-    else:
-        losses = _short(current, [rule for rule in rules if rule.metric in failed])
+    failed = _failed(checks)
+    if not _compared(baseline, pairing):
         baseline = None
+    losses = _losses(current, baseline, pairing, rules, failed)
     in_failed = _by_sample(losses[metric] for metric in losses if metric in failed)
     in_all = _by_sample(losses.values())
     worst = heapq.nsmallest(limit, in_all, key=lambda i: (-in_failed.get(i, 0.0), -in_all[i], i))
@@ -47,6 +46,52 @@ def worst_regressions(
         for metric in sorted(losses, key=lambda name: (-losses[name].get(i, 0.0), name))
         if i in losses[metric]
     )
+
+
+def worse_samples(
+    current: RunScores,
+    baseline: RunScores | None,
+    pairing: Pairing | None,
+    rules: Sequence[Rule],
+    checks: Sequence[Check],
+) -> tuple[str, ...]:
+    """All samples that clearly got worse (or are clearly below a floor), and those that the system failed on, sorted.
+
+    They count by the metrics of failed checks, else of all rules. Samples that failed in the baseline too are no news.
+    """
+    failed = _failed(checks)
+    if not _compared(baseline, pairing):
+        baseline = None
+    losses = _losses(current, baseline, pairing, rules, failed)
+    found = {
+        sample_id
+        for metric, by_id in losses.items()
+        if not failed or metric in failed
+        for sample_id, loss in by_id.items()
+        if loss > CLEAR_LOSS
+    }
+    known = baseline.system.failures.keys() if baseline is not None else set()
+    return tuple(sorted(found | (current.system.failures.keys() - known)))
+
+
+def _failed(checks: Sequence[Check]) -> set[str]:
+    return {check.metric for check in checks if check.status is Status.FAIL and check.metric}
+
+
+def _compared(baseline: RunScores | None, pairing: Pairing | None) -> bool:
+    return baseline is not None and pairing is not None and pairing.comparability.comparable
+
+
+def _losses(
+    current: RunScores,
+    baseline: RunScores | None,
+    pairing: Pairing | None,
+    rules: Sequence[Rule],
+    failed: set[str],
+) -> Losses:
+    if baseline is not None and pairing is not None:
+        return _fallen(current, baseline, pairing, {rule.metric: rule.direction for rule in rules})
+    return _short(current, [rule for rule in rules if rule.metric in failed])
 
 
 def _fallen(current: RunScores, baseline: RunScores, pairing: Pairing, metrics: Mapping[str, Direction]) -> Losses:

@@ -119,6 +119,37 @@ class Attribution:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseCount:
+    """The worse samples with one cause, and what to do about it. `source` is an address."""
+
+    cause: str
+    title: str
+    side: Side
+    action: str
+    source: str
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why `samples` samples got worse (or are below their floors), the most frequent cause first.
+
+    `retrieval` and `generation` count the samples with a cause in that half; `share` is the interval of the share of
+    retrieval among both.
+    """
+
+    counts: tuple[CauseCount, ...]
+    samples: int
+    retrieval: int
+    generation: int
+    share: Interval | None
+
+    def titles(self) -> dict[str, str]:
+        """The title of the cause, by sample id."""
+        return {sample_id: one.title for one in self.counts for sample_id in one.samples}
+
+
+@dataclass(frozen=True, slots=True)
 class Regression:
     """One sample that got worse, or that is far below its floor: the change in one metric."""
 
@@ -189,6 +220,7 @@ class GateVerdict:
     accept: tuple[str, ...] = ()
     lower_is_better: frozenset[str] = frozenset()
     retrieval: RetrievalChanges | None = None
+    diagnosis: Diagnosis | None = None
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

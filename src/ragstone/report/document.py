@@ -142,6 +142,7 @@ class SamplePart(_Part):
     reference: str | None
     unsupported: tuple[StatementPart, ...]
     missing: tuple[str, ...] = Field(description="statements of the reference that no context supports")
+    cause: str | None = Field(default=None, description="why it is worse, in words")
     contexts: int = Field(ge=0)
     useful_contexts: int | None
 
@@ -272,6 +273,28 @@ class RunPart(_Part):
     usage: UsagePart | None = Field(default=None, description="null: the system reports no tokens")
 
 
+class CausePart(_Part):
+    """The worse samples with one cause."""
+
+    cause: str
+    title: str
+    side: Literal["retrieval", "generation", "both", "unclear"]
+    count: int = Field(ge=1)
+    samples: tuple[str, ...]
+    action: str = Field(description="what the field recommends")
+    source: str
+
+
+class DiagnosisPart(_Part):
+    """Why samples got worse, or are below a floor."""
+
+    samples: int = Field(ge=1, description="samples that are clearly worse")
+    causes: tuple[CausePart, ...] = Field(description="the most frequent first; samples without one are unexplained")
+    retrieval: int = Field(ge=0, description="samples with a cause in retrieval")
+    generation: int = Field(ge=0, description="samples with a cause in generation")
+    retrieval_share: IntervalPart | None = Field(description="interval of the share of retrieval among both")
+
+
 class ReportDocument(_Part):
     """A Ragstone report."""
 
@@ -294,6 +317,7 @@ class ReportDocument(_Part):
     failures: tuple[FailurePart, ...]
     contexts_used: ContextsUsedPart | None = None
     retrieval: RetrievalPart | None = Field(default=None, description="null if retrieval fell on no sample")
+    diagnosis: DiagnosisPart | None = None
     notes: tuple[str, ...]
     reproduce: tuple[str, ...] = Field(description="shell comments and commands that reproduce the run")
 
@@ -347,6 +371,7 @@ def document(view: ReportView) -> ReportDocument:
         ),
         metrics=tuple(_metric(row) for row in view.metrics),
         checks=tuple(_check(check) for check in view.all_checks),
+        diagnosis=_diagnosis(view),
         attribution=None
         if view.attribution is None
         else AttributionPart(side=view.attribution.side.value, reason=view.attribution.reason),
@@ -389,6 +414,30 @@ def _interval(found: Interval | None) -> IntervalPart | None:
 
 def _place(origin: Origin | None, url: str | None) -> PlacePart | None:
     return None if origin is None else PlacePart(file=origin.file, line=origin.line, url=url)
+
+
+def _diagnosis(view: ReportView) -> DiagnosisPart | None:
+    found = view.diagnosis
+    if found is None:
+        return None
+    return DiagnosisPart(
+        samples=found.samples,
+        causes=tuple(
+            CausePart(
+                cause=one.cause,
+                title=one.title,
+                side=one.side.value,
+                count=len(one.samples),
+                samples=one.samples,
+                action=one.action,
+                source=one.source,
+            )
+            for one in found.counts
+        ),
+        retrieval=found.retrieval,
+        generation=found.generation,
+        retrieval_share=_interval(found.share),
+    )
 
 
 def _metric(row: MetricRow) -> MetricPart:
@@ -457,6 +506,7 @@ def _sample(sample: WorstSample) -> SamplePart:
             StatementPart(text=bad.text, verdict=bad.verdict, quote=bad.quote) for bad in sample.unsupported
         ),
         missing=sample.missing,
+        cause=sample.cause,
         contexts=sample.contexts,
         useful_contexts=sample.useful_contexts,
     )

@@ -84,6 +84,7 @@ def render_html(view: ReportView) -> str:
             count=formatting.counted,
             usage=wording.system_usage(view.run.usage),
             compared_on=wording.compared_on,
+            causes=wording.causes(view.diagnosis),
             look=wording.where_to_look(view.attribution) if view.attribution else "",
             reason=wording.sentence(view.reason),
         )

@@ -63,6 +63,8 @@ def _describe(suite: TestSuite, view: ReportView) -> None:
     suite.add_property("reason", _line(view.reason, 1000))
     if view.resolution is not None:
         suite.add_property("resolution", _line(view.resolution, 1000))
+    if said := wording.causes(view.diagnosis):
+        suite.add_property("causes", _line(said, 1000))
     if view.judge is not None:
         suite.add_property("judge", _line(view.judge.label))
         suite.add_property("offline_judge", str(view.judge.offline).lower())
@@ -120,6 +122,7 @@ def _place(case: TestCase, origin: object) -> None:
 def _story(sample: WorstSample) -> str:
     lines = [f"question: {sample.question}"]
     lines += [f"{bad.verdict}: {bad.text}" for bad in sample.unsupported]
+    lines += [f"cause: {sample.cause}"] if sample.cause else []
     lines += [f"missing from the contexts: {text}" for text in sample.missing]
     if sample.detailed:
         lines.append(f"answer: {sample.answer}")

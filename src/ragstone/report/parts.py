@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ragstone.formatting import percent
 from ragstone.gate.alignment import ContextsUsed
-from ragstone.gate.verdict import Action, Attribution, Check, Interval, RetrievalChanges, Status
+from ragstone.gate.verdict import Action, Attribution, Check, Diagnosis, Interval, RetrievalChanges, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
 from ragstone.metrics.score import FailedBy
@@ -160,6 +160,7 @@ class WorstSample:
     reference: str | None = None
     unsupported: tuple[BadStatement, ...] = ()
     missing: tuple[str, ...] = ()
+    cause: str | None = None
     contexts: int = 0
     useful_contexts: int | None = None
     detailed: bool = False
@@ -315,5 +316,6 @@ class ReportView:
     trends: tuple[Trend, ...] = ()
     contexts_used: ContextsUsed | None = None
     retrieval: RetrievalChanges | None = None
+    diagnosis: Diagnosis | None = None
     run_url: str | None = None
     artifact_url: str | None = None

@@ -97,6 +97,10 @@ def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[Renderabl
         parts.append(_text(view.resolution))
     if view.attribution is not None:
         parts.append(_text(wording.attribution(view.attribution)))
+    if said := wording.causes(view.diagnosis):
+        parts.append(_text(f"Causes: {said}."))
+        if view.diagnosis is not None and view.status is not Status.PASS:
+            parts.append(_text(f"To do: {view.diagnosis.counts[0].action}"))
     if view.metrics:
         parts.append(_metric_table(view.metrics, console))
     parts += _facts(view)
@@ -213,6 +217,7 @@ def _sample(sample: WorstSample) -> Group:
         said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
         quote = f" (“{bad.quote}”)" if bad.quote else ""
         lines.append(_text(f"- {said}: {bad.text}{quote}", "red", 400))
+    lines += [_text(f"- cause: {sample.cause}")] if sample.cause else []
     lines += [_text(f"- missing from the contexts: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
     return Group(*lines, Text(""))
 

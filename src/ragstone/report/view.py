@@ -50,6 +50,7 @@ def build_view(
     are neither metrics nor a judge. Pure; strings are not changed.
     """
     links = links or Links()
+    causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
     names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
     unanswered = bool(current.samples) and current.system.failures.keys() >= current.samples.keys()
     judge = None if unanswered else _judge(current, names)
@@ -70,7 +71,12 @@ def build_view(
         checks=check_rows(verdict.checks),
         all_checks=verdict.checks,
         attribution=verdict.attribution,
-        worst=worst_samples(verdict.regressions, current, compared, shared, details, baseline_details, links.origin),
+        worst=tuple(
+            replace(sample, cause=causes.get(sample.id))
+            for sample in worst_samples(
+                verdict.regressions, current, compared, shared, details, baseline_details, links.origin
+            )
+        ),
         failures=failure_groups(current, links.origin),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
@@ -88,6 +94,7 @@ def build_view(
         samples_total=len(current.samples),
         contexts_used=contexts_used(current),
         retrieval=verdict.retrieval,
+        diagnosis=verdict.diagnosis,
         run_url=links.run,
         artifact_url=links.artifact,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragstone.formatting import answer_cost, bound, change, counted, digits_for, score, whole
-from ragstone.gate.verdict import Action, Attribution, CheckKind, Interval, Side, Status
+from ragstone.gate.verdict import Action, Attribution, CheckKind, Diagnosis, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
 from ragstone.report.parts import MetricRow, Spread, WorstSample
 from ragstone.run.manifest import SystemUsage
@@ -151,6 +151,20 @@ def thresholds(row: MetricRow) -> list[str]:
 def where_to_look(found: Attribution) -> str:
     """``Look at retrieval first.``, or nothing if neither half stands out."""
     return f"Look at {found.side} first." if found.side in (Side.RETRIEVAL, Side.GENERATION) else ""
+
+
+def causes(found: Diagnosis | None, most: int = 3) -> str:
+    """``9 of 14: retrieved but ignored; 3: invented; 2 unexplained``; empty if there is nothing to say."""
+    if found is None or not found.counts:
+        return ""
+    first, *others = found.counts[:most]
+    parts = [f"{len(first.samples)} of {found.samples}: {first.title}"]
+    parts += [f"{len(one.samples)}: {one.title}" for one in others]
+    left = sum(len(one.samples) for one in found.counts[most:])
+    unexplained = found.samples - sum(len(one.samples) for one in found.counts)
+    parts += [f"{left} with other causes"] if left else []
+    parts += [f"{unexplained} unexplained"] if unexplained else []
+    return "; ".join(parts)
 
 
 def attribution(found: Attribution) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.diagnosis import Cause, cause_of
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.retrieval_changes import (
@@ -181,6 +183,7 @@ def decide(
         seed=terms.seed,
         looked_in_order=looked_in_order,
         drift=drift.checks,
+        causes_of=None if run is None else partial(_causes, current, baseline),
     )
     spared: tuple[str, ...] = ()
     ending: tuple[str, ...] = ()
@@ -223,6 +226,16 @@ def _retrieval_changes(
 
 def _renamed_notes(baseline: ComparedRun | None) -> tuple[str, ...]:
     return (renamed_note(len(baseline.stored_ids)),) if baseline is not None and baseline.stored_ids else ()
+
+
+def _causes(current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[str]) -> dict[str, Cause | None]:
+    """The causes of the worse samples `ids`, from their records, a part of them at a time."""
+    found: dict[str, Cause | None] = {}
+    for start in range(0, len(ids), _RECORDS_AT_ONCE):
+        part = tuple(ids[start : start + _RECORDS_AT_ONCE])
+        now, then = current.find(part), baseline.find(part) if baseline is not None else {}
+        found |= {sample_id: cause_of(now[sample_id], then.get(sample_id)) for sample_id in part if sample_id in now}
+    return found
 
 
 def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:

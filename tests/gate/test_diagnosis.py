@@ -1,0 +1,217 @@
+"""One cause for each worse sample, what to do about it, and its part in the attribution."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import ragstone
+from ragstone.gate.attribution import by_cause
+from ragstone.gate.diagnosis import Cause, catalogue, cause_of, diagnosis_of
+from ragstone.gate.verdict import Attribution, Side
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import (
+    ContextUse,
+    ContextUsefulness,
+    Judgements,
+    ReferenceMatch,
+    ReverseQuestions,
+    Statement,
+    StatementList,
+    Support,
+    SupportTable,
+    Verdict,
+)
+from ragstone.report import wording
+from ragstone.run.record import Answer, SampleRecord
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.cli.project import SYSTEM, make_project
+from tests.cli.project import ragstone as run_ragstone
+
+EVIDENCE = "The warranty of the Arden pump lasts five years from the day of purchase."
+OTHERS = (
+    "Opening hours on Sundays differ between the northern branches and the harbour.",
+    "Invoices are sent by letter unless the customer has asked for something else.",
+    "Returned goods are inspected in the warehouse before money is paid back.",
+)
+SAMPLE = Sample("q", "How long is the warranty?", reference="Five years.", reference_contexts=(EVIDENCE,))
+S, U, C = Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED
+
+
+def record(
+    verdicts: Sequence[tuple[Verdict, tuple[str, ...]]] = ((S, ("c1",)),),
+    *,
+    contexts: Sequence[str] = (EVIDENCE, *OTHERS),
+    said: bool = True,
+    backed: bool = True,
+    abstains: bool = False,
+    similarity: float = 0.9,
+    sample: Sample = SAMPLE,
+) -> SampleRecord:
+    """One sample, judged as a judge would that finds the evidence where it is."""
+    statements = tuple(Statement(f"s{at}", "…") for at, _ in enumerate(verdicts, 1))
+    useful = [text == EVIDENCE for text in contexts]
+    held = tuple(f"c{at}" for at, one in enumerate(useful, 1) if one)
+    judged = Judgements(
+        statements=StatementList(() if abstains else statements, abstains=abstains),
+        support=None
+        if abstains
+        else SupportTable(tuple(Support(f"s{at}", verdict, by) for at, (verdict, by) in enumerate(verdicts, 1))),
+        context_use=ContextUse(
+            tuple(ContextUsefulness(f"c{at}", one) for at, one in enumerate(useful, 1)),
+            against_reference=True,
+            reference_statements=(Statement("r1", "…"),),
+            attributions=(Support("r1", S if held else U, held),),
+        )
+        if contexts
+        else None,
+        reference_match=None
+        if abstains
+        else ReferenceMatch(
+            (Statement("r1", "…"), Statement("r2", "…")),
+            tuple(Support(one.id, S if backed else U) for one in statements),
+            (Support("r1", S if said or backed else U), Support("r2", S if said else U)),
+        ),
+        reverse_questions=ReverseQuestions(("?",), (similarity,)),
+    )
+    response = Response("q", "…", tuple(Context(text) for text in contexts))
+    return SampleRecord(sample, (Answer(response, (judged,)),), {})
+
+
+GOOD = record()
+CASES: dict[Cause, SampleRecord] = {
+    Cause.NOT_RETRIEVED: record([(S, ("c1",))], contexts=OTHERS, said=False, backed=False),
+    Cause.RANKED_LOW: record([(S, ("c1",))], contexts=(*OTHERS, EVIDENCE), said=False, backed=False),
+    Cause.CONTRADICTED: record([(C, ()), (S, ("c1",))]),
+    Cause.IGNORED: record([(U, ()), (U, ())], said=False, backed=False),
+    Cause.INVENTED: record([(S, ("c1",)), (U, ())]),
+    Cause.EVASIVE: record(abstains=True),
+    Cause.WRONG_QUESTION: record([(S, ("c1",))], said=False, backed=False, similarity=0.2),
+    Cause.INCOMPLETE: record([(S, ("c1",))], said=False),
+}
+
+
+@pytest.mark.parametrize("cause", CASES, ids=str)
+def test_each_cause_with_and_without_a_baseline(cause: Cause) -> None:
+    assert cause_of(CASES[cause], GOOD) is cause
+    assert cause_of(CASES[cause]) is cause
+
+
+def test_a_failure_of_the_system_comes_first() -> None:
+    failure = SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s.")
+    crashed = replace(GOOD, answers=(Answer(Response("q", failure=failure)),))
+    assert cause_of(crashed, GOOD) is Cause.CRASHED
+
+
+def test_an_answer_to_a_question_without_one_is_invented() -> None:
+    asked = replace(SAMPLE, answerable=False)
+    assert cause_of(record(sample=asked)) is Cause.INVENTED
+    assert cause_of(record(abstains=True, sample=asked)) is None
+
+
+def test_what_was_no_better_in_the_baseline_is_no_cause() -> None:
+    """Evidence that was missing before does not explain why the answer is worse now."""
+    before = record([(S, ("c1",))], contexts=OTHERS)
+    assert cause_of(record([(U, ())], contexts=OTHERS), before) is Cause.IGNORED
+    before = record([(S, ("c4",))], contexts=(*OTHERS, EVIDENCE))
+    assert cause_of(record([(U, ())], contexts=(*OTHERS, EVIDENCE)), before) is Cause.IGNORED
+
+
+def test_a_lower_rank_is_no_cause_where_the_answer_draws_on_the_evidence_anyway() -> None:
+    moved = record([(S, ("c4",)), (U, ())], contexts=(*OTHERS, EVIDENCE))
+    assert cause_of(moved, GOOD) is Cause.INVENTED
+    assert cause_of(record([(S, ("c4",))], contexts=(*OTHERS, EVIDENCE)), GOOD) is Cause.RANKED_LOW
+
+
+def test_an_answer_from_other_passages_on_the_same_question_ignores_the_evidence() -> None:
+    assert cause_of(record([(S, ("c2",))], said=False, backed=False), GOOD) is Cause.IGNORED
+
+
+def test_a_good_answer_and_one_without_judgements_have_no_cause() -> None:
+    assert cause_of(GOOD, GOOD) is None
+    assert cause_of(GOOD) is None
+    bare = replace(GOOD, answers=(Answer(GOOD.response, ()),))
+    assert cause_of(bare, bare) is None
+
+
+def test_every_cause_has_a_title_an_action_and_a_source() -> None:
+    assert set(catalogue()) == set(Cause)
+    for known in catalogue().values():
+        assert set(known) == {"title", "side", "action", "source"}
+        assert known["action"].endswith(".")
+        assert known["source"].startswith("https://")
+        assert Side(known["side"]) in (Side.RETRIEVAL, Side.GENERATION, Side.UNCLEAR)
+
+
+def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> None:
+    causes = {f"q{at}": Cause.IGNORED for at in range(9)} | {f"r{at}": Cause.NOT_RETRIEVED for at in range(3)}
+    found = diagnosis_of({**causes, "x": None, "y": Cause.CRASHED}, confidence=0.95)
+    assert found is not None
+    assert [(one.title, len(one.samples)) for one in found.counts] == [
+        ("retrieved but ignored", 9),
+        ("not retrieved", 3),
+        ("crashed", 1),
+    ]
+    assert (found.samples, found.retrieval, found.generation) == (14, 3, 9)
+    assert found.share is not None
+    assert (found.share.low, found.share.high) == pytest.approx((0.0549, 0.5719), abs=1e-4)  # Clopper-Pearson, 3 of 12
+    assert wording.causes(found) == "9 of 14: retrieved but ignored; 3: not retrieved; 1: crashed; 1 unexplained"
+    assert wording.causes(found, 1) == "9 of 14: retrieved but ignored; 4 with other causes; 1 unexplained"
+    assert diagnosis_of({}, confidence=0.95) is None
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "generation", "side"),
+    [(20, 2, Side.RETRIEVAL), (2, 20, Side.GENERATION), (6, 5, Side.BOTH), (0, 0, Side.BOTH)],
+)
+def test_the_causes_decide_the_half_if_their_share_is_clear(retrieval: int, generation: int, side: Side) -> None:
+    causes: dict[str, Cause | None] = {f"r{at}": Cause.NOT_RETRIEVED for at in range(retrieval)}
+    causes |= {f"g{at}": Cause.INVENTED for at in range(generation)} | {"x": None}
+    found = by_cause(Attribution(Side.BOTH, "Both dropped."), diagnosis_of(causes, confidence=0.95))
+    assert found is not None
+    assert found.side is side
+    assert ("95 % interval" in found.reason) is bool(retrieval)
+    assert by_cause(None, diagnosis_of(causes, confidence=0.95)) is None
+
+
+def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
+    policy = "[metrics.faithfulness]\nmax_drop = 0.05\n"
+    root = make_project(tmp_path / "repo", n=40, policy=policy)
+    assert run_ragstone(["run", "--out", "before"], root).returncode == 0
+    song = 'return {"answer": "Penguins sing song " + question[-3:-1] + " in the harbour.",'
+    broken = SYSTEM.replace('return {"answer": fact,', song)
+    (root / "houses.py").write_text(broken, encoding="utf-8")
+    done = run_ragstone(["gate", "--baseline", "before"], root)
+    assert done.returncode == 1
+    said = " ".join(done.stdout.split())
+    assert "Causes: 40 of 40: retrieved but ignored." in said
+    assert "To do: Check that the contexts reach the prompt" in said
+    assert "Look at generation first." in said
+    assert re.search(r"By the causes of 40 samples, 0 % is retrieval \(95 % interval 0 % to [89]\S* %\)", said), said
+    out = root / "ragstone-run"
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    (cause,) = report["diagnosis"]["causes"]
+    assert (cause["cause"], cause["count"], cause["side"]) == ("ignored", 40, "generation")
+    assert cause["source"].startswith("https://")
+    assert {sample["cause"] for sample in report["worst"]} == {"retrieved but ignored"}
+    markdown = (out / "report.md").read_text(encoding="utf-8")
+    assert markdown.count("retrieved but ignored") == 1  # one line, in a comment of ten seconds
+    html = (out / "report.html").read_text(encoding="utf-8")
+    assert "Check that the contexts reach the prompt" in html
+    assert "Cause: <b>retrieved but ignored</b>" in html
+    assert "40 of 40: retrieved but ignored" in (out / "junit.xml").read_text(encoding="utf-8")
+    again = run_ragstone(["report", "ragstone-run", "--baseline", "before"], root)
+    assert "Causes: 40 of 40: retrieved but ignored." in " ".join(again.stdout.split()), again.stderr
+
+
+def test_scores_without_records_have_no_causes() -> None:
+    before = {"faithfulness": {f"q{i}": 0.9 for i in range(60)}}
+    worse = {"faithfulness": {f"q{i}": 0.5 for i in range(60)}}
+    verdict = ragstone.compare(worse, before, {"metrics": {"faithfulness": {"max_drop": 0.02}}})
+    assert verdict.status == "fail"
+    assert verdict.diagnosis is None
