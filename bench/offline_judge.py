@@ -74,8 +74,9 @@ def peak_mb() -> float:
 
 STEPS = {
     "splitting into sentences": ("sentences.py", "split_sentences"),
-    "words and keys of sentences": ("passage.py", "read_sentence"),
-    "where keys are": ("passage.py", "places"),
+    "keys of contexts, and where they are": ("passage.py", "places"),
+    "pairs of keys": ("passage.py", "pairs"),
+    "splitting into statements": ("statements.py", "split_statements"),
     "matching statements": ("evidence.py", "match"),
     "of that, conflicts": ("conflicts.py", "conflicting"),
     "usefulness of contexts": ("usefulness.py", "features"),

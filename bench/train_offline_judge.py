@@ -39,7 +39,7 @@ from ragstone.judge.offline import evidence, usefulness
 from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, join, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.offline.support import whole
@@ -149,7 +149,7 @@ def read_context(text: str) -> Passage:
 
 
 def row(source: str, text: str, contexts: Sequence[str], rarity: Rarity, label: float) -> Row:
-    found = evidence.match(read_sentence(text, ENGLISH), join([read_context(one) for one in contexts]), rarity, ENGLISH)
+    found = evidence.match(read_sentence(text, ENGLISH), [read_context(one) for one in contexts], rarity, ENGLISH)
     return Row(source, np.array(found.features), np.array(found.conflicts, dtype=float), found.weight, label)
 
 
@@ -305,7 +305,7 @@ def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], flo
         picked += [(piece, 0.0) for piece in draw.sample(useless, min(2, len(useless)))]
         for piece, label in picked:
             passage = read_passage("\n".join(lines[index] for index in piece), ENGLISH)
-            matches = [evidence.match(one, passage, rarity, ENGLISH) for one in statements]
+            matches = [evidence.match(one, [passage], rarity, ENGLISH) for one in statements]
             yield usefulness.features(statements, matches, rarity, ())[0], label
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragstone.golden.sample import GoldenSet
-from ragstone.metrics.metric import ComparesAnswers, Metric
+from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
@@ -27,7 +27,7 @@ def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest
 
 def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
     excused = {sample.id: excuse.reason for sample in golden if (excuse := metric.excuse(sample)) is not None}
-    if answers == 1 and isinstance(metric, ComparesAnswers):
+    if answers == 1 and compares_answers(metric):
         excused = {sample.id: "it compares answers, and each question is asked once" for sample in golden}
     best = 0.0 if metric.info.lower_is_better else 1.0
     values = {sample.id: best for sample in golden if sample.id not in excused}

@@ -9,6 +9,7 @@ import sentencex
 
 _BULLET = re.compile(r"^\s*(?:[-*+•◦▪‣·]|\(?\d{1,3}[.)](?!\d)|\(?[a-zA-Z][.)](?=\s))\s+")
 _MARKUP = re.compile(r"^[#>\s]+|[*_]{2,}|`{1,3}|<[a-zA-Z/][^<>]{0,80}>")
+_MARKUP_MARKS = "#>*_`<"
 _TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
 MAX_SENTENCE = 4_000
@@ -78,7 +79,9 @@ def _parts(block: str) -> Iterator[str]:
 
 
 def _strip(line: str) -> str:
-    return _BULLET.sub("", _MARKUP.sub("", line)).strip()
+    if line[:1].isspace() or any(mark in line for mark in _MARKUP_MARKS):
+        line = _MARKUP.sub("", line)
+    return _BULLET.sub("", line).strip()
 
 
 def _bounded(sentence: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeGuard
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
@@ -51,13 +51,17 @@ class Metric(Protocol):
         ...
 
 
-@runtime_checkable
 class ComparesAnswers(Protocol):
     """A metric of all answers to one sample together, for a system that is asked several times."""
 
     def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
         """The score of two or more successful responses, each with one judging round. Pure; never raises."""
         ...
+
+
+def compares_answers(metric: object) -> TypeGuard[ComparesAnswers]:
+    """Whether `metric` is one of all answers to a sample."""
+    return hasattr(metric, "compare")
 
 
 def missing(judgement: JudgementFailure | None, what: str) -> Failed | NotApplicable:

@@ -8,7 +8,7 @@ from ragstone.formatting import counted, figure
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import ComparesAnswers, Metric
+from ragstone.metrics.metric import ComparesAnswers, Metric, compares_answers
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.record import Answer
 from ragstone.system.response import Response
@@ -62,7 +62,7 @@ def scored_answer(
     metrics: Sequence[Metric], sample: Sample, response: Response, rounds: Sequence[Judgements]
 ) -> Answer:
     """One answer of a sample, with its scores; those of metrics that compare answers are the sample's alone."""
-    alone = [metric for metric in metrics if not isinstance(metric, ComparesAnswers)]
+    alone = [metric for metric in metrics if not compares_answers(metric)]
     scores, repeats = score_response(alone, sample, response, rounds)
     return Answer(response, tuple(rounds), scores, repeats)
 
@@ -71,7 +71,7 @@ def sample_scores(metrics: Sequence[Metric], sample: Sample, answers: Sequence[A
     """The scores of a sample, by metric, from its answers."""
     return {
         metric.info.name: _compared(metric, sample, answers)
-        if isinstance(metric, ComparesAnswers)
+        if compares_answers(metric)
         else combine_answers([answer.scores[metric.info.name] for answer in answers])
         for metric in metrics
     }

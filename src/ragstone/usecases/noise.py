@@ -21,7 +21,7 @@ from ragstone.gate.stability import variance_words
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
-from ragstone.metrics.metric import ComparesAnswers, Metric
+from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
@@ -155,7 +155,7 @@ def _judged_names(run: RunDirectory) -> list[str]:
     names = [
         name
         for name, version in run.manifest.metrics.items()
-        if is_judged(name, version) and not isinstance(find_metric(name), ComparesAnswers)
+        if is_judged(name, version) and not compares_answers(find_metric(name))
     ]
     if not names:
         raise ConfigError("no metric of this run uses a judge.", where=str(run.path))

@@ -15,11 +15,11 @@ from ragstone.judge.offline import OfflineJudge, answering, evidence, relevance,
 from ragstone.judge.offline.lexicon import guess_language, language, languages, load_data
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import read_sentence
+from ragstone.judge.offline.passage import Passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.offline.statements import split_statements
-from ragstone.judge.offline.tokens import plain_number
+from ragstone.judge.offline.tokens import has_unspaced, key_sequence, plain_number, unspaced_sequence, words
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.system.response import Context
@@ -293,9 +293,52 @@ def test_features_of_any_text_are_shares(text: str) -> None:
 
     for code in ("en", "ja"):
         statement = read_sentence(normalise(text), language(code))
-        found = match(statement, read_passage(PAGE + text, language(code)), Rarity(), language(code))
+        found = match(statement, [read_passage(PAGE + text, language(code))], Rarity(), language(code))
         assert len(found.features) == len(evidence.FEATURES)
         assert all(0 <= value <= 1 + 1e-9 for value in found.features)
+
+
+TOKENS = ("the", "Not", "isn't", "1,200.50", "3", "million", "2-million", "L'eau", "ΟΔΟΣ,", "İzmir", "e\u0301a", "ภาษา",
+          "北京", "x北京", "K", "a'", "(b)", "7th", "\t", "\xa0", "word" * 12, "🙂", "été.", "don't.But")  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS) | st.text(max_size=6), max_size=12), st.sampled_from(["en", "de", "fr", "ja"]))
+def test_a_text_has_the_tokens_and_keys_of_its_pieces(pieces: list[str], code: str) -> None:
+    text = " ".join(pieces)
+    lowered = words(text) if has_unspaced(text) else words(text.lower())
+    keys = (unspaced_sequence if has_unspaced(text) else key_sequence)(lowered, language(code))
+    found = read_sentence(text, language(code))
+    assert list(found.surface) == words(text)
+    assert list(found.sequence) == keys
+    assert list(found.keys) == [key for key in keys if key]
+    assert found.function == language(code).function.intersection(lowered)
+    assert Passage((text, text), language(code)).keys == (found.keys, found.keys)
+    assert Passage((text, text), language(code)).function == found.function
+
+
+LETTERS = st.lists(st.text("abcd", min_size=1, max_size=5).map(" ".join), min_size=1, max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LETTERS, min_size=1, max_size=4), st.text("abcdef", min_size=1, max_size=6))
+def test_the_best_window_of_each_context_is_that_of_trying_all(contexts: list[list[str]], statement: str) -> None:
+    spell = {"a": "apple", "b": "bridge", "c": "cloud", "d": "desk", "e": "engine", "f": "forest"}
+    texts = [["".join(spell.get(letter, " ") for letter in text) for text in context] for context in contexts]
+    wanted = {spell[letter] for letter in statement}
+    found = evidence.match(
+        read_sentence(" ".join(spell[letter] for letter in statement), EN),
+        [Passage(tuple(context), EN) for context in texts],
+        Rarity(),
+        EN,
+    )
+    in_windows = [
+        [len(wanted.intersection(" ".join(context[at : at + 3]).split())) for at in range(len(context))]
+        for context in texts
+    ]
+    assert found.windows == tuple(max(each) / len(wanted) for each in in_windows)
+    assert found.shares == tuple(len(wanted.intersection(" ".join(context).split())) / len(wanted) for context in texts)
+    assert found.features[2] in (0.0, 1 / (1 + len(wanted) - max(max(each) for each in in_windows)))
 
 
 def test_a_text_holds_each_of_its_own_sentences() -> None:

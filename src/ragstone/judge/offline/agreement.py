@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ragstone.judge.offline.evidence import find_key
+from ragstone.judge.offline.evidence import holds_key
 from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER
@@ -39,7 +39,7 @@ def said(statement: Sentence, passage: Passage, rarity: Rarity, question: Collec
     total = sum(weights.values())
     if not total:
         return Said(0.0, 0.0, True)
-    held = {key for key in weights if find_key(key, passage.places)}
+    held = {key for key in weights if holds_key(key, passage.places)}
     numbers = all(key in held for key in weights if key.startswith(NUMBER))
     return Said(total, min(1.0, sum(weight for key, weight in weights.items() if key in held) / total), numbers)
 

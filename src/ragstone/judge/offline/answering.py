@@ -38,7 +38,7 @@ def features(
     kind = any(has_kind(question, sentence) for sentence in sentences)
     total = sum(question.weights.values())
     shared = sum(weight for key, weight in question.weights.items() if key in keys) / total if total else 0.0
-    lowered = [[token.lower() for token in sentence.surface] for sentence in sentences]
+    lowered = [sentence.lowered for sentence in sentences]
     words = sum(len(tokens) for tokens in lowered)
     hedged = sum(not language.hedges.isdisjoint(tokens) for tokens in lowered)
     vague = sum(token in language.vague for tokens in lowered for token in tokens)
@@ -68,6 +68,12 @@ def _on_topic(shared: float, nearness: float | None) -> float:
 def _specifics(sentences: Sequence[Sentence], new: frozenset[str], language: Language) -> int:
     """Numbers and capitalised names that are not in the question."""
     numbers = sum(key.startswith(NUMBER) for key in new)
-    capitals = {token.lower() for sentence in sentences for token in sentence.surface[1:] if token[0].isupper()}
+    capitals = {
+        token.lower()
+        for sentence in sentences
+        if sentence.capitals
+        for token in sentence.surface[1:]
+        if token[0].isupper()
+    }
     names = {key for key in key_sequence(sorted(capitals), language) if key in new and not key.startswith(NUMBER)}
     return numbers + len(names)

@@ -25,18 +25,19 @@ def conflicting(
     `close` (at least one) are the sentences that contain half of the statement, the closest first; the first `same` of
     them contain nearly all of it. `held` are the keys of the statement that any text contains.
     """
+    named, marked = mine.capitals, mine.marked
     return (
         not _negation_agrees(mine, close, language)
         if language.spaced
         else _negated_otherwise(mine, close[:same], language),
         _opposed(mine, close[0], language),
         _other_number(mine, held, close[0]),
-        bool(mine.months) and _other_month(mine, close),
-        _other_name(mine, close[0], held, 2 if language.nouns_capitalised else 1),
+        marked and bool(mine.months) and _other_month(mine, close),
+        named and _other_name(mine, close[0], held, 2 if language.nouns_capitalised else 1),
         bool(mine.measures) and _other_unit(mine, close),
-        bool(mine.quantities) and _other_quantity(mine, close),
-        bool(mine.directions) and _other_direction(mine, close),
-        len(mine.names) > 1 and _exchanged(mine, close[:same], language),
+        marked and bool(mine.quantities) and _other_quantity(mine, close),
+        marked and bool(mine.directions) and _other_direction(mine, close),
+        named and len(mine.names) > 1 and _exchanged(mine, close[:same], language),
     )
 
 

@@ -62,17 +62,21 @@ def names(
     Paris, ...".
     """
     runs: list[tuple[int, int, tuple[str, ...]]] = []
-    start: int | None = None
-    keys: list[str] = []
-    tokens = (*surface, ".")
-    for position, (token, key) in enumerate(zip(tokens, (*sequence, FUNCTION), strict=True)):
-        if token[0].isupper() and key != FUNCTION and not key.startswith(NUMBER) and token.lower() not in no_names:
-            start = position if start is None else start
-            keys.append(key)
-        elif start is not None:
-            if not (start == 1 and f"{tokens[position - 1]}, " in text):
-                runs.append((start, position, tuple(keys)))
-            start, keys = None, []
+    capitals = [
+        position
+        for position, token in enumerate(surface)
+        if token[0].isupper()
+        and (key := sequence[position]) != FUNCTION
+        and not key.startswith(NUMBER)
+        and token.lower() not in no_names
+    ]
+    start = end = -1
+    for position in (*capitals, len(surface) + 1):
+        if position != end:
+            if start >= 0 and not (start == 1 and f"{surface[end - 1]}, " in text):
+                runs.append((start, end, tuple(sequence[start:end])))
+            start = position
+        end = position + 1
     return tuple(runs)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.lexicon import Language
@@ -54,140 +55,144 @@ class Match:
     weight: float
 
 
-def match(statement: Sentence, passage: Passage, rarity: Rarity, language: Language) -> Match:
-    """`statement` against `passage`, the contexts joined."""
+def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, language: Language) -> Match:
+    """`statement` against all `contexts` (at least one) together."""
     weights = rarity.weights(statement.keys)
     keys = tuple(weights)
     total = sum(weights.values())
-    function = len(statement.function & passage.function)
-    masks, by_sentence, held = _masks(weights, passage)
-    words = _words(function + held.bit_count(), len(statement.function) + len(keys))
+    unheld_function = statement.function.difference(*(context.function for context in contexts))
+    found = _find(weights, contexts)
+    held = found.held_by_any
+    words = _words(
+        len(statement.function) - len(unheld_function) + held.bit_count(), len(statement.function) + len(keys)
+    )
+    speaker_held = _speaker_held(statement, unheld_function & language.speaker)
     if not held:
-        nothing = (0.0,) * len(passage.starts)
-        features = (0.0,) * 6 + words + (0.0, _speaker_held(statement, passage, language), _asserts(statement))
-        return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(passage.starts), total)
-    sums = Sums(tuple(weights.values()))
-    together, windows, best_mask = _by_context(masks, by_sentence, sums, passage)
-    held_keys = _keys_of(held, keys)
-    close = sorted(
-        (position for position, weight in by_sentence.items() if weight >= _NEAR * total),
-        key=lambda position: (-by_sentence[position], position),
-    )[:_MOST_CLOSE]
+        nothing = (0.0,) * len(contexts)
+        features = (0.0,) * 6 + words + (0.0, speaker_held, _asserts(statement))
+        return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(contexts), total)
+    held_keys = frozenset(key for bit, key in enumerate(keys) if held >> bit & 1)
+    windows, best_mask, close = found.windows(_NEAR * total)
+    del close[_MOST_CLOSE:]
     conflicts = _NO_CONFLICTS
     if close:
         conflicts = conflicting(
             statement,
-            [passage.sentences[position] for position in close],
-            sum(by_sentence[position] >= _SAME * total for position in close),
+            [contexts[rank].sentence(position) for _, rank, position in close],
+            sum(-less >= _SAME * total for less, _, _ in close),
             held_keys,
             language,
         )
     features = (
         max(windows) / total,
-        _pairs_held(statement, passage),
+        _pairs_held(statement, contexts),
         1.0 / (1 + len(keys) - best_mask.bit_count()),
-        _share([key for key in keys if key.startswith(NUMBER)], held_keys),
+        _share(statement.numbers, held_keys),
         _share(_names(statement, language), held_keys),
         1.0 - _longest_gap(statement.keys, held_keys) / len(statement.keys),
         *words,
         float(words[0] >= _ALL and best_mask.bit_count() == len(keys)),
-        _speaker_held(statement, passage, language),
+        speaker_held,
         _asserts(statement),
     )
     return Match(
         features,
         conflicts,
-        tuple(sums.of(mask) / total for mask in together),
+        tuple(weight / total for weight in found.weights),
         tuple(window / total for window in windows),
-        tuple(together),
+        tuple(found.held),
         total,
     )
 
 
-class Sums:
-    """Sums of the weights whose bits are set, each computed once and always in the same order."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where the keys of a statement are. All contexts are in one row of sentences, with a gap of `_WINDOW` - 1 after
+    each, so that a window never contains sentences of two; context `rank` begins at `starts[rank]`.
 
-    def __init__(self, weights: tuple[float, ...]) -> None:
-        self._weights = weights
-        self._known: dict[int, float] = {0: 0.0}
-
-    def of(self, mask: int) -> float:
-        found = self._known.get(mask)
-        if found is None:
-            found, rest = 0.0, mask
-            while rest:
-                bit = rest & -rest
-                found += self._weights[bit.bit_length() - 1]
-                rest ^= bit
-            self._known[mask] = found
-        return found
-
-
-def _keys_of(mask: int, keys: Sequence[str]) -> frozenset[str]:
-    return frozenset(key for bit, key in enumerate(keys) if mask >> bit & 1)
-
-
-def _masks(weights: Mapping[str, float], passage: Passage) -> tuple[dict[int, int], dict[int, float], int]:
-    """For each sentence with keys of the statement a bit mask of these keys and their weight; the mask of all keys
-    found.
+    `sentences` and `from_here` are the weights of the keys in each sentence and in the window that begins there, always
+    added in the order of the keys; `masks` has a bit for each key in a sentence. `weights` and `held` are the same for
+    each context.
     """
-    places = passage.places
-    masks: dict[int, int] = {}
-    by_sentence: dict[int, float] = {}
-    held = 0
+
+    starts: Sequence[int]
+    sentences: Sequence[float]
+    from_here: Sequence[float]
+    masks: Sequence[int]
+    weights: Sequence[float]
+    held: Sequence[int]
+    held_by_any: int
+
+    def windows(self, near: float) -> tuple[list[float], int, list[tuple[float, int, int]]]:
+        """The weight in the best `_WINDOW` neighbouring sentences of each context; the keys in the best of all; and the
+        sentences with a weight from `near` on, the heaviest first: the weight below zero, context, position.
+        """
+        sentences, masks, from_here = self.sentences, self.masks, self.from_here
+        windows = [0.0] * len(self.weights)
+        best, best_mask = 0.0, 0
+        close: list[tuple[float, int, int]] = []
+        for rank, (start, end) in enumerate(pairwise(self.starts)):
+            if not self.held[rank]:
+                continue
+            top = 0.0
+            # A window that starts with a sentence without keys of the statement can't beat one that starts later.
+            for at, mask in enumerate(masks[start : end - _WINDOW + 1], start):
+                if not mask:
+                    continue
+                weight = sentences[at]
+                if weight >= near:
+                    close.append((-weight, rank, at - start))
+                if weight + sentences[at + 1] + sentences[at + 2] > top and from_here[at] > top:
+                    top = from_here[at]
+                    if top > best:
+                        best, best_mask = top, mask | masks[at + 1] | masks[at + 2]
+            windows[rank] = top
+        close.sort()
+        return windows, best_mask, close
+
+
+def _find(weights: Mapping[str, float], contexts: Sequence[Passage]) -> _Found:
+    """Where the keys in `weights` are in `contexts`."""
+    starts = [0, *accumulate(len(context.texts) + _WINDOW - 1 for context in contexts)]
+    ranked = [(rank, starts[rank], context.places) for rank, context in enumerate(contexts)]
+    sentences, from_here, masks = [0.0] * starts[-1], [0.0] * starts[-1], [0] * starts[-1]
+    by_context, held = [0.0] * len(ranked), [0] * len(ranked)
+    held_by_any = 0
     flag = 1
     for key, weight in weights.items():
-        where = find_key(key, places)
-        if where:
-            held |= flag
-            for position in where:
-                if position in masks:
-                    masks[position] |= flag
-                    by_sentence[position] += weight
-                else:
-                    masks[position] = flag
-                    by_sentence[position] = weight
+        for form in _forms(key):
+            for rank, start, places in ranked:
+                where = places.get(form)
+                if where is None:
+                    continue
+                held_by_any |= flag
+                held[rank] |= flag
+                by_context[rank] += weight
+                last = -_WINDOW
+                for position in where:
+                    at = start + position
+                    masks[at] |= flag
+                    sentences[at] += weight
+                    from_here[at] += weight
+                    # The windows that begin one and two sentences earlier, unless they have the key already. Those that
+                    # would begin before the first sentence are in the gap before it, or after all contexts.
+                    if position - last > 1:
+                        from_here[at - 1] += weight
+                        if position - last > 2:
+                            from_here[at - 2] += weight
+                    last = position
+            if held_by_any & flag:
+                break
         flag <<= 1
-    return masks, by_sentence, held
+    return _Found(starts, sentences, from_here, masks, by_context, held, held_by_any)
 
 
-def _by_context(
-    masks: Mapping[int, int], by_sentence: Mapping[int, float], sums: Sums, passage: Passage
-) -> tuple[list[int], list[float], int]:
-    """The keys in each context, the weight in its best `_WINDOW` neighbouring sentences, and the keys in the best
-    window of all.
-    """
-    starts = passage.starts
-    together = [0] * len(starts)
-    windows = [0.0] * len(starts)
-    best, best_mask = 0.0, 0
-    ends = (*starts[1:], len(passage.sentences))
-    rank = 0
-    # A window that starts with a sentence without keys of the statement can't beat one that starts later.
-    for position in sorted(masks):
-        while position >= ends[rank]:
-            rank += 1
-        mask = masks[position]
-        together[rank] |= mask
-        bound = by_sentence[position]
-        for other in range(position + 1, min(position + _WINDOW, ends[rank])):
-            if other in masks:
-                mask |= masks[other]
-                bound += by_sentence[other]
-        if bound > windows[rank]:
-            weight = sums.of(mask)
-            if weight > windows[rank]:
-                windows[rank] = weight
-                if weight > best:
-                    best, best_mask = weight, mask
-    return together, windows, best_mask
-
-
-def _pairs_held(statement: Sentence, passage: Passage) -> float:
-    """The share of the statement's neighbouring keys that are neighbours in a sentence of the passage."""
-    if not statement.pairs:
+def _pairs_held(statement: Sentence, contexts: Sequence[Passage]) -> float:
+    """The share of the statement's neighbouring keys that are neighbours in a sentence of the contexts."""
+    pairs = statement.pairs
+    if not pairs:
         return 1.0
-    return passage.pairs_held(statement.pairs) / len(statement.pairs)
+    return len(frozenset[tuple[str, str]]().union(*(pairs & context.pairs for context in contexts))) / len(pairs)
 
 
 def _words(held: int, of: int) -> tuple[float, float]:
@@ -195,31 +200,35 @@ def _words(held: int, of: int) -> tuple[float, float]:
     return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / _MANY_WORDS))
 
 
-def _share(keys: Iterable[str], held: frozenset[str]) -> float:
-    """The share of `keys` that is found; 1 when there are none."""
-    found = [key in held for key in keys]
-    return sum(found) / len(found) if found else 1.0
+def _share(keys: Collection[str], held: frozenset[str]) -> float:
+    """The share of `keys`, each once, that is found; 1 when there are none."""
+    return sum(key in held for key in keys) / len(keys) if keys else 1.0
 
 
-def find_key(key: str, places: Mapping[str, list[int]]) -> list[int] | None:
-    """Positions of `key`, or else of its word family: the key without its last letter or two, at least five long."""
-    found = places.get(key)
-    if found:
-        return found
+def holds_key(key: str, places: Mapping[str, Sequence[int]]) -> bool:
+    """Whether `places` have `key` or its word family."""
+    return any(form in places for form in _forms(key))
+
+
+def _forms(key: str) -> tuple[str, ...]:
+    """`key`, and what is looked for if it is not found, its word family: without its last letter or two, at least five
+    long.
+    """
     if len(key) <= _PREFIX or key.startswith(NUMBER):
-        return None
-    return places.get(key[:-1]) or (places.get(key[:-2]) if len(key) > _PREFIX + 1 else None)
+        return (key,)
+    return (key, key[:-1], key[:-2]) if len(key) > _PREFIX + 1 else (key, key[:-1])
 
 
 def _names(statement: Sentence, language: Language) -> frozenset[str]:
     """Keys of capitalised words except the first word (German nouns aren't names, but are rare words too)."""
+    if not statement.capitals:
+        return frozenset()
     capitals = [token.lower() for token in statement.surface[1:] if token[0].isupper()]
     return frozenset(key for key in key_sequence(capitals, language) if key in statement.key_set)
 
 
-def _speaker_held(statement: Sentence, passage: Passage, language: Language) -> float:
-    """1 unless the statement has first-person words that the contexts lack; lower, the more of them it has."""
-    unheld = (statement.function & language.speaker) - passage.function
+def _speaker_held(statement: Sentence, unheld: frozenset[str]) -> float:
+    """1 unless the statement has first-person words that the contexts lack (`unheld`); lower, the more it has."""
     if not unheld:
         return 1.0
     mine = sum(token.lower() in unheld for token in statement.surface)

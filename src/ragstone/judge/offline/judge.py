@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ragstone.judge.judgements import (
@@ -29,7 +30,7 @@ from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, join, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
@@ -53,7 +54,6 @@ MOST_CONTEXT_CHARACTERS = 1_000_000
 _CHARACTERS_KEPT = 400_000
 """Limit for contexts whose sentences and words are cached: about 500 passages of 120 words."""
 
-_SAMPLES_KEPT = 8
 _LANGUAGE_SAMPLE = 600
 
 
@@ -82,7 +82,7 @@ class OfflineJudge:
         self._answering = weights.model("answering", answering.FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
-            [key for sentence in read_passage(text, guess_language(text)).sentences for key in sentence.keys]
+            chain.from_iterable(read_passage(text, guess_language(text)).keys)
             for text in (*questions, *references)
             if text
         )
@@ -90,7 +90,7 @@ class OfflineJudge:
         self._support = SupportModel(weights, self._rarity)
         # The same texts occur in several judgements of one sample, and the same passages in many samples.
         self._read = Kept(_read, _CHARACTERS_KEPT)
-        self._joined = lru_cache(maxsize=_SAMPLES_KEPT)(self._join)
+        self._questions = Kept(self._read_question, _CHARACTERS_KEPT // 40)
         self._split = Kept(_split, _CHARACTERS_KEPT // 10)
         self._sentence = Kept(_sentence, _CHARACTERS_KEPT // 10)
 
@@ -137,10 +137,10 @@ class OfflineJudge:
     ) -> SupportTable:
         texts = _texts(contexts)
         language = _language(texts)
-        passage = self._joined(texts, language.code)
+        passages = [self._read(text, language.code) for text in texts]
         sources = [context_id(rank) for rank in range(len(contexts))]
         ratings = [
-            self._support.rate(self._sentence(statement.text, language.code), passage, language)
+            self._support.rate(self._sentence(statement.text, language.code), passages, language)
             for statement in statements
         ]
         supports = tuple(
@@ -161,18 +161,17 @@ class OfflineJudge:
         _bounded(question=question, **({"reference": reference} if reference else {"answer": answer}))
         texts = _texts(contexts)
         language = _language(texts)
-        passage = self._joined(texts, language.code)
+        passages = [self._read(text, language.code) for text in texts]
         sources = [context_id(rank) for rank in range(len(contexts))]
         goal = reference or answer
         found = _limited(self._split(goal, language.code), "the reference" if reference else "the answer")
-        ratings = [self._support.rate(sentence, passage, language) for sentence in found]
+        ratings = [self._support.rate(sentence, passages, language) for sentence in found]
         asked = self._question(question, language)
         if found:
             matches = [rating.match for rating in ratings]
             rows = usefulness.features(found, matches, self._rarity, asked.sentence.key_set)
             use = [self._use.probability(row) for row in rows]
         else:
-            passages = [self._read(text, language.code) for text in texts]
             use = [self._relevance.probability(relevance.features(asked, one.sentences)) for one in passages]
         threshold = self._use.threshold if found else self._relevance.threshold
         useful = tuple(
@@ -235,7 +234,7 @@ class OfflineJudge:
         if not any(sentence.keys for sentence in found):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         references = _numbered("r", found)
-        asked = read_sentence(normalise(question), language).key_set
+        asked = self._question(question, language).sentence.key_set
         mine = [self._sentence(statement.text, language.code) for statement in statements]
         answers = self._said(mine, reference, language, asked)
         others = self._said(found, answer, language, asked)
@@ -267,11 +266,11 @@ class OfflineJudge:
         chances = [one.probability for one in contexts_found if one.probability is not None]
         return ContextGrades(contexts_found, max(chances, default=None))
 
-    def _join(self, texts: tuple[str, ...], code: str) -> Passage:
-        return join([self._read(text, code) for text in texts])
-
     def _question(self, question: str, language: Language) -> Question:
-        return read_question(read_sentence(normalise(question), language), self._rarity)
+        return self._questions(question, language.code)
+
+    def _read_question(self, question: str, code: str) -> Question:
+        return read_question(_sentence(normalise(question), code), self._rarity)
 
     def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
         relevant = sum(

@@ -1,12 +1,38 @@
-"""A cache of results derived from texts."""
+"""Results derived from texts, computed when they are first asked for and kept."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 Made = TypeVar("Made")
+
+
+class Lazy(Generic[Made]):
+    """An attribute that is computed once. Like `functools.cached_property`, without its lock (before Python 3.12) and
+    without a dict for each object, which garbage collection would have to visit.
+    """
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> Made: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | Made:
+        if instance is None:
+            return self
+        made = self._make(instance)
+        setattr(instance, self._name, made)  # found before this descriptor from now on
+        return made
 
 
 class Kept(Generic[Made]):

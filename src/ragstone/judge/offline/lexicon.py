@@ -54,6 +54,11 @@ class Language:
     directions: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
     numbers: Mapping[str, str] | None = None
     magnitudes: Mapping[str, int] | None = None
+    marks: frozenset[str] = field(init=False)
+    """All words for months, quantities and directions."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "marks", frozenset().union(self.months, self.quantities, self.directions))
 
     @property
     def spaced(self) -> bool:
@@ -144,10 +149,9 @@ def guess_language(text: str) -> Language:
                 return language(code)
     owners = _function_words()
     votes: dict[str, float] = {"en": 0.0}
-    for word in _WORD.findall(head.lower())[:_SAMPLE_WORDS]:
-        found = owners.get(word)
-        if found:
-            for code in found:
-                votes[code] = votes.get(code, 0.0) + 1.0 / len(found)
+    for found in filter(None, map(owners.get, _WORD.findall(head.lower())[:_SAMPLE_WORDS])):
+        share = 1.0 / len(found)
+        for code in found:
+            votes[code] = votes.get(code, 0.0) + share
     best = max(votes, key=lambda code: (votes[code], code == "en"))
     return language(best if votes[best] > 1.2 * votes["en"] else "en")

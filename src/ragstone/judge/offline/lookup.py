@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ragstone.judge.offline.lexicon import guess_language, read_data
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import join, read_passage, read_sentence
+from ragstone.judge.offline.passage import read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.support import SupportModel
 
@@ -18,8 +18,8 @@ def holds(texts: Sequence[str], statement: str) -> bool:
     weights = load_weights()
     model = SupportModel(weights, Rarity((), weights.everyday))
     language = guess_language(normalise(texts[0]))
-    passage = join([read_passage(text, language) for text in texts])
-    return model.holds(model.rate(read_sentence(normalise(statement), language), passage, language))
+    passages = [read_passage(text, language) for text in texts]
+    return model.holds(model.rate(read_sentence(normalise(statement), language), passages, language))
 
 
 def digest(read: Callable[[str], str] = read_data) -> str:

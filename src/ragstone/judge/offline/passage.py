@@ -1,71 +1,106 @@
-"""Texts parsed once: sentences, keys, and the positions of each key."""
+"""Texts parsed once, and only as far as they are asked about: sentences, keys, and the positions of each key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from ragstone.judge.offline import details
+from ragstone.judge.offline.kept import Lazy
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.tokens import NUMBER, has_unspaced, key_sequence, unspaced_sequence, words
+from ragstone.judge.offline.tokens import (
+    FUNCTION,
+    NUMBER,
+    has_unspaced,
+    key_sequence,
+    sequence_words,
+    small_words,
+    spaced_keys,
+    surface_words,
+    unspaced_sequence,
+)
 from ragstone.judge.sentences import split_sentences
 
 _REACH = 6
 _NEGATED_KEYS = 2
+_MOST_COPIED = 32
+_GAP = (FUNCTION, FUNCTION)
 
 
-@dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence. `sequence` are the keys of its tokens, FUNCTION for function words; `keys` the content keys, in
-    order, with repeats; `function` its function words in lower case; `negated` the keys right after a negation.
-    """
+    """One sentence, as normalised text; `negates` is False if it is known to negate nothing. Equal only to itself."""
 
-    text: str
-    sequence: tuple[str, ...]
-    keys: tuple[str, ...]
-    key_set: frozenset[str]
-    function: frozenset[str]
-    negated: frozenset[str]
-    language: Language
+    def __init__(self, text: str, language: Language, *, negates: bool = True) -> None:
+        self.text = text
+        self.language = language
+        self._negates = negates
 
-    @cached_property
+    @Lazy
+    def keys(self) -> tuple[str, ...]:
+        """The content keys, in order, with repeats."""
+        (found,) = spaced_keys((self.text,), self.language)
+        return tuple(filter(None, self.sequence)) if found is None else found
+
+    @Lazy
+    def key_set(self) -> frozenset[str]:
+        """The content keys."""
+        return frozenset(self.keys)
+
+    @Lazy
+    def sequence(self) -> tuple[str, ...]:
+        """The keys of its tokens, FUNCTION for function words."""
+        return tuple(_sequence(self.text, self._tokens, self.language))
+
+    @Lazy
+    def function(self) -> frozenset[str]:
+        """Its function words, in lower case."""
+        return self.language.function.intersection(small_words(self.text, self.language))
+
+    @Lazy
+    def negated(self) -> frozenset[str]:
+        """The keys right after a negation."""
+        if not self._negates:
+            return frozenset()
+        if "n't" not in self.text and self.language.negations.isdisjoint(small_words(self.text, self.language)):
+            return frozenset()
+        return _negated(self._tokens, self.sequence, self.language)
+
+    @Lazy
     def surface(self) -> tuple[str, ...]:
         """The tokens as written."""
-        return tuple(words(self.text))
+        return surface_words(self.text)
 
-    @cached_property
+    @Lazy
     def lowered(self) -> tuple[str, ...]:
         """The tokens in lower case."""
-        return tuple(token.lower() for token in self.surface)
+        return self._tokens if self.text.isascii() else tuple(token.lower() for token in self.surface)
 
-    @cached_property
+    @Lazy
     def months(self) -> frozenset[int]:
         """The months that are named, from 1."""
         return details.months(self.text, self.lowered, self.language)
 
-    @cached_property
+    @Lazy
     def measures(self) -> Mapping[str, frozenset[str]]:
         """Its numbers with their units."""
-        return details.measures(self.text, self.language) if self._numbers else {}
+        return details.measures(self.text, self.language) if self.numbers else {}
 
-    @cached_property
+    @Lazy
     def quantities(self) -> Mapping[str, int]:
         """The keys after "all", "some", "few"..., with the rank of that word."""
         if not self._aligned or self.language.quantities.keys().isdisjoint(self.lowered):
             return {}
         return details.quantities(self.lowered, self.sequence, self.language)
 
-    @cached_property
+    @Lazy
     def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
         """The keys after "before", "more"..., with what is said there, as an axis and the value on it."""
         if not self._aligned or self.language.directions.keys().isdisjoint(self.lowered):
             return {}
         return details.directions(self.lowered, self.sequence, self.language)
 
-    @cached_property
+    @Lazy
     def names(self) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
         """Runs of capitalised keys: their start and end in the sequence, and the keys."""
         if not self._aligned:
@@ -73,85 +108,120 @@ class Sentence:
         return details.names(self.text, self.surface, self.sequence, self.language.months)
 
     @property
+    def marked(self) -> bool:
+        """Whether it may have months, quantities or directions."""
+        return "'" in self.text or not self.language.marks.isdisjoint(self.lowered)
+
+    @property
+    def capitals(self) -> bool:
+        """Whether a letter after the first may be a capital."""
+        return not self.text[1:].islower()
+
+    @Lazy
+    def numbers(self) -> frozenset[str]:
+        """The keys of numbers."""
+        return frozenset(key for key in self.key_set if key.startswith(NUMBER))
+
+    @Lazy
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Pairs of neighbouring keys, and of keys with one in between."""
+        return _pairs(self.keys)
+
+    @Lazy
+    def _tokens(self) -> tuple[str, ...]:
+        """The tokens whose keys are the sequence."""
+        return sequence_words(self.text)
+
+    @property
     def _aligned(self) -> bool:
         """Whether each token has one key; not in scripts without spaces."""
         return len(self.surface) == len(self.sequence)
 
-    @property
-    def _numbers(self) -> bool:
-        return any(key.startswith(NUMBER) for key in self.key_set)
-
-    @cached_property
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """Pairs of neighbouring keys, and of keys with one in between."""
-        return frozenset(key_pairs(self.keys))
-
 
 class Passage:
-    """One text or several, as sentences. `starts` are the positions at which the texts begin.
+    """One text, as the texts of its sentences. What is asked about all sentences is found without parsing each."""
 
-    `parts` are the passages that were joined; what they know is not computed again.
-    """
+    def __init__(self, texts: tuple[str, ...], language: Language) -> None:
+        self.texts = texts
+        self.language = language
+        self._sentences: dict[int, Sentence] = {}
 
-    def __init__(
-        self, sentences: tuple[Sentence, ...], starts: tuple[int, ...] = (0,), parts: tuple[Passage, ...] = ()
-    ) -> None:
-        self.sentences = sentences
-        self.starts = starts
-        self._parts = parts
-
-    @cached_property
-    def places(self) -> dict[str, list[int]]:
-        """For each content key, the positions (from 0) of the sentences that contain it."""
-        found: dict[str, list[int]] = {}
-        for position, sentence in enumerate(self.sentences):
-            for key in sentence.key_set:
-                if key in found:
-                    found[key].append(position)
-                else:
-                    found[key] = [position]
+    def sentence(self, position: int) -> Sentence:
+        """The sentence at `position` (from 0), parsed once."""
+        found = self._sentences.get(position)
+        if found is None:
+            found = self._sentences[position] = Sentence(self.texts[position], self.language, negates=self._negates)
         return found
 
-    @cached_property
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """All sentences."""
+        return tuple(map(self.sentence, range(len(self.texts))))
+
+    @Lazy
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """The content keys of each sentence, in order, with repeats."""
+        found = spaced_keys(self.texts, self.language)
+        return tuple(
+            [_keys(text, self.language) if keys is None else keys for text, keys in zip(self.texts, found, strict=True)]
+        )
+
+    @Lazy
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """For each content key, the positions (from 0) of the sentences that contain it, in order."""
+        found: dict[str, Sequence[int]] = {}
+        for position, keys in enumerate(self.keys):
+            here = (position,)
+            for key in keys:
+                earlier = found.get(key)
+                if earlier is None:
+                    found[key] = here  # most keys occur once, and share one tuple for each sentence
+                elif earlier[-1] != position:
+                    if isinstance(earlier, list):
+                        earlier.append(position)
+                    else:  # tuples of numbers cost the garbage collector nothing, but grow in quadratic time
+                        found[key] = (*earlier, position) if len(earlier) < _MOST_COPIED else [*earlier, position]
+        return found
+
+    @Lazy
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """The pairs of all sentences."""
-        found: set[tuple[str, str]] = set()
-        for sentence in self.sentences:
-            keys = sentence.keys
-            found.update(pairwise(keys), zip(keys, keys[2:], strict=False))
-        return frozenset(found)
+        """The pairs of all sentences. Those with the gaps between sentences mean nothing."""
+        return _pairs(tuple(chain.from_iterable([keys + _GAP for keys in self.keys])))
 
-    def pairs_held(self, pairs: frozenset[tuple[str, str]]) -> int:
-        """How many of `pairs` are pairs of some sentence."""
-        if not self._parts:
-            return len(pairs & self.pairs)
-        return len(frozenset[tuple[str, str]]().union(*(pairs & part.pairs for part in self._parts)))
-
-    @cached_property
+    @Lazy
     def function(self) -> frozenset[str]:
-        """All function words."""
-        return frozenset[str]().union(*(part.function for part in self._parts or self.sentences))
+        """All function words, in lower case."""
+        return self.language.function.intersection(self._small)
 
-    @cached_property
-    def key_set(self) -> frozenset[str]:
-        """All content keys."""
-        return frozenset[str]().union(*(sentence.key_set for sentence in self.sentences))
+    @Lazy
+    def _small(self) -> frozenset[str]:
+        """All function words and negations."""
+        text = " ".join(self.texts)
+        if not has_unspaced(text):
+            return frozenset(small_words(text, self.language))
+        return frozenset(chain.from_iterable(small_words(one, self.language) for one in self.texts))
+
+    @Lazy
+    def _negates(self) -> bool:
+        return not self.language.negations.isdisjoint(self._small) or any("n't" in text for text in self.texts)
+
+
+def _keys(text: str, language: Language) -> tuple[str, ...]:
+    return tuple(filter(None, _sequence(text, sequence_words(text), language)))
+
+
+def _sequence(text: str, tokens: Sequence[str], language: Language) -> list[str]:
+    return unspaced_sequence(tokens, language) if has_unspaced(text) else key_sequence(tokens, language)
+
+
+def _pairs(keys: tuple[str, ...]) -> frozenset[tuple[str, str]]:
+    """Pairs of neighbouring keys, and of keys with one in between."""
+    return frozenset(chain(pairwise(keys), zip(keys, keys[2:], strict=False)))
 
 
 def read_sentence(text: str, language: Language) -> Sentence:
     """Normalised `text` as one sentence."""
-    if has_unspaced(text):
-        lowered = words(text)
-        sequence = unspaced_sequence(lowered, language)
-    else:
-        lowered = words(text.lower())
-        sequence = key_sequence(lowered, language)
-    keys = tuple(filter(None, sequence))
-    function = language.function.intersection(lowered)
-    negated = frozenset[str]()
-    if "n't" in text or not language.negations.isdisjoint(lowered):
-        negated = _negated(lowered, sequence, language)
-    return Sentence(text, tuple(sequence), keys, frozenset(keys), function, negated, language)
+    return Sentence(text, language)
 
 
 def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
@@ -174,23 +244,4 @@ def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language
 
 def read_passage(text: str, language: Language) -> Passage:
     """The raw `text`, normalised and parsed."""
-    return Passage(
-        tuple(read_sentence(sentence, language) for sentence in split_sentences(normalise(text), language.code))
-    )
-
-
-def join(passages: Sequence[Passage]) -> Passage:
-    """Several passages as one, in order."""
-    if len(passages) == 1:
-        return passages[0]
-    sentences: list[Sentence] = []
-    starts: list[int] = []
-    for passage in passages:
-        starts.extend(start + len(sentences) for start in passage.starts)
-        sentences.extend(passage.sentences)
-    return Passage(tuple(sentences), tuple(starts), tuple(passages))
-
-
-def key_pairs(keys: tuple[str, ...]) -> set[tuple[str, str]]:
-    """Pairs of neighbouring keys, and of keys with one in between."""
-    return {*pairwise(keys), *zip(keys, keys[2:], strict=False)}
+    return Passage(tuple(split_sentences(normalise(text), language.code)), language)

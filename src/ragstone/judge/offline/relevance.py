@@ -34,14 +34,14 @@ class Question:
 
     sentence: Sentence
     weights: dict[str, float]
-    pairs: set[tuple[str, str]]
+    pairs: frozenset[tuple[str, str]]
     kind: str | None
 
 
 def read_question(sentence: Sentence, rarity: Rarity) -> Question:
     """The question in `sentence`, with the kind of phrase that would answer it."""
     kind = next((name for name, cue in _kinds() if cue.search(sentence.text)), None)
-    return Question(sentence, rarity.weights(sentence.keys), set(sentence.pairs), kind)
+    return Question(sentence, rarity.weights(sentence.keys), sentence.pairs, kind)
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:

@@ -20,6 +20,7 @@ _HEADING = re.compile(
 )
 _LEAD_IN_WORDS = 8
 _BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
+_STOPS = frozenset(".!?")
 _ELLIPSIS = re.compile(r"(?:(?<=\.\.\.)|(?<=…))\s+(?=[A-ZÀ-Þ])")
 _CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
 _CLAUSE_KEYS = 4
@@ -45,7 +46,7 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     asides: list[Sentence] = []
     sentences = split_sentences(_without_headings(text), language.code)
     for whole in itertools.chain.from_iterable(_ELLIPSIS.split(sentence) for sentence in sentences):
-        bare = claim(_without_closing(_CITATION.sub("", whole).strip(), language.code), language.code)
+        bare = claim(_without_closing(_without_citations(whole).strip(), language.code), language.code)
         if not bare and (whole := whole.strip()):
             asides.append(read_sentence(whole, language))
         if not bare or (bare.endswith((":", "：")) and len(bare.split()) <= _LEAD_IN_WORDS):
@@ -70,8 +71,14 @@ def _without_headings(text: str) -> str:
     return rest if rest.strip() else text
 
 
+def _without_citations(sentence: str) -> str:
+    return _CITATION.sub("", sentence) if "[" in sentence else sentence
+
+
 def _without_closing(sentence: str, code: str) -> str:
     """`sentence` without closing phrases after what looks like an abbreviation: "works of art. I hope this helps!"."""
+    if _STOPS.isdisjoint(sentence[:-1]):
+        return sentence
     for found in reversed(list(_BREAK.finditer(sentence))):
         if not is_aside(sentence[found.end() :], code):
             break
@@ -87,13 +94,15 @@ def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:
 
 def _leans(clause: Sentence, language: Language) -> bool:
     """Whether a statement says too little without the previous one: "It is tall."."""
+    if not 0 < len(clause.keys) < _ALONE:
+        return False
     opening = clause.surface[0].lower() if clause.surface else ""
-    return 0 < len(clause.keys) < _ALONE and opening in language.pronouns
+    return opening in language.pronouns
 
 
 def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
     whole = read_sentence(sentence, language)
-    if len(whole.keys) < 2 * _CLAUSE_KEYS:
+    if len(whole.keys) < 2 * _CLAUSE_KEYS or ("," not in sentence and ";" not in sentence):
         return [whole]
     clauses = _CLAUSES.split(sentence)
     if len(clauses) == 1:

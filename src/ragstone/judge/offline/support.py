@@ -40,9 +40,9 @@ class SupportModel:
         """Whether a statement counts as supported: from the threshold on, and from one half if it conflicts."""
         return rating.chance >= (max(self._model.threshold, _HALF) if rating.contradicts else self._model.threshold)
 
-    def rate(self, statement: Sentence, passage: Passage, language: Language) -> Rating:
-        """The rating of `statement` by `passage`, the joined contexts."""
-        found = match(statement, passage, self._rarity, language)
+    def rate(self, statement: Sentence, contexts: Sequence[Passage], language: Language) -> Rating:
+        """The rating of `statement` by all `contexts` together."""
+        found = match(statement, contexts, self._rarity, language)
         chance = self._model.probability(found.features)
         for doubt, conflict in zip(self._doubts, found.conflicts, strict=True):
             if conflict:
