@@ -29,6 +29,7 @@ COMMANDS = {
     "convert": "Convert a golden set to native JSONL.",
     "plan": "Calculate how many samples are needed to detect a drop.",
     "noise": "Measure the judge's noise on recorded answers.",
+    "label": "Let people label answers of a run.",
     "calibrate": "Compare the judge with human labels.",
     "meta-eval": "Measure a judge on a human-labelled data set.",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.agreement import cohen_kappa, krippendorff_alpha
+from ragstone.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 NAN = np.nan
 # Krippendorff's own example: four observers, twelve units ("Computing Krippendorff's Alpha-Reliability", 2011).
@@ -114,3 +114,28 @@ def test_ratings_that_can_not_be_compared_are_refused(first: np.ndarray, second:
 def test_ratings_of_which_none_is_double_are_refused() -> None:
     with pytest.raises(ValueError, match="rated twice"):
         krippendorff_alpha(np.array([[1.0, NAN], [NAN, 1.0]]))
+
+
+def test_fleiss_kappa_of_a_worked_example() -> None:
+    """Table 1 of Wikipedia's article "Fleiss' kappa" (14 raters, 10 subjects, 5 categories): 0.210."""
+    counts = [
+        (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
+        (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
+    ]  # fmt: skip
+    columns = [[k for k, times in enumerate(row) for _ in range(times)] for row in counts]
+    found = fleiss_kappa(np.array(columns, dtype=float).T)
+    assert found.estimate == pytest.approx(0.210, abs=0.0005)
+    assert found.low is not None
+    assert found.high is not None
+    assert -0.1 < found.low < 0.21 < found.high
+    assert found.n == 10
+
+
+def test_fleiss_kappa_takes_units_that_everyone_rated() -> None:
+    ratings = np.array([[1.0, 0.0, 1.0, np.nan], [1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 1.0]])
+    assert fleiss_kappa(ratings).n == 3
+    assert fleiss_kappa(ratings) == fleiss_kappa(ratings[:, :3])
+    with pytest.raises(ValueError, match="no unit was rated by every rater"):
+        fleiss_kappa(ratings[:, 3:])
+    with pytest.raises(ValueError, match="two raters or more"):
+        fleiss_kappa(ratings[:1])

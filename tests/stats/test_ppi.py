@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.ppi import powered_mean, tuned_weight
+from ragstone.stats.ppi import inverse_weights, powered_mean, tuned_weight, weighted_powered_mean
+from ragstone.stats.sampling import inclusion_probabilities, systematic_sample
 
 
 def population(rng: np.random.Generator, n: int, error: float) -> tuple[np.ndarray, np.ndarray]:
@@ -88,3 +91,62 @@ def test_labels_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         powered_mean(labels, predictions, rest)
+
+
+def test_a_mean_stays_unbiased_when_the_uncertain_are_drawn_more_often() -> None:
+    rng = np.random.default_rng(7)
+    scores = rng.beta(2.0, 1.2, 400)
+    # The judge errs most where it is uncertain, and there it flatters: the worst case for a draw by uncertainty.
+    uncertain = 1.0 - np.abs(2.0 * scores - 1.0)
+    people = np.clip(scores - 0.5 * uncertain * rng.random(400), 0.0, 1.0)
+    shares = inclusion_probabilities(0.2 + 0.8 * uncertain, 60)
+    truth = float(people.mean())
+    weighted, plain, covered = [], [], 0
+    for seed in range(400):
+        drawn = systematic_sample(shares, seed=seed)
+        assert len(drawn) == 60
+        found = weighted_powered_mean(people[drawn], scores[drawn], inverse_weights(shares[drawn]), scores)
+        rest = np.delete(scores, drawn)
+        weighted.append(found.estimate)
+        plain.append(powered_mean(people[drawn], scores[drawn], rest).estimate)
+        covered += found.low <= truth <= found.high
+    error = np.std(weighted) / np.sqrt(400)
+    assert abs(np.mean(weighted) - truth) < 4 * error + 0.002
+    assert abs(np.mean(plain) - truth) > 0.02  # as if they had been drawn at random: biased
+    assert covered >= 0.95 * 400
+
+
+def test_equal_probabilities_are_no_weights() -> None:
+    labels, predictions = population(np.random.default_rng(8), 300, 0.1)
+    weights = inverse_weights(np.full(60, 0.2))
+    assert weights == pytest.approx(np.ones(60))
+    found = weighted_powered_mean(labels[:60], predictions[:60], weights, predictions)
+    plain = powered_mean(labels[:60], predictions[:60], predictions[60:])
+    assert found.estimate == pytest.approx(plain.estimate, abs=0.02)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(0.01, 5.0), min_size=1, max_size=60), st.data())
+def test_probabilities_add_up_to_the_sample_and_follow_the_sizes(sizes: list[float], data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(sizes)))
+    size = np.array(sizes)
+    shares = inclusion_probabilities(size, n)
+    assert shares.sum() == pytest.approx(n)
+    assert np.all((shares > 0.0) & (shares <= 1.0 + 1e-12))
+    order = np.argsort(size)
+    assert np.all(np.diff(shares[order]) >= -1e-9)
+    drawn = systematic_sample(shares, seed=data.draw(st.integers(0, 99)))
+    assert len(drawn) == len(set(drawn.tolist())) == n
+
+
+def test_each_unit_is_drawn_with_its_probability() -> None:
+    shares = inclusion_probabilities(np.array([1.0, 2.0, 3.0, 10.0, 0.5, 0.5]), 3)
+    counts = np.bincount(np.concatenate([systematic_sample(shares, seed=s) for s in range(4000)]), minlength=6)
+    assert counts / 4000 == pytest.approx(shares, abs=0.03)
+    assert counts[3] == 4000
+
+
+@pytest.mark.parametrize(("sizes", "n"), [([1.0, 0.0], 1), ([1.0], 2), ([1.0], 0), ([np.inf, 1.0], 1)])
+def test_samples_that_can_not_be_drawn_are_refused(sizes: list[float], n: int) -> None:
+    with pytest.raises(ValueError, match="need positive sizes"):
+        inclusion_probabilities(np.array(sizes), n)

@@ -47,7 +47,8 @@ def command(
     """Compare the judge of a run with human LABELS.
 
     LABELS is JSON Lines, or CSV with a header, with id, label, metric and, if there were several people, annotator.
-    A label is a number from 0 to 1 (or on --scale), or pass or fail. Label samples drawn at random.
+    A label is a number from 0 to 1 (or on --scale), or pass or fail. Label samples drawn at random, or give the
+    probability of each: `ragstone label` draws them and makes pages for labelling.
 
     Reports how well judge and people agree, where the judge errs, and an estimate of the mean that people would have
     given to all samples.

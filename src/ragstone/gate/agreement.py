@@ -132,7 +132,7 @@ def corrected_floor(
             mean_interval(
                 -labelled.residuals() if question.rule.lower_is_better else labelled.residuals(),
                 confidence=1.0 - 2.0 * level,
-                bounds=(-1.0, 1.0),
+                bounds=(-labelled.reach, labelled.reach),
                 groups=labelled.group_of_residuals(),
             ),
         )

@@ -21,7 +21,7 @@ from ragstone.run.manifest import JudgeManifest
 from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.ppi import powered_mean
+from ragstone.stats.ppi import inverse_weights, powered_mean, weighted_powered_mean
 
 PASS_MARK = 0.5
 """From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
@@ -57,7 +57,8 @@ class JudgeDisagreement(_Part):
 class MetricCalibration(_Part):
     """Judge and people on one metric.
 
-    `pairs` maps a sample id to the judge's score and the mean human label, `groups` to its group. `agreement` is
+    `pairs` maps a sample id to the judge's score and the mean human label, `groups` to its group, and `weights`, unless
+    all samples were drawn with the same probability, to its weight, inversely proportional to that. `agreement` is
     Krippendorff's alpha of the two, `kappa` Cohen's kappa on pass or fail, `equal` the share of samples on which both
     pass or both fail. `people` is the alpha among annotators, `people_kappa` Cohen's kappa if there were two. `bias` is
     judge minus people. `corrected` estimates the mean that people would have given to all samples of the run (PPI++),
@@ -67,6 +68,7 @@ class MetricCalibration(_Part):
     version: str | None
     pairs: dict[str, tuple[Score, Score]] = Field(min_length=1)
     groups: dict[str, str] = Field(default_factory=dict)
+    weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(default_factory=dict)
     agreement: Estimate
     kappa: Estimate
     equal: float
@@ -83,8 +85,16 @@ class MetricCalibration(_Part):
     left_out: int = Field(description="labelled samples without a score in the run")
 
     def residuals(self) -> NDArray[np.float64]:
-        """People minus judge, in the order of the ids."""
-        return np.array([label - score for _, (score, label) in sorted(self.pairs.items())], dtype=np.float64)
+        """People minus judge, in the order of the ids, each times its weight: their mean is that of the whole run."""
+        return np.array(
+            [self.weights.get(i, 1.0) * (label - score) for i, (score, label) in sorted(self.pairs.items())],
+            dtype=np.float64,
+        )
+
+    @property
+    def reach(self) -> float:
+        """The largest absolute value that `residuals` can have."""
+        return max(self.weights.values(), default=1.0)
 
     def group_of_residuals(self) -> NDArray[np.int64] | None:
         """A label for each of `residuals`; None if no sample is in a group."""
@@ -106,8 +116,9 @@ class Calibration(_Part):
 def calibrate(run: RunScores, labels: Labels, *, confidence: float = 0.95, seed: int = 0) -> Calibration:
     """Compare the scores of `run` with `labels`, metric by metric.
 
-    Assumes that the labelled samples were drawn at random from the run. Raises ConfigError for a metric that the run
-    did not measure, or if no labelled sample has a score.
+    Assumes that the labelled samples were drawn at random from the run: with the probabilities of `labels`, if it has
+    any, else all with the same one. Raises ConfigError for a metric that the run did not measure, or if no labelled
+    sample has a score.
     """
     found = {}
     for metric in sorted(labels.by_metric):
@@ -137,13 +148,22 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
     marks = (judge >= PASS_MARK).astype(np.float64), (human >= PASS_MARK).astype(np.float64)
     kappa = cohen_kappa(*marks, confidence=confidence, seed=seed)
     groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
-    bias = mean_interval(judge - human, confidence=confidence, bounds=(-1.0, 1.0), groups=groups)
-    powered = powered_mean(human, judge, rest, confidence=confidence)
+    shares = labels.probabilities
+    weight = inverse_weights(np.array([shares[i] for i in ids])) if shares else np.ones(len(ids))
+    weights = dict(zip(ids, weight.tolist(), strict=True)) if shares else {}
+    reach = float(weight.max())
+    bias = mean_interval(weight * (judge - human), confidence=confidence, bounds=(-reach, reach), groups=groups)
+    if shares:
+        every = np.array([scores[i] for i in sorted(scores)], dtype=np.float64)
+        powered = weighted_powered_mean(human, judge, weight, every, confidence=confidence)
+    else:
+        powered = powered_mean(human, judge, rest, confidence=confidence)
     farthest = sorted(ids, key=lambda i: (-abs(scores[i] - people[i]), i))[:MOST_ERRORS]
     table = _ratings(labels, metric)
     return MetricCalibration(
         version=run.metrics[metric].version,
         pairs={i: (scores[i], people[i]) for i in ids},
+        weights=weights,
         groups={i: name for i in ids if (name := run.samples[i].group) is not None},
         agreement=_estimate(alpha),
         kappa=_estimate(kappa),

@@ -1,10 +1,10 @@
-"""Human labels: JSONL or CSV of `id, label[, metric][, annotator]`."""
+"""Human labels: JSONL or CSV of `id, label[, metric][, annotator][, probability]`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.errors import ConfigError
@@ -19,9 +19,13 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Human labels: metric → sample id → annotator → label in [0, 1]."""
+    """Human labels: metric → sample id → annotator → label in [0, 1].
+
+    `probabilities` are those with which labelled samples were drawn, by id; empty if all had the same.
+    """
 
     by_metric: Mapping[str, Mapping[str, Mapping[str, float]]]
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
     def mean(self, metric: str) -> dict[str, float]:
         """The mean over annotators, by sample id."""
@@ -42,6 +46,8 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ConfigError(f"a scale must go from the worst to the best value, got {low:g} to {high:g}.")
     found: dict[str, dict[str, dict[str, float]]] = {}
+    shares: dict[str, float] = {}
+    first = ""
     for where, row in read_rows(Path(path), required=("id", "label"), expected=_EXPECTED):
         label = _label(row["label"], low, high, where)
         if label is None:
@@ -58,9 +64,34 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
                 hint="If there were several annotators, name them in a field 'annotator'.",
             )
         each[annotator] = label
+        first = first or where
+        share = _probability(row.get("probability"), where)
+        if share is not None and shares.setdefault(sample_id, share) != share:
+            raise ConfigError(f"another probability for '{sample_id}' than before.", where=where)
+    labelled = {sample_id for by_id in found.values() for sample_id in by_id}
+    if shares and labelled - shares.keys():
+        raise ConfigError(
+            f"'{min(labelled - shares.keys())}' has no probability, but other samples have.",
+            where=first,
+            hint="Give the probability of being drawn for every sample, or for none.",
+        )
     if not found:
         raise ConfigError("contains no labels.", where=str(path), hint=_EXPECTED)
-    return Labels(found)
+    return Labels(found, {} if len(set(shares.values())) < 2 else shares)
+
+
+def _probability(value: object, where: str) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        share = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        share = math.nan
+    if not 0.0 < share <= 1.0:
+        raise ConfigError(
+            f"a probability of being drawn is above 0 and at most 1, found {str(value)[:80]!r}.", where=where
+        )
+    return share
 
 
 def _name(row: Mapping[str, object], field: str, default: str | None, where: str) -> str:

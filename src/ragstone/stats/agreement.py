@@ -1,4 +1,4 @@
-"""Inter-rater agreement beyond chance: Cohen's kappa and Krippendorff's alpha, with bootstrap intervals."""
+"""Inter-rater agreement beyond chance: kappas of Cohen and Fleiss, Krippendorff's alpha; bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -98,6 +98,32 @@ def krippendorff_alpha(
         raise ValueError("no unit was rated twice")
     measure = _interval_alpha(table) if level == "interval" else _category_alpha(table, level)
     return _with_interval(measure, n, _equal_pairs(table), confidence, seed, f"Krippendorff's alpha ({level})")
+
+
+def fleiss_kappa(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) -> Agreement:
+    """Fleiss' kappa for `ratings` (raters, units) in categories: units that every rater has rated.
+
+    Source: J. L. Fleiss, Psychological Bulletin 76 (1971). Raises ValueError for fewer than two raters, no complete
+    unit, infinite values, or more than 256 categories.
+    """
+    table = np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2 or len(table) < 2 or np.any(np.isinf(table)):
+        raise ValueError(f"ratings must be (raters, units), two raters or more and finite, got shape {table.shape}")
+    table = table[:, ~np.isnan(table).any(axis=0)]
+    raters, n = table.shape
+    if n == 0:
+        raise ValueError("no unit was rated by every rater")
+    categories, codes = _codes(table.ravel())
+    codes = codes.reshape(table.shape)
+    counts = np.stack([(codes == k).sum(axis=0) for k in range(len(categories))]).astype(np.float64)
+    observed = 1.0 - (np.sum(counts**2, axis=0) - raters) / (raters * (raters - 1.0))
+
+    def measure(weights: Floats) -> Disagreement:
+        total = weights.sum()
+        margins = counts @ weights / (total * raters)
+        return Disagreement(float(observed @ weights) / total, 1.0 - float(np.sum(margins**2)), 1.0)
+
+    return _with_interval(measure, n, _equal_pairs(table), confidence, seed, "Fleiss' kappa")
 
 
 def _interval_alpha(table: Floats) -> Measure:
