@@ -191,28 +191,44 @@ def recall_of_text(text: str, chunk: str) -> bool:
     return matching.locate((text,), (chunk,))[0].held
 
 
-def table(name: str, cases: Sequence[Case]) -> None:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of `n` samples: how many lose recall or aren't called re-chunked although the text is the same, and how many are
+    named when the evidence is deleted (by text; by ids, of `of_ids`) or moved to the end."""
+
+    n: int
+    drops: int
+    not_rechunked: int
+    deleted: int
+    deleted_by_id: int
+    of_ids: int
+    lower: int
+
+
+def measure(cases: Sequence[Case], cut: Cut) -> Counts:
     start = by_words(SIZE)
+    drops = wrong = named = lower = named_ids = of_ids = 0
+    for case in cases:
+        before, after = contexts(case.documents, start, "old"), contexts(case.documents, cut, "new")
+        drops += recall(case, after) < recall(case, before)
+        wrong += changed(case, before, after, labels="text") is not EvidenceChange.RECHUNKED
+        deleted = contexts(case.without_evidence(), cut, "new")
+        named += changed(case, before, deleted, labels="text") is EvidenceChange.GONE
+        by_id = changed(case, before, deleted, labels="ids")
+        of_ids += by_id is not None
+        named_ids += by_id is EvidenceChange.GONE
+        at = case.evidence[0][0]
+        moved = (*case.documents[:at], *case.documents[at + 1 :], case.documents[at])
+        lower += changed(case, before, contexts(moved, cut, "new"), labels="text") is EvidenceChange.LOWER
+    return Counts(len(cases), drops, wrong, named, named_ids, of_ids, lower)
+
+
+def table(name: str, cases: Sequence[Case]) -> None:
     for how, cut in CUTS.items():
-        drops = wrong = named = lower = n = 0
-        named_ids = of_ids = 0
-        for case in cases:
-            before = contexts(case.documents, start, "old")
-            after = contexts(case.documents, cut, "new")
-            n += 1
-            drops += recall(case, after) < recall(case, before)
-            wrong += changed(case, before, after, labels="text") is not EvidenceChange.RECHUNKED
-            deleted = contexts(case.without_evidence(), cut, "new")
-            named += changed(case, before, deleted, labels="text") is EvidenceChange.GONE
-            by_id = changed(case, before, deleted, labels="ids")
-            of_ids += by_id is not None
-            named_ids += by_id is EvidenceChange.GONE
-            at = case.evidence[0][0]
-            moved = (*case.documents[:at], *case.documents[at + 1 :], case.documents[at])
-            lower += changed(case, before, contexts(moved, cut, "new"), labels="text") is EvidenceChange.LOWER
+        found = measure(cases, cut)
         print(
-            f"| {name} | {how} | {n} | {drops} | {wrong} | {named / n:.3f} | {named_ids / max(1, of_ids):.3f} "
-            f"({of_ids}) | {lower / n:.3f} |"
+            f"| {name} | {how} | {found.n} | {found.drops} | {found.not_rechunked} | {found.deleted / found.n:.3f} | "
+            f"{found.deleted_by_id / max(1, found.of_ids):.3f} ({found.of_ids}) | {found.lower / found.n:.3f} |"
         )
 
 
