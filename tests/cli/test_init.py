@@ -54,6 +54,16 @@ def test_a_new_user_runs_what_is_printed_as_it_is_printed(tmp_path: Path) -> Non
     assert "ragstone-run" not in status
 
 
+def test_a_system_called_as_in_the_docs_is_not_taken_for_a_placeholder(tmp_path: Path) -> None:
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "rag.py").write_text(RAG)
+    first = ragstone(["init"], tmp_path)
+    assert "found  entrypoint python:my_package.rag:answer" in first.stdout
+    assert "entrypoint in ragstone.toml" not in first.stdout
+    assert "entrypoint yet" not in ragstone(["init"], tmp_path).stdout
+    assert ragstone(["check"], tmp_path).returncode == 0
+
+
 def test_the_prompt_takes_another_entrypoint(tmp_path: Path) -> None:
     (tmp_path / "rag.py").write_text(RAG)
     screen = on_terminal(["init"], tmp_path, columns=80, answers="command:./rag --json\n")

@@ -42,7 +42,8 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
 
     say(f"In {directory.resolve()}:")
     found = survey(directory, probe=probe)
-    chosen = next(iter(found.proposals), Proposal(PLACEHOLDER, "nothing was found", 9))
+    nothing = Proposal(PLACEHOLDER, "nothing was found", 9)
+    chosen = next(iter(found.proposals), nothing)
     known = (directory / "ragstone.toml").exists()
     for line in _found(found, chosen if entrypoint is None else None):
         say(line)
@@ -55,7 +56,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     result = write_starter(directory, proposal=chosen, golden=found.golden, python=found.python)
     for line in _report(result):
         say(line)
-    for line in _next(directory, result, chosen, found):
+    for line in _next(directory, result, None if chosen is nothing else chosen):
         say(line)
 
 
@@ -84,19 +85,21 @@ def _report(result: Written) -> Iterator[str]:
         yield f"added  ragstone-run/ to {place}"
 
 
-def _next(directory: Path, result: Written, chosen: Proposal, found: Survey) -> Iterator[str]:
-    from ragstone.usecases.init import GOLDEN, PLACEHOLDER, is_starter
+def _next(directory: Path, result: Written, chosen: Proposal | None) -> Iterator[str]:
+    from ragstone.config import read_text
+    from ragstone.usecases.init import GOLDEN, is_starter
 
     yield "Next:"
     if directory.resolve() != Path.cwd():
         yield f"  cd {shlex.quote(os.path.relpath(directory))}"
-    if "ragstone.toml" in result.kept and found.proposals:
-        yield f'  if ragstone.toml has no entrypoint yet, set entrypoint = "{chosen.entrypoint}" under [system]'
-    elif chosen.entrypoint == PLACEHOLDER:
+    kept = read_text(directory / "ragstone.toml") if "ragstone.toml" in result.kept else None
+    if chosen is None and kept is None:
         yield "  set your system's entrypoint in ragstone.toml (docs/entrypoints.md)"
+    elif chosen is not None and kept is not None and chosen.entrypoint not in kept:
+        yield f'  if ragstone.toml has no entrypoint yet, set entrypoint = "{chosen.entrypoint}" under [system]'
     if is_starter(directory / GOLDEN):
         yield f"  replace the questions in {GOLDEN}, about a made-up shop, with your own"
-    if chosen.entrypoint.startswith("http"):
+    if chosen is not None and kept is None and chosen.entrypoint.startswith("http"):
         yield f"  start your service: {chosen.entrypoint} must answer"
     yield "  ragstone check    asks your system one question"
     yield "  ragstone gate     asks all of them, and decides"
