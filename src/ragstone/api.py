@@ -227,7 +227,7 @@ def load_golden_set(data: object, columns: Mapping[str, str] | None = None) -> G
     except (ConfigError, GoldenSetError) as error:
         where = "columns" if error.where == _TABLE else error.where
         raise type(error)(error.message.replace(_TABLE, "columns"), where=where, hint=_in_python(error.hint)) from None
-    return GoldenSet(found.samples, found.mappings)
+    return GoldenSet(found.samples, found.mappings, found.limited)
 
 
 _TABLE = "[golden.columns]"

@@ -391,3 +391,40 @@ def test_what_fails_the_job_is_not_left_to_a_pull_request_where_the_base_can_not
     found = checkout.gate(github, "pull_request", pull_request(), GITHUB_TOKEN="")
     assert found.code == 1, found.log
     assert any("'gate.fail_on' is" in line for line in found.annotations)
+
+
+LIMITED = GOLDEN.replace('jsonl"\n[system]', 'jsonl"\nlimit = 2\n[system]') + METRICS
+MUST_PASS = '[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nsamples = ["earth"]\nmin = 0.9\n'
+"""The fourth of four samples."""
+
+
+def with_one_bad_answer(checkout: Checkout) -> None:
+    checkout.answer({name: fact if name != "earth" else "Bananas are purple." for name, _, fact in FACTS})
+    checkout.write("thresholds.toml", MUST_PASS)
+
+
+@pytest.mark.parametrize(("theirs", "code"), [(GOLDEN + METRICS, 1), (LIMITED.replace("2", "3"), 0), (LIMITED, 0)])
+def test_a_pull_request_can_not_leave_out_a_must_pass_sample(
+    github: FakeGitHub, checkout: Checkout, theirs: str, code: int
+) -> None:
+    with_one_bad_answer(checkout)
+    github.files[BASE_SHA]["ragstone.toml"] = theirs.encode()
+    checkout.write("ragstone.toml", LIMITED)
+    found = checkout.gate(github, "pull_request", pull_request())
+    assert found.code == code, found.log
+    assert ("Not checked: must-pass sample earth." in found.log) == (code == 0)
+    assert any("'golden.limit' is" in line for line in found.annotations) == (theirs != LIMITED)
+    # The workflow may say so, and so may the branch itself.
+    limited = checkout.gate(github, "pull_request", pull_request(), RAGSTONE_LIMIT="2")
+    assert limited.code == 0, limited.log
+    assert checkout.gate(github, "push").code == 0
+
+
+def test_a_limit_of_a_pull_request_does_not_count_where_the_base_can_not_be_read(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    with_one_bad_answer(checkout)
+    checkout.write("ragstone.toml", LIMITED)
+    found = checkout.gate(github, "pull_request", pull_request(), GITHUB_TOKEN="")
+    assert found.code == 1, found.log
+    assert any("'golden.limit' is not set" in line for line in found.annotations)

@@ -85,6 +85,13 @@ def test_the_limit_counts_over_all_files(tmp_path: Path) -> None:
         load_golden_set("a.jsonl", root=tmp_path, limit=0)
 
 
+@pytest.mark.parametrize(("limit", "limited"), [(1, True), (2, True), (3, True), (4, False), (9, False), (None, False)])
+def test_a_golden_set_knows_whether_a_limit_left_samples_out(tmp_path: Path, limit: int | None, limited: bool) -> None:
+    write(tmp_path, "a.jsonl", lines({"question": "A?"}, {"question": "B?"}))
+    write(tmp_path, "b.jsonl", lines({"question": "C?"}, {"question": "D?"}))
+    assert load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path, limit=limit).limited is limited
+
+
 def test_derived_ids_do_not_depend_on_order_or_format(tmp_path: Path) -> None:
     rows = [{"question": "A?", "reference": "a"}, {"question": "B?", "reference": "b"}]
     forward = load(tmp_path, "a.jsonl", lines(*rows))

@@ -269,3 +269,34 @@ def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(
     assert "<script>alert" not in ragstone("report", "new", "--format", "html", cwd=gated).stdout
     assert "\x1b" not in ragstone("report", "new", cwd=gated).stdout
     assert "@octocat" not in ragstone("report", "new", "--format", "md", cwd=gated).stdout
+
+
+PARTS = """
+[metrics.faithfulness]
+min = 0.01
+[must_pass]
+samples = ["h1", "h29"]
+[slices."tag:late".metrics.faithfulness]
+min = 0.01
+"""
+
+
+def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (runs / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (json.dumps(row | ({"tags": ["tag:late"]} if number > 20 else {})) for number, row in enumerate(rows))
+    (tmp_path / "golden.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    shutil.copy(runs / "good.jsonl", tmp_path)
+    (tmp_path / "thresholds.toml").write_text(PARTS, encoding="utf-8")
+    system = ("--golden", "golden.jsonl", "--entrypoint", "file:good.jsonl")
+    said = "The limit leaves 10 samples of the golden set. Not checked: must-pass sample h29, slice tag:late."
+    found = ragstone("gate", *system, "--limit", "10", cwd=tmp_path)
+    assert found.returncode == 0, found.stdout
+    assert found.stdout.count(said) == 1
+    again = ragstone("report", "ragstone-run", "--thresholds", "thresholds.toml", cwd=tmp_path).stdout
+    assert "✔ PASS" in again
+    assert said in " ".join(again.split())
+    found = ragstone("check", *system, "--limit", "10", cwd=tmp_path)
+    assert (found.returncode, said in " ".join(found.stdout.split())) == (0, True), found.stdout + found.stderr
+    assert said not in ragstone("gate", *system, "--limit", "30", cwd=tmp_path).stdout
+    (tmp_path / "thresholds.toml").write_text(PARTS.replace("h29", "h30"), encoding="utf-8")
+    assert ragstone("gate", *system, "--limit", "30", cwd=tmp_path).returncode == 5

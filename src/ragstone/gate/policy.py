@@ -143,6 +143,15 @@ class Policy:
         """The same policy with accepted drops allowed."""
         return replace(self, widened=held.widest)
 
+    def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
+        """The same policy for some of the samples: without must-pass samples and slices that are not among them."""
+        samples = tuple(name for name in self.must_pass.samples if name in ids)
+        update = {
+            "must_pass": self.must_pass.model_copy(update={"samples": samples}),
+            "slices": {tag: rules for tag, rules in self.slices.items() if tag in tags},
+        }
+        return replace(self, table=self.table.model_copy(update=update))
+
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """The same policy with another action for inconclusive checks (the ``fail-on`` setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})

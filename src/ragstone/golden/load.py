@@ -122,22 +122,27 @@ def _read(
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
     places: dict[str, int] = {}
+    limited = False
     for source, open_table in sources:
-        table = open_table()
         left = None if limit is None else limit - len(samples)
-        mapping, found = _load_table(source, table, wanted, missing, left)
+        if left == 0:  # every other file has samples too
+            missing, limited = {}, True
+            break
+        table = open_table()
+        mapping, found, rows = _load_table(source, table, wanted, missing, left)
+        limited = left is not None and rows > left
         mappings.append(mapping)
         for sample in found:
             if (first := places.setdefault(sample.id, len(samples))) != len(samples):
                 apart = _telling_apart(table, samples[first], sample)
                 raise _duplicate(samples[first], sample, mapping, apart)
             samples.append(sample)
-        if limit is not None and len(samples) >= limit:
+        if limited:
             missing = {}
             break
     if missing:
         raise _column_not_found(missing, mappings)
-    return GoldenSet(tuple(samples), tuple(mappings))
+    return GoldenSet(tuple(samples), tuple(mappings), limited)
 
 
 def find_files(
@@ -197,8 +202,11 @@ def _relative(path: Path, root: Path) -> str:
 
 def _load_table(
     source: SourceFile, table: _Table, wanted: Mapping[str, str], missing: dict[str, str], limit: int | None
-) -> tuple[ColumnMapping, Iterator[Sample]]:
-    """The mapping of one table, and its samples as they are read. Removes from `missing` what the table has."""
+) -> tuple[ColumnMapping, Iterator[Sample], int]:
+    """The mapping of one table, its samples as they are read, and the number of its rows.
+
+    Removes from `missing` what the table has.
+    """
     asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
     if not profile.rows:
@@ -209,7 +217,7 @@ def _load_table(
     plan = _plan(source, profile, asked)
     reader = SampleReader(source, plan)
     samples = [reader.sample(row) for _, row in zip(range(limit or profile.rows), table.rows(), strict=False)]
-    return _mapping(source, table, plan, reader), iter(samples)
+    return _mapping(source, table, plan, reader), iter(samples), profile.rows
 
 
 def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> ColumnPlan:

@@ -127,10 +127,11 @@ class ColumnMapping:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GoldenSet:
-    """The samples of one evaluation, with unique ids, in file order."""
+    """The samples of one evaluation, with unique ids, in file order. `limited`: a limit left samples out."""
 
     samples: tuple[Sample, ...]
     mappings: tuple[ColumnMapping, ...] = ()
+    limited: bool = False
 
     def __len__(self) -> int:
         return len(self.samples)

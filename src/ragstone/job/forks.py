@@ -33,7 +33,7 @@ from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
 from ragstone.usecases.custom import custom_metrics
-from ragstone.usecases.decide import ComparedRun, Terms, decide, read_policy, view_of
+from ragstone.usecases.decide import ComparedRun, Terms, decide, policy_for, read_policy, view_of
 from ragstone.usecases.history import Book
 from ragstone.usecases.rejudge import Rejudged, rejudge
 from ragstone.usecases.run import RunContext, read_golden_set
@@ -79,8 +79,8 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
     """
     event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
-    policy = read_policy(settings)
     golden = read_golden_set(settings)
+    policy, undrawn = policy_for(read_policy(settings), golden)
     try:
         head, pull = _head_and_pull(api, event)
         custom = custom_metrics(settings)
@@ -107,7 +107,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
             terms,
             book=book,
             notes=rejudged.notes,
-            warnings=(*vouched.doubts, *changes, *none, *((damage,) if damage else ()), *rejudged.warnings),
+            warnings=(*undrawn, *vouched.doubts, *changes, *none, *((damage,) if damage else ()), *rejudged.warnings),
             unproven=UNVERIFIED if vouched.doubts else None,
         )
     except _NothingToPost as nothing:

@@ -3,7 +3,8 @@
 The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
 `ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
 from the environment, or with their value in the base's config. The same applies to the digests of local models, because
-their files are also in the checkout. What fails the job (`fail_on`) follows the base's config too.
+their files are also in the checkout. What fails the job (`fail_on`) and how many samples are evaluated (`limit`) follow
+the base's config too.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _FREE_PARAMETERS = frozenset(
 
 _BUDGET = "judge.max_cost_usd"
 _FAIL_ON = "gate.fail_on"
+_LIMIT = "golden.limit"
 _ENV = "system.env"
 _WHY = {
     "judge.base_url": "the judge's key would be sent there",
@@ -91,15 +93,16 @@ def hold_to_base(
         wanted += [key for key in LOCAL_GUARDED if key in settings.from_file]
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
-    fail_on_open = _FAIL_ON in settings.from_file
-    if not (wanted or bundle or secrets or budget_open or local or fail_on_open):
+    verdict_open = _FAIL_ON in settings.from_file or _LIMIT in settings.from_file
+    if not (wanted or bundle or secrets or budget_open or local or verdict_open):
         return Held(settings)
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
         base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
-            held = _with_fail_on(Held(settings), None, f"the base branch can't be read: {unreadable}")
+            why = f"the base branch can't be read: {unreadable}"
+            held = _with_limit(_with_fail_on(Held(settings), None, why), None, why)
             return replace(held, notes=(*held.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())))
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
@@ -121,7 +124,8 @@ def hold_to_base(
     if bundle is not None:
         settings = _with_bundle(settings, bundle, base)
     held = _within_budget(settings, base) if budget_open else Held(settings)
-    return _with_fail_on(held, base.settings.gate.fail_on, "as in the base branch")
+    why = "as in the base branch"
+    return _with_limit(_with_fail_on(held, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
 
 
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
@@ -321,3 +325,15 @@ def _with_fail_on(held: Held, theirs: FailOn | None, why: str) -> Held:
     )
     gate = settings.gate.model_copy(update={"fail_on": theirs})
     return replace(held, settings=settings.model_copy(update={"gate": gate}), notes=(*held.notes, note))
+
+
+def _with_limit(held: Held, theirs: int | None, why: str) -> Held:
+    """A pull request's config file can't leave out samples: slices and must-pass samples would not be checked."""
+    settings = held.settings
+    mine = settings.golden.limit
+    if _LIMIT not in settings.from_file or mine == theirs:
+        return held
+    counts = "not set" if theirs is None else f"{theirs}"
+    note = f"'{_LIMIT}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
+    golden = settings.golden.model_copy(update={"limit": theirs})
+    return replace(held, settings=settings.model_copy(update={"golden": golden}), notes=(*held.notes, note))

@@ -30,7 +30,7 @@ from ragstone.system.response import Response, System, SystemFailureKind, takes_
 from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
 from ragstone.usecases.baseline import open_baseline, refuse_nested
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
-from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings
+from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings, policy_for
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
 from ragstone.usecases.run import RunContext, describe_run, make_system, read_golden_set, shard_of
@@ -91,8 +91,8 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     """
     settings = with_one_baseline(settings)
     shard_of(settings)
-    policy = gate_policy(settings)
     golden = read_golden_set(settings)
+    policy, undrawn = policy_for(gate_policy(settings), golden)
     metrics = metrics_of(settings, golden)
     _refuse_places(settings, golden)
     baseline = settings.gate.baseline
@@ -140,6 +140,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             rules=resolve_rules(policy, best).rules,
             history=_history(golden, system),
             warnings=(
+                *undrawn,
                 *remarks(response, metrics),
                 *unrecorded,
                 *(

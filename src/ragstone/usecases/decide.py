@@ -12,6 +12,7 @@ from typing import Literal
 
 from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
+from ragstone.formatting import counted, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.confirm import AT_ONCE
@@ -26,6 +27,7 @@ from ragstone.gate.retrieval_changes import (
     retrieval_warnings,
 )
 from ragstone.gate.verdict import GateVerdict, RetrievalChanges, Status
+from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
@@ -66,6 +68,20 @@ def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
     if fail_on in ("fail", "inconclusive"):
         return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
     return policy
+
+
+def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
+    """`policy` for the samples of `golden`, and a warning about what is not checked if a limit left samples out."""
+    return policy_for_part(policy, {sample.id: sample.tags for sample in golden}) if golden.limited else (policy, ())
+
+
+def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
+    """The same for the part of a golden set whose samples have these ids and tags."""
+    part = policy.for_part(tags.keys(), {tag for found in tags.values() for tag in found})
+    lost = [f"must-pass sample {name}" for name in policy.must_pass.samples if name not in part.must_pass.samples]
+    lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
+    drawn = counted(len(tags), "sample")
+    return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from ragstone.usecases.base_commit import (
 )
 from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.confirm import Doubt, confirm_run
-from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, view_of
+from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, policy_for, view_of
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
 from ragstone.usecases.merge import Shards, merge
@@ -201,7 +201,9 @@ async def gate(
             drop_carried(out, BASE_COMMIT)
             run = run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)}))
             terms = replace(terms, baseline=rejudged.baseline)
-        final, notes, warnings = inputs, (*inputs.notes, *rejudged.notes), (*inputs.warnings, *rejudged.warnings)
+        _, undrawn = policy_for(inputs.policy, inputs.golden)
+        final, notes = inputs, (*inputs.notes, *rejudged.notes)
+        warnings = (*undrawn, *inputs.warnings, *rejudged.warnings)
 
         def decided(run: RunDirectory, share: float = 1.0) -> GateVerdict:
             return decide(
@@ -225,7 +227,9 @@ async def gate(
         run, verdict = confirmed.run, confirmed.verdict
         current = ComparedRun.of(run)
         order = tuple(early[0].order) if early else None
-        recorded = RecordedTerms.of(terms, final.book, looked_in_order=order, unproven=final.unproven)
+        recorded = RecordedTerms.of(
+            terms, final.book, looked_in_order=order, unproven=final.unproven, limited=final.golden.limited
+        )
         view, manifest, reports = _write(run, current, verdict, terms, recorded, inputs, context, formats)
     return GateOutcome(
         verdict, view, run.with_manifest(manifest), exit_code_of(verdict, settings.gate.fail_on), tuple(reports)
@@ -277,7 +281,7 @@ def _refuse_merging(settings: Settings) -> None:
 
 def _terms(inputs: GateInputs, baseline: RunDirectory | None, settings: Settings, context: RunContext) -> Terms:
     return Terms.of(
-        inputs.policy,
+        policy_for(inputs.policy, inputs.golden)[0],
         ComparedRun.baseline(baseline),
         context.now().date(),
         required=settings.gate.baseline is not None or inputs.base is not None,

@@ -32,7 +32,8 @@ MAX_VERDICT_BYTES = 512 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class RecordedTerms:
     """The terms of a verdict. `baseline` is the place of the baseline, `fingerprint` is which run it was.
-    `history` is the place of a history that is not in the run. `looked_in_order` and `unproven` are as in `decide`.
+    `history` is the place of a history that is not in the run. `looked_in_order`
+    and `unproven` are as in `decide`. `limited`: a limit left samples out.
     """
 
     policy: PolicyTable
@@ -45,10 +46,17 @@ class RecordedTerms:
     seed: int = 0
     looked_in_order: tuple[str, ...] | None = None
     unproven: str | None = None
+    limited: bool = False
 
     @classmethod
     def of(
-        cls, terms: Terms, book: Book | None, *, looked_in_order: tuple[str, ...] | None, unproven: str | None
+        cls,
+        terms: Terms,
+        book: Book | None,
+        *,
+        looked_in_order: tuple[str, ...] | None,
+        unproven: str | None,
+        limited: bool,
     ) -> RecordedTerms:
         policy, run = terms.policy, terms.baseline.run if terms.baseline is not None else None
         return cls(
@@ -62,6 +70,7 @@ class RecordedTerms:
             seed=terms.seed,
             looked_in_order=looked_in_order,
             unproven=unproven,
+            limited=limited,
         )
 
     def policy_again(self) -> Policy:

@@ -17,7 +17,7 @@ from ragstone.report.templates import own_templates, read_templates
 from ragstone.report.view import with_links
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.usecases.baseline import open_baseline
-from ragstone.usecases.decide import ComparedRun, Terms, decide, gate_policy, view_of
+from ragstone.usecases.decide import ComparedRun, Terms, decide, gate_policy, policy_for_part, view_of
 from ragstone.usecases.history import Book
 from ragstone.usecases.recorded import RecordedTerms, RecordedVerdict, read_verdict
 
@@ -73,6 +73,11 @@ def _decided(
     else:
         policy = then.policy_again()
     current = ComparedRun.of(run)
+    warnings: tuple[str, ...] = () if recorded is None else (_otherwise(recorded, asked),)
+    if then is not None and then.limited:
+        drawn = {name: facts.tags for name, facts in current.scores.samples.items()}
+        policy, undrawn = policy_for_part(policy, drawn)
+        warnings += undrawn
     baseline = _baseline(run, then, settings, asked)
     seed = settings.run.seed if then is None else then.seed
     terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=seed)
@@ -82,7 +87,7 @@ def _decided(
         terms,
         book=book if book.history.runs else None,
         looked_in_order=None if then is None else then.looked_in_order,
-        warnings=() if recorded is None else (_otherwise(recorded, asked),),
+        warnings=warnings,
         unproven=None if then is None else then.unproven,
     )
     view = view_of(current, verdict, terms.baseline, links)
