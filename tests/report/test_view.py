@@ -20,7 +20,7 @@ from ragstone.gate.verdict import (
     Regression,
     Status,
 )
-from ragstone.golden.sample import Origin
+from ragstone.golden.sample import Origin, Turn
 from ragstone.metrics.score import Failed
 from ragstone.report import wording
 from ragstone.report.parts import Links, Spread
@@ -318,3 +318,17 @@ def test_the_spread_is_in_json_and_html() -> None:
     (row, *_) = json.loads(render(view, "json"))["metrics"]
     assert (row["min"], row["max"]) == (0.5, 1.0)
     assert f"0.50 to 1.00, sd {row['sd']:.2f}" in render(view, "html")
+
+
+def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
+    text = Text()
+    one = record(text)
+    talk = replace(one.sample, history=(Turn("user", "Is there a gateway?"), Turn("assistant", "Yes.")))
+    asked = replace(one.answers[0].judgements[0], standalone_question="Which port does the gateway use?")
+    shown = replace(one, sample=talk, answers=(replace(one.answers[0], judgements=(asked,)),))
+    sample = view_of(details={text.id: shown}).worst[0]
+    assert sample.question == (
+        f"{text.question} (after 2 earlier messages; judged as: Which port does the gateway use?)"
+    )
+    unjudged = replace(shown, answers=(replace(shown.answers[0], judgements=()),))
+    assert view_of(details={text.id: unjudged}).worst[0].question == f"{text.question} (after 2 earlier messages)"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ragstone.formatting import counted
 from ragstone.gate.verdict import Regression
 from ragstone.golden.sample import Origin
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
@@ -104,7 +105,7 @@ def _worst(
     judged = shown.judgements[0] if shown.judgements else Judgements()
     use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
     return WorstSample(
-        question=record.sample.question or facts.question,
+        question=_asked(record, judged) or facts.question,
         answer=shown.response.answer,
         baseline_answer=before.response.answer if before is not None else None,
         reference="\nor: ".join(record.sample.references) or None,
@@ -115,6 +116,15 @@ def _worst(
         detailed=True,
         **shared,  # type: ignore[arg-type]
     )
+
+
+def _asked(record: SampleRecord, judged: Judgements) -> str:
+    """The question; after earlier turns, also what it was understood as."""
+    sample = record.sample
+    if not sample.history:
+        return sample.question
+    understood = f"; judged as: {judged.standalone_question}" if judged.standalone_question else ""
+    return f"{sample.question} (after {counted(len(sample.history), 'earlier message')}{understood})"
 
 
 def _worst_answer(record: SampleRecord, metrics: Sequence[str]) -> Answer:
