@@ -15,8 +15,8 @@ from ragstone.config import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.history.file import History, parse_history
 from ragstone.report.parts import Links
-from ragstone.run.directory import HISTORY
-from ragstone.usecases.gate import GateOutcome, Role, gate, read_inputs
+from ragstone.run.directory import HISTORY, RunDirectory
+from ragstone.usecases.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
 from ragstone.usecases.history import Book
 from ragstone.usecases.merge import Shards
 from ragstone.usecases.run import RunContext
@@ -82,6 +82,18 @@ async def gate_with_store(
     if settings.gate.save_baseline:
         _keep(store, git, commit, outcome, refusal, context)
     return outcome
+
+
+async def shard_with_store(settings: Settings, context: RunContext) -> RunDirectory:
+    """`evaluate_shard` with the newest baseline of the store. Nothing is kept: the merged run may be."""
+    git = Git(settings.root.absolute(), context.environ)
+    git.head()
+    store = store_of(settings, context, git)
+    inputs = read_inputs(settings)
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+        found = find_baseline(store, git, Path(private) / "baseline")
+        context.say(context.redact(found.reason))
+        return await evaluate_shard(settings, context, replace(inputs, baseline=found.run))
 
 
 def _keep(

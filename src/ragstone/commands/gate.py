@@ -93,6 +93,11 @@ def command(
 
     with run_context(settings) as context:
         if settings.run.shard is not None and not shards:
+            if settings.gate.baseline_store is not None:
+                from ragstone.ci.gate import shard_with_store
+
+                say(run_line(run_to_end(shard_with_store(settings, context))))
+                return 0
             say(run_line(run_to_end(evaluate_shard(settings, context))))
             return 0
         merging = Shards(shards, allow_missing) if shards else None

@@ -341,6 +341,7 @@ COMBINED = {
     "verdict",
     "stop_reason",
     "baseline",
+    "retrieval",
     "shard",
     "same_job",
     "invocation",
@@ -372,6 +373,7 @@ def _merged_manifest(whole: Sequence[_Part]) -> Manifest:
             "verdict": None,
             "stop_reason": None,
             "baseline": None,
+            "retrieval": None,
             "confirmed": False,
             "same_job": False,
         }
