@@ -51,6 +51,9 @@ def test_where_the_floor_does_not_hold_the_target_is_not_mentioned() -> None:
     _, found = decided([0.2, 0.3] * 60, min=0.8, target=0.95)
     assert found["faithfulness.floor"].status == "fail"
     assert "faithfulness.target" not in found
+    _, found = decided([1.0, 0.5, 0.8, 0.8], min=0.8, target=0.95)
+    assert found["faithfulness.floor"].status == "pass"  # below it, but not by more than chance explains
+    assert "faithfulness.target" not in found
 
 
 def test_where_less_is_better_the_target_is_below_the_ceiling() -> None:

@@ -16,6 +16,7 @@ from ragstone.gate.bounds import ROUNDING
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import LEVELS, Action, Check, CheckKind, Interval, Status
+from ragstone.gate.warnings import is_below_by_chance
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
@@ -28,7 +29,8 @@ def target_checks(run: RunScores, rules: Sequence[Rule], checks: Sequence[Check]
     levels = {(check.metric, check.slice): check for check in checks if check.kind in LEVELS}
     for rule in rules:
         level = levels.get((rule.metric, rule.slice))
-        if rule.target is None or (level is not None and level.status is not Status.PASS):
+        holds = level is None or (level.status is Status.PASS and not is_below_by_chance(level))
+        if rule.target is None or not holds:
             continue
         found = _measured(run, rule, confidence) if level is None else (level.estimate, level.interval, level.n)
         if found is not None and found[0] is not None and found[1] is not None:
