@@ -54,9 +54,11 @@ def write_world(folder: Path, n: int) -> None:
 
 def whole_run(folder: Path) -> None:
     """The work of `ragstone run`, in this process."""
+    from ragstone.cli import collect_seldom
     from ragstone.config import load_settings
     from ragstone.usecases.run import RunContext, evaluate_run
 
+    collect_seldom()
     settings = load_settings(
         directory=folder,
         environ={},

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+from ragstone.cli import collect_seldom
 from ragstone.config import Settings, load_settings
 from ragstone.container.confinement import confine, confine_base, wipe_environment
 from ragstone.container.container import Container
@@ -30,6 +31,7 @@ _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDE
 
 def main() -> None:
     """The container's entrypoint."""
+    collect_seldom()
     environ = dict(os.environ)
     wipe_environment(name for name in environ if _SECRET.search(name))
     # HOME (/github/home) and a TMPDIR set by the workflow may belong to the user's code: our own files go elsewhere.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -27,10 +29,22 @@ def test_every_command_has_help(tmp_path: Path, name: str) -> None:
     assert "Usage: " in done.stdout
 
 
-def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
-    import subprocess
-    import sys
+def test_garbage_is_collected_seldom_in_a_process_of_our_own_and_as_usual_in_the_users(tmp_path: Path) -> None:
+    code = (
+        "import gc, ragstone.api, ragstone.cli\n"
+        "usual = gc.get_threshold()\n"
+        "ragstone.api.load_golden_set('golden.jsonl')\n"
+        "assert gc.get_threshold() == usual\n"
+        "try: ragstone.cli.main(['--version'])\n"
+        "except SystemExit: pass\n"
+        "assert gc.get_threshold()[0] > 10 * usual[0], gc.get_threshold()\n"
+        "assert gc.isenabled()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=make_project(tmp_path / "repo", n=3), check=False)
+    assert done.returncode == 0
 
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, ragstone.cli\n"
         "try: ragstone.cli.main(['--help'])\n"
@@ -44,8 +58,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 
 def test_a_gate_does_without_scipy_stats() -> None:
     # Its import builds a documentation of its own and takes longer than all that a gate imports besides.
-    import subprocess
-    import sys
 
     code = "import sys, ragstone.usecases.gate, ragstone.commands.gate; assert 'scipy.stats' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
