@@ -49,6 +49,12 @@ def bound(value: float) -> str:
     return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
+def threshold(value: float) -> str:
+    """A threshold in a sentence beside scores: two decimals, or as many as it was written with: ``0.90``, ``0.999``."""
+    text = bound(value)
+    return text if len(text.partition(".")[2]) > 2 else score(value)
+
+
 def percent(value: float | None) -> str:
     """A share: ``97.5 %``, ``98 %``; never rounded up to 100 % or down to 0 %."""
     if value is None:

@@ -88,6 +88,7 @@ def test_slices_come_after_the_whole_run_and_what_is_not_gated_is_said() -> None
         (check(Status.FAIL, kind=CheckKind.DROP), "dropped"),
         (check(Status.FAIL, action=Action.WARN), "below floor (warns)"),
         (check(Status.INCONCLUSIVE, n_more=1200), "floor unclear, ~1,200 more samples"),
+        (check(Status.INCONCLUSIVE, n_more=1), "floor unclear, ~1 more sample"),
         (check(Status.INCONCLUSIVE, kind=CheckKind.DROP), "drop unclear"),
         (check(Status.ERROR), "error"),
         (None, "not gated"),

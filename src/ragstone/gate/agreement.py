@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ragstone.formatting import counted, figure, percent
+from ragstone.formatting import counted, figure, percent, threshold
 from ragstone.gate.bounds import LEAN
 from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.comparability import is_judged
@@ -50,7 +50,7 @@ def agreement_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
 
 
 def _check(metric: str, status: Status, action: Action, policy: Policy, why: str) -> Check:
-    reason = f"{why}; run `ragstone calibrate` with labels for a run of this judge."
+    reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
     return Check(
         name=f"{metric}.agreement",
         kind=CheckKind.AGREEMENT,
@@ -83,7 +83,7 @@ def _agreement(metric: str, found: MetricCalibration, required: float, action: A
     span = f"{percent(alpha.confidence)} interval {figure(alpha.low)} to {figure(alpha.high)}"
     reason = (
         f"the agreement of judge and people is {figure(alpha.estimate, required)} on {n} ({span}), "
-        f"{'at least' if enough else 'less than'} the {figure(required)} required."
+        f"{'at least' if enough else 'less than'} the {threshold(required)} required."
     )
     return Check(
         name=f"{metric}.agreement",
@@ -149,7 +149,7 @@ def corrected_floor(
     leans = estimate < question.bound and upper(LEAN) < question.bound
     status = _against(low, estimate, high, question.bound, policy.gate.decision, leans=leans)
     way = question.rule.direction
-    limit = f"the {way.level} of {figure(way.shown(question.bound))}"
+    limit = f"the {way.level} of {threshold(way.shown(question.bound))}"
     words = {
         Status.PASS: f"{limit} holds"
         if low >= question.bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ragstone.formatting import bound, change, counted, digits_for, figure, percent, round_up
+from ragstone.formatting import bound, change, counted, digits_for, figure, percent, round_up, threshold
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import BoundCheck
 from ragstone.gate.verdict import CheckKind, Status
@@ -23,7 +23,7 @@ def reason_for(one: BoundCheck, decision: Decision, status: Status, policy: Poli
 def _floor_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     way = one.rule.direction
     found = figure(way.shown(decision.estimate), way.shown(one.bound))
-    limit = f"the {way.level} of {figure(way.shown(one.bound))}"
+    limit = f"the {way.level} of {threshold(way.shown(one.bound))}"
     start = f"is {found} on {counted(decision.n, 'sample')} {_span(one, decision)}"
     if status is Status.PASS and decision.above:
         return f"{start}: {limit} holds"
@@ -46,8 +46,8 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     drop = way.change
     moved = change(way.shown_change(decision.estimate), digits_for(decision.estimate, [one.bound]))
     span = _span(one, decision)
-    too_much = f"a {drop}" if one.bound == 0.0 else f"a {drop} of more than {figure(-one.bound)}"
-    allowed = f"no {drop} is allowed" if one.bound == 0.0 else f"a {drop} of {figure(-one.bound)} is allowed"
+    too_much = f"a {drop}" if one.bound == 0.0 else f"a {drop} of more than {threshold(-one.bound)}"
+    allowed = f"no {drop} is allowed" if one.bound == 0.0 else f"a {drop} of {threshold(-one.bound)} is allowed"
     if one.rule.accepted is not None:
         too_much = f"a {drop} of more than {bound(-one.bound)}"
         allowed = f"a {drop} of {bound(-one.bound)} is accepted ({one.rule.accepted})"
@@ -67,7 +67,7 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
         return f"{start}; {allowed}"
     if status is Status.FAIL:
         return f"{start}: {too_much} is not ruled out"
-    return f"{fell}: a {drop} is shown, but not one of more than the {figure(-one.bound)} allowed"
+    return f"{fell}: a {drop} is shown, but not one of more than the {threshold(-one.bound)} allowed"
 
 
 def _span(one: BoundCheck, decision: Decision) -> str:

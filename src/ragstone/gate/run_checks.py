@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ragstone.formatting import clipped, counted, figure, most_common, percent, some
+from ragstone.formatting import clipped, counted, figure, most_common, percent, some, threshold
 from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
@@ -173,7 +173,7 @@ def _must_pass(
             reached += not missed
             if missed:
                 most = "at most " if way.lower_is_better else ""
-                below.append(f"{metric} is {figure(value, required)}, required {most}{figure(required)}")
+                below.append(f"{metric} is {figure(value, required)}, required {most}{threshold(required)}")
     if below:
         return Status.FAIL, some(below)
     if unscored:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ragstone.formatting import counted, figure, percent
+from ragstone.formatting import counted, figure, percent, threshold
 from ragstone.gate.bounds import ROUNDING
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
@@ -55,7 +55,7 @@ def _check(rule: Rule, target: float, estimate: float, interval: Interval, n: in
     missed = estimate > target + ROUNDING if lower else estimate < target - ROUNDING
     span = f"{percent(interval.confidence)} interval {figure(interval.low)} to {figure(interval.high)}"
     start = f"is {figure(estimate, target)} on {counted(n, 'sample')} ({span})"
-    ideal = f"the target of {figure(target)}"
+    ideal = f"the target of {threshold(target)}"
     if not missed:
         said = f"{start}: good, {ideal} is met"
     else:

@@ -1,0 +1,60 @@
+"""Numbers, units and plurals in reports of real verdicts: none that a careful writer would not write."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import ragstone
+from ragstone.formatting import threshold
+from ragstone.report.render import FORMATS
+
+NEVER = {
+    "a plural of one": r"(?<![\d.,–])1 (?:more )?(?:samples|answers|checks|calls|warnings|metrics|scores|labels)\b",
+    "two full stops": r"(?<=[a-z)%])\.\.(?![./])",
+    "a unit without a space": r"\d(?:ms|%)(?![\w;])",
+    "a percentage with two signs": r"% %",
+    "markdown in plain text": r"`[a-z ]+`",
+}
+N = 12
+
+
+def scores(value: float, lost: int = 0) -> dict[str, dict[str, float]]:
+    return {"faithfulness": {f"q{n}": 0.0 if n < lost else value for n in range(N)}}
+
+
+VERDICTS = {
+    "pass": (scores(0.9), scores(0.9), {"min": 0.5, "max_drop": 0.05}),
+    "one lost": (scores(0.9, 1), scores(0.9), {"min": 0.875, "max_drop": 0.005}),
+    "one sample": ({"faithfulness": {"q0": 0.1}}, {"faithfulness": {"q0": 0.9}}, {"min": 0.999, "max_drop": 0.1}),
+    "fail": (scores(0.3), scores(0.9), {"min": 0.999, "max_drop": 0.005}),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+@pytest.mark.parametrize("form", [form for form in FORMATS if form != "md"])
+def test_reports_are_written_with_care(name: str, form: str) -> None:
+    now, then, rule = VERDICTS[name]
+    verdict = ragstone.compare(now, then, {"gate": {"min_coverage": 0.5}, "metrics": {"faithfulness": rule}})
+    text = verdict.report(form)  # type: ignore[arg-type]
+    if form == "html":
+        text = ragstone.Report(re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL), "text")
+    for what, pattern in NEVER.items():
+        assert not re.search(pattern, text), (what, re.search(f".*{pattern}.*", text))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.9, "0.90"), (0.85, "0.85"), (0.999, "0.999"), (0.005, "0.005"), (1.0, "1.00")],
+)
+def test_a_threshold_is_never_rounded(value: float, shown: str) -> None:
+    assert threshold(value) == shown
+
+
+def test_the_reason_of_a_failure_names_the_threshold_as_it_was_written() -> None:
+    now, then, rule = VERDICTS["fail"]
+    verdict = ragstone.compare(now, then, {"metrics": {"faithfulness": rule}})
+    said = " ".join(check.reason for check in verdict.checks)
+    assert "below the floor of 0.999" in said
+    assert "a drop of 0.005 is allowed" in said
