@@ -80,6 +80,7 @@ SLOW = (
     "usecases/test_pairwise.py",
     "usecases/test_rejudge.py",
     "usecases/test_rescore.py",
+    "usecases/test_review.py",
     "usecases/test_shards.py",
     "test_pytest_plugin.py",
 )

@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "Render a run's report in another format.",
     "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",
     "golden": "Look after a golden set: examine, divide, sample, import.",
+    "review": "Review the drafts of a golden set.",
     "convert": "Convert a golden set to native JSONL.",
     "plan": "Calculate how many samples are needed to detect a drop.",
     "noise": "Measure the judge's noise on recorded answers.",

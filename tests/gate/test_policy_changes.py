@@ -93,3 +93,13 @@ def test_samples_with_new_ids_and_the_same_content_are_not_removed() -> None:
     base = {f"q-{i}": f"content {i}" for i in range(3)}
     head = {f"warranty-{i}": f"content {i}" for i in range(3)}
     assert sample_changes(base, head) == ("gives new ids to 3 samples of the golden set (q-0, q-1, q-2)",)
+
+
+def test_samples_that_are_turned_into_drafts_are_named_also_with_new_ids() -> None:
+    base = {"q1": "content 1", "q2": "content 2", "q3": "content 3"}
+    head = {"q1": "content 1", "renamed": "content 2", "q3": "content 3", "new": "content 4"}
+    assert sample_changes(base, head, drafts={"q1", "renamed", "new"}) == (
+        "turns 2 samples into drafts, which count in no check (q1, q2)",
+        "gives new ids to 1 sample of the golden set (q2)",
+    )
+    assert sample_changes(base, base, drafts={"q3"}) == ("turns 1 sample into a draft, which counts in no check (q3)",)

@@ -102,7 +102,7 @@ def draw(
         metrics=_names(metrics),
         seed=seed,
     )
-    pages = write_batch(opened, batch, output, show=show_verdicts, redact=_redactor(config))
+    pages = write_batch(opened, batch, output, show=show_verdicts, redact=redactor(config))
     say(f"drew {counted(len(batch.items), 'answer')} of {batch.population:,}, by {by}, for {', '.join(batch.metrics)}")
     for page, annotator in zip(pages, batch.annotators, strict=True):
         click.echo(f"  {linked(page)}  {counted(len(batch.of(annotator)), 'answer')}")
@@ -147,7 +147,7 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
     target = output if output is not None else folder / LABELS
     page = None
     if merged.open and run is not None:
-        page = write_adjudication(merged, RunDirectory.open(run), folder, redact=_redactor(config))
+        page = write_adjudication(merged, RunDirectory.open(run), folder, redact=redactor(config))
     write_labels(merged, target)
     for line in merged_lines(merged):
         say(line)
@@ -161,7 +161,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _redactor(config: Path | None) -> Callable[[str], str]:
+def redactor(config: Path | None) -> Callable[[str], str]:
+    """Removes known secrets from a text: the environment's, and those of the config."""
     from ragstone.report.redact import Redactor
     from ragstone.usecases.known_secrets import known_secrets
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import dataclass, field
 
 from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
@@ -14,9 +13,8 @@ from ragstone.golden.sample import Sample
 from ragstone.metrics.custom import is_function
 from ragstone.metrics.registry import find_metric, is_relative
 from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores, SystemFacts
+from ragstone.run.scores import RunScores, rekeyed
 
-_Value = TypeVar("_Value")
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 
@@ -83,42 +81,13 @@ def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None
 def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
     """`baseline` with the ids that its samples have in `current`, and its own ids of those that were renamed."""
     names = new_ids(_contents(current), _contents(baseline))
-    return renamed(baseline, names), {new: old for old, new in names.items()}
+    if not names:
+        return baseline, {}
+    return rekeyed(baseline, lambda name: names.get(name, name)), {new: old for old, new in names.items()}
 
 
 def _contents(run: RunScores) -> dict[str, str | None]:
     return {name: facts.content_hash for name, facts in run.samples.items()}
-
-
-def renamed(run: RunScores, names: Mapping[str, str]) -> RunScores:
-    """`run` with the ids in `names` (old to new) replaced."""
-    if not names:
-        return run
-
-    def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
-        return {names.get(name, name): value for name, value in values.items()}
-
-    return replace(
-        run,
-        metrics={
-            name: MetricScores(
-                keyed(one.values),
-                keyed(one.not_applicable),
-                keyed(one.failed),
-                one.version,
-                keyed(one.answers),
-                keyed(one.readings),
-            )
-            for name, one in run.metrics.items()
-        },
-        samples=keyed(run.samples),
-        system=SystemFacts(
-            keyed(run.system.latencies_s),
-            keyed(run.system.failures),
-            keyed(run.system.failed_answers),
-            keyed(run.system.answers),
-        ),
-    )
 
 
 def renamed_note(count: int) -> str:

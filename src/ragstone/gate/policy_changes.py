@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ragstone.config import CustomMetric
 from ragstone.formatting import clipped, counted, some
@@ -38,12 +38,25 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     return (*_accepted(base, head), *weaker, *others)
 
 
-def sample_changes(base: Mapping[str, str], head: Mapping[str, str]) -> tuple[str, ...]:
-    """The samples of the golden set `base` that `head` removes or changes; both map ids to content hashes."""
+def sample_changes(
+    base: Mapping[str, str], head: Mapping[str, str], *, drafts: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The samples of the golden set `base` that `head` removes, changes or turns into `drafts` (ids in `head`).
+
+    `base` and `head` map ids to content hashes; `base` has only the samples that count.
+    """
     given = new_ids(head, base)
     removed = [name for name in base if name not in head and name not in given]
     changed = [name for name in base if name in head and base[name] != head[name]]
     found = []
+    turned = [name for name in base if given.get(name, name) in drafts]
+    if turned:
+        what = (
+            "1 sample into a draft, which counts"
+            if len(turned) == 1
+            else f"{len(turned):,} samples into drafts, which count"
+        )
+        found.append(f"turns {what} in no check ({some(turned)})")
     if removed:
         found.append(f"removes {counted(len(removed), 'sample')} from the golden set ({some(removed)})")
     if changed:

@@ -20,15 +20,17 @@ def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest
                 sample.question, sample.tags, sample.group, sample.origin, sample.content_hash(), sample.answerable
             )
             for sample in golden
+            if not sample.draft
         },
         manifest=manifest.model_copy(update={"state": "finished"}),
     )
 
 
 def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
-    excused = {sample.id: excuse.reason for sample in golden if (excuse := metric.excuse(sample)) is not None}
+    counting = [sample for sample in golden if not sample.draft]
+    excused = {sample.id: excuse.reason for sample in counting if (excuse := metric.excuse(sample)) is not None}
     if answers == 1 and compares_answers(metric):
-        excused = {sample.id: "it compares answers, and each question is asked once" for sample in golden}
+        excused = {sample.id: "it compares answers, and each question is asked once" for sample in counting}
     best = 0.0 if metric.info.lower_is_better else 1.0
-    values = {sample.id: best for sample in golden if sample.id not in excused}
+    values = {sample.id: best for sample in counting if sample.id not in excused}
     return MetricScores(values, excused, version=metric.info.version)

@@ -21,7 +21,7 @@ from ragstone.github.base_files import base_commit, list_base_files, read_base_f
 from ragstone.github.client import GitHubApi, GitHubApiError
 from ragstone.github.event import EventKind
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.job.job import Job
 from ragstone.job.trusted_config import read_base_config
 from ragstone.run.directory import RunDirectory
@@ -49,7 +49,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
         found = [
             *policy_changes(commit.policy(base), policy),
             *commit.metric_changes(base, job.settings),
-            *sample_changes(commit.samples(base), _hashes(golden)),
+            *sample_changes(commit.samples(base), _hashes(golden), drafts={one.id for one in golden if one.draft}),
             *_judge_change(base, job.settings),
             *_price_change(base, job.settings),
         ]
@@ -139,7 +139,7 @@ class Commit:
             columns=settings.golden.columns or None,
             limit=self._checkout.golden.limit,
         )
-        return _hashes(golden)
+        return _hashes(one for one in golden if not one.draft)
 
     def _read(self, paths: Iterable[str], name: str) -> Mapping[str, Path]:
         return read_base_files(self._api, self._sha, paths, self._folder / name)
@@ -196,5 +196,5 @@ def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | N
     return [f"{start}; {', and '.join(found)}." if found else f"{start}."]
 
 
-def _hashes(golden: GoldenSet) -> dict[str, str]:
+def _hashes(golden: Iterable[Sample]) -> dict[str, str]:
     return {sample.id: sample.content_hash() for sample in golden}

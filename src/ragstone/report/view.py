@@ -41,13 +41,15 @@ def build_view(
     *,
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links | None = None,
+    drafts: RunScores | None = None,
     title: str = "Ragstone",
 ) -> ReportView:
     """Gather everything a report shows.
 
     `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
     are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
-    are neither metrics nor a judge. Pure; strings are not changed.
+    are neither metrics nor a judge. `drafts` are samples that count in no check: rows of the table with the tag
+    "draft". Pure; strings are not changed.
     """
     links = links or Links()
     causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
@@ -90,8 +92,11 @@ def build_view(
         if compared
         else (),
         sample_metrics=names,
-        samples=sample_rows(current, compared, names, links.origin, verdict.lower_is_better),
-        samples_total=len(current.samples),
+        samples=(
+            *sample_rows(current, compared, names, links.origin, verdict.lower_is_better),
+            *(_draft_rows(drafts, names, links, verdict) if drafts is not None else ()),
+        ),
+        samples_total=len(current.samples) + (len(drafts.samples) if drafts is not None else 0),
         contexts_used=contexts_used(current),
         retrieval=verdict.retrieval,
         diagnosis=verdict.diagnosis,
@@ -112,6 +117,11 @@ def with_links(view: ReportView, links: Links) -> ReportView:
         failures=tuple(replace(group, samples=tuple(map(linked, group.samples))) for group in view.failures),
         samples=tuple(map(linked, view.samples)),
     )
+
+
+def _draft_rows(drafts: RunScores, names: tuple[str, ...], links: Links, verdict: GateVerdict) -> tuple[SampleRow, ...]:
+    rows = sample_rows(drafts, None, names, links.origin, verdict.lower_is_better)
+    return tuple(replace(row, tags=("draft", *row.tags)) for row in rows)
 
 
 def _run(current: RunScores) -> RunFacts:

@@ -126,6 +126,7 @@ class RunDirectory:
                 facts.content_hash,
                 facts.answerable,
                 facts.reference,
+                facts.draft,
             )
             if len(facts.answers) != self.manifest.answers:
                 raise RunDirectoryError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, score
@@ -13,6 +14,8 @@ from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
 from ragstone.system.response import TokenUsage
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class SampleFacts:
     answerable: bool = True
     reference: str | None = None
     """The fingerprint of the reference answer; None if there is none."""
+    draft: bool = False
+    """Whether the sample counts in no check."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,6 +87,9 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+_Part = TypeVar("_Part", MetricScores, SystemFacts)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class RunScores:
     """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages.
@@ -109,6 +117,36 @@ class RunScores:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.label!r}: {counted(len(self.samples), 'sample')}, {means(self.metrics)})"
+
+
+def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
+    """`run` with the ids that `name_of` gives to its samples; samples that get None are left out."""
+
+    def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
+        return {name: value for old, value in values.items() if (name := name_of(old)) is not None}
+
+    def within(part: _Part) -> _Part:
+        given: dict[str, Any] = {}
+        for one in fields(part):
+            value = getattr(part, one.name)
+            given[one.name] = keyed(value) if isinstance(value, Mapping) else value
+        return type(part)(**given)
+
+    return replace(
+        run,
+        metrics={name: within(scores) for name, scores in run.metrics.items()},
+        samples=keyed(run.samples),
+        system=within(run.system),
+    )
+
+
+def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
+    """`run` without the samples that are drafts, and those alone; None if there are none."""
+    drafts = {name for name, facts in run.samples.items() if facts.draft}
+    if not drafts:
+        return run, None
+    counting = rekeyed(run, lambda name: None if name in drafts else name)
+    return counting, rekeyed(run, lambda name: name if name in drafts else None)
 
 
 def means(metrics: Mapping[str, MetricScores]) -> str:

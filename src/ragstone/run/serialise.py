@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ragstone.errors import RunDirectoryError
-from ragstone.golden.sample import Origin, Sample
+from ragstone.golden.sample import Origin, Review, Sample
 from ragstone.judge.judgements import Judgements, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
@@ -84,6 +84,7 @@ class _SampleFactsLine(BaseModel):
     origin: Origin | None = None
     answerable: bool = True
     reference: str | None = None
+    review: Review | None = None
 
 
 class _FailureFactsLine(BaseModel):
@@ -182,6 +183,7 @@ class RecordFacts:
     answerable: bool
     reference: str | None
     answers: tuple[AnswerFacts, ...]
+    draft: bool = False
 
 
 _RECORD = TypeAdapter(_RecordLine)
@@ -251,6 +253,7 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
         answerable=parsed.sample.answerable,
         reference=fingerprint(parsed.sample.reference) if parsed.sample.reference else None,
         answers=answers,
+        draft=parsed.sample.review is not None and parsed.sample.review.status == "draft",
     )
 
 

@@ -149,7 +149,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
                     for line in lines
                 ),
             ),
-            resolution=_resolution(policy, before, metrics, len(golden), judge.identity),
+            resolution=_resolution(policy, before, metrics, sum(not sample.draft for sample in golden), judge.identity),
         )
     finally:
         await judge.close()

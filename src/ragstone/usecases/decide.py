@@ -12,7 +12,7 @@ from typing import Literal
 
 from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.confirm import AT_ONCE
@@ -36,13 +36,14 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import lasting_fingerprint
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, means, without_drafts
 from ragstone.usecases.history import Book, hold
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
 
 _RECORDS_AT_ONCE = 2000
+_SHOWN_DRAFTS = 10
 
 FailOn = Literal["fail", "inconclusive", "never"]
 
@@ -89,13 +90,15 @@ class ComparedRun:
     """One side of a comparison. `run` is None for a plain score file.
 
     `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
-    `stored_ids` are the ids in the records of samples that `scores` calls otherwise.
+    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` are the scores of samples
+    that count in no check; they are not in `scores`.
     """
 
     scores: RunScores
     run: RunDirectory | None = None
     details: RunDirectory | None = None
     stored_ids: Mapping[str, str] = field(default_factory=dict)
+    drafts: RunScores | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -106,7 +109,8 @@ class ComparedRun:
                 where=str(run.path),
                 hint="Merge the shards with `ragstone merge`, or decide on them with `ragstone gate --merge`.",
             )
-        return cls(run.scores(), run)
+        scores, drafts = without_drafts(run.scores())
+        return cls(scores, run, drafts=drafts)
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
@@ -214,8 +218,25 @@ def decide(
     stale = tuple(retrieval_warnings(retrieval))
     verdict = replace(
         verdict,
-        notes=(*notes, *_renamed_notes(baseline), *why, *verdict.notes, *spared, *drift.notes, *moving),
-        warnings=(*warnings, *terms.accepted.warnings, *ending, *drift.warnings, *stale, *verdict.warnings),
+        notes=(
+            *notes,
+            *_draft_notes(current),
+            *_renamed_notes(baseline),
+            *why,
+            *verdict.notes,
+            *spared,
+            *drift.notes,
+            *moving,
+        ),
+        warnings=(
+            *warnings,
+            *_turned_into_drafts(current, baseline),
+            *terms.accepted.warnings,
+            *ending,
+            *drift.warnings,
+            *stale,
+            *verdict.warnings,
+        ),
         retrieval=retrieval,
     )
     if run is not None and baseline is not None and baseline.run is not None:
@@ -238,6 +259,47 @@ def _retrieval_changes(
             yield from ((sample_id, now.get(sample_id), then.get(sample_id)) for sample_id in ids)
 
     return retrieval_changes(records())
+
+
+def _draft_notes(current: ComparedRun) -> tuple[str, ...]:
+    """A sentence on the drafts of a run and their scores."""
+    drafts = current.drafts
+    if drafts is None:
+        return ()
+    count = len(drafts.samples)
+    scored = {name: scores for name, scores in drafts.metrics.items() if scores.values}
+    verb = "is a draft that counts" if count == 1 else "are drafts that count"
+    return (
+        f"{counted(count, 'sample')} {verb} in no check until reviewed ({means(scored)}): "
+        f"{some(sorted(drafts.samples))}.",
+    )
+
+
+def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:
+    """A warning about drafts that counted in the baseline: with their scores, so that no failure is silenced unseen."""
+    if current.drafts is None or baseline is None:
+        return ()
+    contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {None}
+    found = sorted(
+        name
+        for name, facts in current.drafts.samples.items()
+        if name in baseline.scores.samples or facts.content_hash in contents
+    )
+    if not found:
+        return ()
+    each = []
+    for name in found[:_SHOWN_DRAFTS]:
+        scores = {metric: one.values[name] for metric, one in current.drafts.metrics.items() if name in one.values}
+        failure = current.drafts.system.failures.get(name)
+        listed = ", ".join(f"{metric} {score(value)}" for metric, value in scores.items()) or failure or "no score"
+        each.append(f"{name} ({listed})")
+    more = f" and {len(found) - len(each):,} more" if len(found) > len(each) else ""
+    verb = (
+        "that counted in the baseline is a draft now and counts"
+        if len(found) == 1
+        else ("that counted in the baseline are drafts now and count")
+    )
+    return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
 
 
 def _renamed_notes(baseline: ComparedRun | None) -> tuple[str, ...]:
@@ -304,4 +366,5 @@ def view_of(
         current.find(ids),
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
+        drafts=current.drafts,
     )

@@ -372,6 +372,7 @@ def watch_run(
     facts = {
         sample.id: SampleFacts(sample.question, sample.tags, None, sample.origin, sample.content_hash())
         for sample in golden
+        if not sample.draft
     }
     return EarlyStop(random_order(tuple(facts), seed), facts, policy, manifest, baseline)
 

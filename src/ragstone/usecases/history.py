@@ -19,7 +19,7 @@ from ragstone.history.file import History, read_history, write_history
 from ragstone.history.lines import RunLine
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, without_drafts
 
 _SHOWN = 3
 """Maximum number of damaged lines that are named individually."""
@@ -94,7 +94,7 @@ def add_runs(
         if run.manifest.state != "finished" or run.manifest.verdict is None:
             what = "has no verdict" if run.manifest.state == "finished" else f"was {run.manifest.state}, not finished"
             raise RunDirectoryError(f"this run {what}.", where=str(path), hint="Add finished runs of `ragstone gate`.")
-        scores = run.scores()
+        scores, _ = without_drafts(run.scores())
         line = run_line(scores, run.manifest, policy, fingerprint=run.fingerprint, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)

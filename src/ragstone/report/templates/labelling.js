@@ -251,7 +251,7 @@
     }
     const rows = data.items.filter(item => Object.hasOwn(state.done, item.key)).map(item => ({ key: item.key, ...state.done[item.key] }));
     const body = { ragstone: data.kind, schema_version: 1, batch: data.key, annotator: state.who, saved_at: new Date().toISOString(), rows };
-    const link = make("a", undefined, { download: `${data.file || state.who.replace(/[^\p{L}\p{N}_-]+/gu, "-")}.json` });
+    const link = make("a", undefined, { download: `${data.file || (review ? "review-" : "") + state.who.replace(/[^\p{L}\p{N}_-]+/gu, "-")}.json` });
     link.href = URL.createObjectURL(new Blob([JSON.stringify(body, null, 1)], { type: "application/json" }));
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
