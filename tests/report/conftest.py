@@ -149,7 +149,7 @@ def run_scores(text: Text, *, shift: float = 0.0, offline: bool = False, label: 
         samples={
             key: SampleFacts(
                 question=text.question if number == 0 else QUESTIONS[number % 6],
-                tags=(text.tag,) if number % 2 == 0 else (),
+                tags=(text.tag, text.slice) if number % 2 == 0 else (),
                 origin=Origin(text.file, number + 1),
             )
             for number, key in enumerate(ids)

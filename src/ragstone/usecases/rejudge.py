@@ -93,11 +93,12 @@ class Rejudging:
         baseline = self.result.baseline
         if baseline is None or baseline.run is None:
             return
+        due = _due(baseline, run.scores(), self._policy)
+        if due is None:
+            return
         stored = StoredAnswers.of(baseline.run)
         try:
-            plan = _plan(baseline, run.scores(), self._policy, self._settings, stored)
-            if plan is None:
-                return
+            plan = _plan(due, baseline.scores, self._settings, stored)
             if parts := _parts(shards):
                 self.result = self._from_parts(baseline, plan, parts, run, stored)
                 return
@@ -150,6 +151,15 @@ def _parts(shards: Sequence[Path]) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Due:
+    """What is to be judged again: the current run with the baseline's ids, why by metric, and the paired samples."""
+
+    now: RunScores
+    wanted: Mapping[str, str]
+    paired: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """What of the baseline is to be judged again: `golden` are its samples, `now` the current scores with its ids.
 
@@ -170,18 +180,18 @@ class _Plan:
         return tuple(metric.info.name for metric in self.metrics)
 
 
-def _plan(
-    baseline: ComparedRun, current: RunScores, policy: Policy, settings: Settings, stored: StoredAnswers
-) -> _Plan | None:
-    """None if nothing is to be judged again. `stored` are the answers of `baseline`."""
+def _due(baseline: ComparedRun, current: RunScores, policy: Policy) -> _Due | None:
+    """What is to be judged again; None if nothing is. Reads nothing."""
     now, _ = with_ids_of(baseline.scores, current)  # the stored answers have the baseline's ids
-    rules = resolve_rules(policy, now).rules
-    wanted = to_rejudge(now, baseline.scores, rules, policy)
+    wanted = to_rejudge(now, baseline.scores, resolve_rules(policy, now).rules, policy)
     paired = frozenset(pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples)
-    if not wanted or not paired:
-        return None
-    golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
-    return _Plan(now, wanted, golden, _metrics(wanted, outdated(now, baseline.scores), golden, settings))
+    return _Due(now, wanted, paired) if wanted and paired else None
+
+
+def _plan(due: _Due, baseline: RunScores, settings: Settings, stored: StoredAnswers) -> _Plan:
+    """How to judge what is `due`; `stored` are the answers of `baseline`."""
+    golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in due.paired))
+    return _Plan(due.now, due.wanted, golden, _metrics(due.wanted, outdated(due.now, baseline), golden, settings))
 
 
 async def rejudge(
@@ -209,11 +219,12 @@ async def rejudge(
     run, scores = current.run, current.scores
     if whole is not None:  # the same plan in every shard
         scores = replace(scores, samples=facts_of(whole))
+    due = _due(baseline, scores, policy)
+    if due is None:
+        return Rejudged(baseline)
     stored = StoredAnswers.of(baseline.run)
     try:
-        plan = _plan(baseline, scores, policy, settings, stored)
-        if plan is None:
-            return Rejudged(baseline)
+        plan = _plan(due, baseline.scores, settings, stored)
         shard = None if whole is None else shard_of(settings)
         golden = plan.golden if shard is None else shard.part(plan.golden)
         update = {
