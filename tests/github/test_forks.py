@@ -10,6 +10,7 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.github.posts import marker
+from ragstone.metrics.registry import select_metrics
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import FORK_ID, FakeGitHub, zip_of
@@ -291,7 +292,7 @@ def test_a_metric_with_a_number_of_its_own_is_replayed(
 ) -> None:
     def forge(document: dict[str, Any]) -> None:
         if "metrics" in document:
-            document["metrics"]["recall@7"] = "1"
+            document["metrics"]["recall@7"] = select_metrics(["recall@7"])[0].info.version
         else:
             document["scores"]["recall@7"] = document["scores"]["faithfulness"]
 

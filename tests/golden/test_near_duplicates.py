@@ -54,6 +54,11 @@ def test_no_pair_is_missed_whatever_the_limit(texts: list[str], least: float) ->
     assert identical <= {(pair.first, pair.second) for pair in everything if pair.similarity == 1.0}
 
 
+def test_equal_texts_have_a_similarity_of_one() -> None:
+    texts = ["", "", "days", *["who returns the shoes of the warranty"] * 4]
+    assert [pair.similarity for pair in similar_pairs(texts)] == [1.0] * 6
+
+
 def test_the_most_similar_pairs_come_first_and_the_order_of_texts_does_not_matter() -> None:
     texts = [f"{word} {other}?" for word in WORDS for other in WORDS]
     found = similar_pairs(texts, least=0.5)

@@ -45,7 +45,7 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     totals: list[float] = []
     found: list[Pair] = []
     for position, mine in enumerate(grams):
-        total = sum(weight[gram] for gram in mine)
+        total = math.fsum(weight[gram] for gram in mine)  # whatever the order: equal texts have equal sums
         totals.append(total)
         candidates: set[int] = set()
         left = total
@@ -58,7 +58,7 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
         for other in sorted(candidates):
             if numbers[other] != numbers[position] or min(total, totals[other]) < least * max(total, totals[other]):
                 continue
-            shared = sum(weight[gram] for gram in mine & grams[other])
+            shared = math.fsum(weight[gram] for gram in mine & grams[other])
             similarity = shared / (total + totals[other] - shared)
             if similarity >= least:
                 found.append(Pair(other, position, min(1.0, similarity)))
