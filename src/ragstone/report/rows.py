@@ -149,7 +149,7 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
         text = _FAILED.get(check.kind, "failed")
         return text if check.action is Action.BLOCK or check.kind is CheckKind.TARGET else f"{text} (warns)"
     if check.status is Status.INCONCLUSIVE:
-        more = f", ~{formatting.counted(check.n_more, 'more sample')}" if check.n_more else ""
+        more = f", ~{formatting.counted(formatting.round_up(check.n_more), 'more sample')}" if check.n_more else ""
         return f"{check.kind} unclear{more}"
     if check.status is Status.ERROR:
         return "error"
