@@ -179,7 +179,7 @@ def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(
         ("a.jsonl", '{"question": "A?", "id": "' + "x" * 600 + '"}\n', "id of 600 characters"),
         ("a.jsonl", '{"question": "A?", "id": {"a": 1}}\n', "expected an id"),
         ("a.jsonl", '{"question": "A?", "id": true}\n', "expected an id"),
-        ("a.json", '{"questions": ["A?", "B?"], "answers": ["a"]}', "'answers' has 1 values, column 'questions' has 2"),
+        ("a.json", '{"questions": ["A?", "B?"], "answers": ["a"]}', "'answers' has 1 value, column 'questions' has 2"),
     ],
 )
 def test_bad_files_are_refused_with_the_reason_and_the_place(

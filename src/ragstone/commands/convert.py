@@ -52,7 +52,7 @@ def command(
             stream.writelines(f"{line}\n".encode() for line in conversion.lines())
         return
     write_conversion(conversion, output, force=force)
-    _say(f"wrote {len(conversion.golden_set)} samples to {output}")
+    _say(f"wrote {counted(len(conversion.golden_set), 'sample')} to {output}")
 
 
 def column_pair(text: str) -> tuple[str, str]:

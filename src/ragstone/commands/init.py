@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.commands.output import say
+from ragstone.formatting import counted
 
 if TYPE_CHECKING:
     from ragstone.usecases.init import Written
@@ -67,7 +68,8 @@ def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
         for other in others[:_OTHERS]:
             yield f"also   {other.entrypoint}: {other.why}"
     if found.golden is not None:
-        yield f"found  golden set {found.golden.path}: {found.golden.samples:,} samples ({found.golden.columns})"
+        size = counted(found.golden.samples, "sample")
+        yield f"found  golden set {found.golden.path}: {size} ({found.golden.columns})"
     if found.ports and chosen is not None and not any("/openapi.json" in one.why for one in found.proposals):
         ports = ", ".join(map(str, found.ports))
         yield (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
-from ragstone.formatting import dollars
+from ragstone.formatting import counted, dollars
 
 if TYPE_CHECKING:
     from ragstone.metaeval.evaluate import MetaEvaluation
@@ -74,5 +74,5 @@ def as_text(found: MetaEvaluation) -> str:
     ledger = found.ledger
     if ledger.calls or ledger.cached_calls:
         cost = "unknown cost" if ledger.cost_usd is None else dollars(ledger.cost_usd)
-        lines.extend(["", f"{ledger.calls} calls, {ledger.cached_calls} from the cache, {cost}"])
+        lines.extend(["", f"{counted(ledger.calls, 'call')}, {ledger.cached_calls} from the cache, {cost}"])
     return "\n".join(lines) + "\n"

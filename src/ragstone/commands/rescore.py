@@ -51,7 +51,7 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     counts = found.run.manifest.counts
     kept = f" {found.kept} of them had been scored already." if found.kept else ""
     say(
-        f"{counts.scored} answers scored, {counts.partly_failed} with a failed score, "
+        f"{counted(counts.scored, 'answer')} scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer.{kept} Written to {found.run.path}."
     )
     answered = counts.scored + counts.partly_failed

@@ -208,7 +208,14 @@ def _from_answers(metric: str, run: RunScores) -> Spread | None:
         return None
     ids = tuple(sorted(answers))
     table = np.array([answers[i] for i in ids], dtype=np.float64)
-    spread = _measured(metric, table[:, 0] - table[:, 1], ids, run, 1.0, f"{len(ids)} samples with {each} answers each")
+    spread = _measured(
+        metric,
+        table[:, 0] - table[:, 1],
+        ids,
+        run,
+        1.0,
+        f"{counted(len(ids), 'sample')} with {counted(each, 'answer')} each",
+    )
     return replace(spread, sd=math.sqrt(2.0 * float(np.mean(np.var(table, axis=1, ddof=1))) / each))
 
 

@@ -17,6 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from ragstone.formatting import counted
 from ragstone.golden.formats import delimited, json_document, json_lines, parquet
 from ragstone.golden.formats.located import line_of
 from ragstone.golden.rows import Row, SourceFile
@@ -260,7 +261,7 @@ def _check_whole(pages: Sequence[tuple[SourceFile, _Page]], found: int, *, parti
     total = max((page.total for _, page in pages if page.total is not None), default=None)
     if total is not None and found < total and not partial:
         raise source.error(
-            f"the data set has {total:,} items, but the files have {found:,}.",
+            f"the data set has {counted(total, 'item')}, but the files have {found:,}.",
             hint="Give all pages, or add --partial if a part is meant.",
         )
 

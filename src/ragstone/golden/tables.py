@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ragstone.formatting import counted
 from ragstone.golden.aliases import FIELDS, ROW_LISTS, normal
 from ragstone.golden.formats.located import line_of
 from ragstone.golden.rows import Row, SourceFile
@@ -115,7 +116,7 @@ def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[st
     for column, values in columns.items():
         if len(values) != len(asked):
             raise source.error(
-                f"column '{column}' has {len(values)} values, column '{name}' has {len(asked)}.",
+                f"column '{column}' has {counted(len(values), 'value')}, column '{name}' has {len(asked)}.",
                 line_of(document, column),
                 hint="All columns of a golden set must have the same length.",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.formatting import clipped, some
+from ragstone.formatting import clipped, counted, some
 from ragstone.golden.patterns import compiled
 from ragstone.golden.sample import Assertions, Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
@@ -61,7 +61,7 @@ def _checked(asserted: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
         yield compiled(pattern).search(answer) is not None, f"does not match '{clipped(pattern, _SHOWN)}'"
     if asserted.max_words is not None:
         words = word_count(answer)
-        yield words <= asserted.max_words, f"has {words} words, at most {asserted.max_words} are allowed"
+        yield words <= asserted.max_words, f"has {counted(words, 'word')}, at most {asserted.max_words} are allowed"
 
 
 def _flat(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from ragstone.formatting import some
+from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
 from ragstone.judge.entities import PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind, Judgements
@@ -116,7 +116,7 @@ def _by_judge(sample: Sample, response: Response, named: EntityList) -> Score:
     left_out = [name for name in named.names if not is_held(read_sentence(normalise(name), language).keys, name)]
     held = len(named.names) - len(left_out)
     gone = f"; not: {some(left_out)}" if left_out else ""
-    return Scored(held / len(named.names), note=f"{held} of {len(named.names)} entities{gone}")
+    return Scored(held / len(named.names), note=f"{held} of {counted(len(named.names), 'entity', 'entities')}{gone}")
 
 
 def _by_writing(references: Sequence[str], response: Response) -> Score:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
@@ -96,7 +97,9 @@ class NoiseSensitivity:
             sources = known & set(held.supported_by)
             misled += bool(sources & relevant) if self._relevant else bool(sources) and not sources & relevant
         total = len(found.statements)
-        return Scored(misled / total, note=f"{misled} of {total} statements are wrong and supported by such a context")
+        return Scored(
+            misled / total, note=f"wrong and supported by such a context: {misled} of {counted(total, 'statement')}"
+        )
 
 
 def _matches(supports: tuple[Support, ...], statements: tuple[Statement, ...]) -> bool:

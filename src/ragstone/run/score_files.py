@@ -13,6 +13,7 @@ from typing import IO, NoReturn
 
 from ragstone.errors import ConfigError
 from ragstone.files import open_regular
+from ragstone.formatting import counted
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
@@ -199,7 +200,8 @@ def _table_rows(
             continue
         if len(cells) != len(header):
             raise ConfigError(
-                f"{len(cells)} cells where the header has {len(header)} columns.", where=f"{label}:{line}"
+                f"{counted(len(cells), 'cell')} where the header has {counted(len(header), 'column')}.",
+                where=f"{label}:{line}",
             )
         yield f"{label}:{line}", dict(zip(header, cells, strict=True))
 

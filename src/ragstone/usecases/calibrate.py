@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.formatting import percent, score
+from ragstone.formatting import counted, percent, score
 from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration, calibrate, write_calibration
 from ragstone.gate.labels import read_labels
 from ragstone.gate.policy import Policy
@@ -79,7 +79,7 @@ def _metric_lines(name: str, metric: MetricCalibration) -> Iterator[str]:
     worth = f"; one label is worth {metric.gain:.1f}" if metric.gain > 1.0 else ""
     yield f"  mean that people would give     {_shown(metric.corrected)}{worth}"
     if n < FEW_LABELS:
-        yield f"  {n} labels are not many: intervals become useful with {FEW_LABELS} or more"
+        yield f"  {counted(n, 'label')}: intervals become useful with {FEW_LABELS} or more"
     for one in metric.errors[:5]:
         yield f"    {one.sample_id}: judge {score(one.judge)}, people {score(one.people)}"
 

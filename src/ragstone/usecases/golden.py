@@ -122,7 +122,7 @@ def report_lines(found: GoldenReport) -> Iterator[str]:
         own = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
         yield f"  {tag or '(no tag)'}  {sum(kinds.values()):,} ({own})"
     if len(health.tags) > 3 * _SHOWN:
-        yield f"  and {len(health.tags) - 3 * _SHOWN:,} more tags"
+        yield f"  and {counted(len(health.tags) - 3 * _SHOWN, 'more tag')}"
     yield ""
     if health.samples - found.drafts < FEWEST:
         yield f"Warning: fewer than {FEWEST} samples count, so only large drops can be told from chance."

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragstone.config import JudgeSettings, Settings
+from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
@@ -78,7 +79,7 @@ def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy) -> Ga
         for sample in golden
     }
     verdict = GateVerdict.nothing_checked(
-        f"{NOT_JUDGED} Config, policy and golden set ({len(golden)} samples) are valid.",
+        f"{NOT_JUDGED} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         blocks=policy.gate.inconclusive == "fail",
     )
     view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts))

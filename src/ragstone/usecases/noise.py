@@ -192,7 +192,7 @@ def _rows(
         sides = [side for records in judged for side in _readings(records, name)]
         pairs = _pairs(sides)
         if len(pairs) < 2:
-            missing[name] = f"only {len(pairs)} answers were scored twice"
+            missing[name] = f"only {counted(len(pairs), 'answer')} scored twice"
             continue
         rows.append(_row(name, pairs, sides, scores, allowed.get(name)))
     return tuple(rows), missing
@@ -244,7 +244,11 @@ def _parts(sides: Sequence[Readings]) -> VarianceComponents:
 def noise_lines(noise: Noise) -> Iterator[str]:
     """The report as lines of text."""
     more = "judge each answer more than once (--repeats)"
-    how = f"{noise.judged} answers judged twice, {_cost(noise.ledger)}" if noise.judged else "from recorded repeats"
+    how = (
+        f"{counted(noise.judged, 'answer')} judged twice, {_cost(noise.ledger)}"
+        if noise.judged
+        else "from recorded repeats"
+    )
     again = "answers were judged again"
     if noise.asked_again:
         how, again = "from several answers to each question", "questions were asked again"

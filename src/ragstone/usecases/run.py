@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from ragstone._version import __version__
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError, TimeLimitReached
+from ragstone.formatting import counted
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.cache import JudgementCache
@@ -440,7 +441,7 @@ def run_sentence(manifest: Manifest) -> str:
     counts, shard = manifest.counts, manifest.shard
     name = "" if shard is None else f"{shard.name.capitalize()}: "
     return (
-        f"{name}{counts.scored} samples scored, {counts.partly_failed} with a failed score, "
+        f"{name}{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer."
     )
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
+from ragstone.formatting import counted
 from ragstone.golden.rows import MAX_COLUMNS, MAX_LINE_BYTES, Row, SourceFile
 
 Quoting = Literal[0, 3]
@@ -92,7 +93,7 @@ def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
 def _row(source: SourceFile, names: list[str], cells: list[str], line: int) -> dict[str, object]:
     if len(cells) > len(names) and any(cell.strip() for cell in cells[len(names) :]):
         raise source.error(
-            f"{len(cells)} cells, but the header has {len(names)} columns.",
+            f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
             line,
             hint="Put a cell that holds the delimiter in double quotes.",
         )
