@@ -38,7 +38,11 @@ NOT_SETTINGS = {
     "form": "is about the report",
     "output": "is about the report",
 }
-NOT_REPRODUCED = {"resume": "a run is reproduced from its start", "shard": "a run is reproduced as a whole"}
+NOT_REPRODUCED = {
+    "resume": "a run is reproduced from its start",
+    "shard": "a run is reproduced as a whole",
+    "save_baseline": "its copy is not kept",
+}
 
 
 # -- the whole way -----------------------------------------------------------------------------------------------------
@@ -216,7 +220,9 @@ VARIABLES = {"system.memory_limit_mb": "64", "judge.auth": "oidc", "judge.model_
 
 
 @pytest.mark.parametrize(
-    "option", [one for one in OPTIONS if one.in_file and one.key != "run.resume"], ids=lambda one: one.key
+    "option",
+    [one for one in OPTIONS if one.in_file and one.key.partition(".")[2] not in NOT_REPRODUCED],
+    ids=lambda one: one.key,
 )
 def test_every_variable_is_reproduced(option: Option, project: Path) -> None:
     assert project.is_dir()

@@ -138,6 +138,7 @@ done
 def test_what_the_system_writes_while_it_runs_says_nothing(
     github: FakeGitHub, checkout: Checkout, committed: bool
 ) -> None:
+    checkout.reports_again = False  # its template has changed by then
     checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", "command:./rag.sh"))
     (checkout.root / "rag.sh").write_text(HOSTILE.format(forged=FORGED), encoding="utf-8")
     (checkout.root / "rag.sh").chmod(0o755)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from ragstone.errors import ConfigError
+from ragstone.gate.diagnosis import catalogue
 from ragstone.github.outputs import OUTPUTS
 from ragstone.run.directory import RunDirectory
 from tests.github.builders import FACTS, Checkout, Outcome
@@ -29,6 +30,7 @@ from tests.report.test_hostile_reports import TAGS, Skeleton
 NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f\ud800-\udfff]")
 COMMANDS = ("::error", "::warning", "::notice", "::group::", "::endgroup::", "::add-mask::", "::stop-commands::")
 OURS = ("https://github.com/acme/rag", "https://github.com/owner")
+SOURCES_OF_ACTIONS = frozenset(cause["source"] for cause in catalogue().values())
 CONFIG = """
 [golden]
 paths = "golden.jsonl"
@@ -188,7 +190,7 @@ def check_markdown(text: str) -> None:
     tokens = parser().parse(text)
     children = [child for token in tokens for child in token.children or []]
     links = [str(child.attrs["href"]) for child in children if child.type == "link_open"]
-    assert all(link.startswith(OURS) for link in links), links
+    assert all(link.startswith(OURS) or link in SOURCES_OF_ACTIONS for link in links), links
     assert "image" not in {child.type for child in children}
     assert all(TAGS.sub("", child.content) == "" for child in children if child.type == "html_inline")
     blocks = [token.content for token in tokens if token.type == "html_block"]
@@ -201,7 +203,7 @@ def check_markdown(text: str) -> None:
 
 def check_page(page: str) -> None:
     found = Skeleton(page)
-    assert all(link.startswith(OURS) for link in found.links), found.links
+    assert all(link.startswith(OURS) or link in SOURCES_OF_ACTIONS for link in found.links), found.links
     assert sum(tag[0] == "script" for tag in found.tags) <= 2
     assert not [tag for tag in found.tags if any(str(name).startswith("on") for name in tag[1:])]
     assert not {tag[0] for tag in found.tags} & {"img", "iframe", "object", "embed", "base", "form", "comment"}

@@ -26,6 +26,7 @@ POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_dro
 def checkout(tmp_path: Path, github: FakeGitHub) -> Checkout:
     github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
     found = Checkout(tmp_path)
+    found.reports_again = False
     found.write("thresholds.toml", POLICY)
     return found
 
@@ -61,7 +62,7 @@ def test_a_pull_request_reads_policy_golden_set_and_both_runs_once(
     assert counts["golden.jsonl"] == len(once)
     by_run = Counter(Path(path).parent.name for path in opened if path.endswith(SAMPLES))
     assert by_run == {"ragstone-run": 1, "baseline": 1}
-    assert redacted == ["ReportView"]
+    assert redacted == ["ReportView", "dict"]  # the view, and verdict.json
 
 
 def hosted(checkout: Checkout, *metrics: str, inconclusive: str = "warn") -> None:
@@ -89,7 +90,7 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(
         found = checkout.gate(github, "pull_request", pull_request(fork=True))
     assert found.outputs["verdict"] == "inconclusive", found.log
     assert len(opened) == 1
-    assert redacted == ["ReportView"]
+    assert redacted == ["ReportView", "dict"]  # the view, and verdict.json
     run = checkout.root / "ragstone-run"
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
     assert report["status"] == RunDirectory.open(run).manifest.verdict == "inconclusive"
