@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ragstone.gate.policy import Policy
     from ragstone.gate.verdict import Check, GateVerdict
     from ragstone.golden.sample import Sample
+    from ragstone.interaction_log import log_interaction
     from ragstone.judge.protocol import Judge
     from ragstone.judge.rubric import Rubric
     from ragstone.run.scores import MetricScores, RunScores
@@ -39,6 +40,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load_golden_set",
+    "log_interaction",
 ]
 
 _MODULES = {
@@ -47,6 +49,7 @@ _MODULES = {
     "gate.policy": ("Policy",),
     "gate.verdict": ("Check", "GateVerdict"),
     "golden.sample": ("Sample",),
+    "interaction_log": ("log_interaction",),
     "judge.protocol": ("Judge",),
     "judge.rubric": ("Rubric",),
     "run.scores": ("MetricScores", "RunScores"),
