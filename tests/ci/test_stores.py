@@ -167,7 +167,7 @@ def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(reposito
             (b"not a zip", "not a readable zip archive"),
             (archive_of({"notes.txt": b""}), "no run that this version can read"),
             (archive_of({**files, "../x": b""}), "leads out of it"),
-            (archive_of({**files, "manifest.json": json.dumps(failed).encode()}), "can not be one"),
+            (archive_of({**files, "manifest.json": json.dumps(failed).encode()}), "can't be one"),
             (archive_of({**files, "manifest.json": json.dumps(other).encode()}), "a run of commit ffffffffffff"),
             (archive_of({**files, "samples.jsonl": forged}), "does not follow from the recorded judgements"),
             (linked.getvalue(), "can't be used"),

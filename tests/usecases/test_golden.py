@@ -71,8 +71,8 @@ def test_a_sound_set_of_its_config_has_nothing_to_look_at(ragstone: Ragstone, tm
     code, out, _ = ragstone("golden", "stats", "--strict")
     assert code == 0
     assert "Warning" not in out
-    assert "None: the same question in several samples." in out
-    assert "None: near-duplicates." in out
+    assert "Same question in several samples: none" in out
+    assert "Near-duplicates: none" in out
 
 
 def test_a_set_is_divided_and_new_samples_are_added_to_its_parts(ragstone: Ragstone, tmp_path: Path) -> None:

@@ -114,5 +114,7 @@ def _why_none(git: Git, seen: int, refusals: Sequence[str]) -> str:
         )
         return f"No baseline: the store has no run of a commit before this one.{shallow}"
     why = f" ({'; '.join(refusals[:3])})" if refusals else ""
-    which = "The run" if seen == 1 else f"None of the newest {seen} runs"
-    return f"No baseline: {which} in the store {'can not' if seen == 1 else 'can'} be one{why}."
+    which = (
+        "the run in the store can't be one" if seen == 1 else f"none of the newest {seen} runs in the store can be one"
+    )
+    return f"No baseline: {which}{why}."

@@ -137,16 +137,16 @@ def report_lines(found: GoldenReport) -> Iterator[str]:
 def _findings(found: GoldenReport) -> Iterator[str]:
     health = found.health
     yield from _listed(
-        "the same question in several samples",
+        "Same question in several samples",
         [", ".join(sample.id for sample in members) for members in health.duplicates],
     )
     contradicted = {frozenset((one.first.id, one.second.id)) for one in found.contradictions}
     yield from _listed(
-        "contradictions between samples with the same question, or nearly",
+        "Contradictions between samples with the same question, or nearly",
         [f"{_pair(one.first, one.second)}: {one.why}" for one in found.contradictions],
     )
     yield from _listed(
-        "near-duplicates",
+        "Near-duplicates",
         [
             f"{_pair(one.first, one.second)}, similarity {one.similarity:.2f}"
             for one in health.similar
@@ -154,7 +154,7 @@ def _findings(found: GoldenReport) -> Iterator[str]:
         ],
     )
     yield from _listed(
-        "texts of unusual length",
+        "Texts of unusual length",
         [
             f"{one.sample_id}: {one.field} of {one.length:,} characters (median {one.median:,.0f})"
             for one in health.outliers
@@ -168,9 +168,9 @@ def _pair(first: Sample, second: Sample) -> str:
 
 def _listed(what: str, entries: Sequence[str]) -> Iterator[str]:
     if not entries:
-        yield f"None: {what}."
+        yield f"{what}: none"
         return
-    yield f"{len(entries):,}: {what}"
+    yield f"{what}: {len(entries):,}"
     yield from (f"  {entry}" for entry in entries[:_SHOWN])
     if len(entries) > _SHOWN:
         yield f"  and {len(entries) - _SHOWN:,} more (--format json lists all)"
@@ -187,10 +187,10 @@ def _corpus_lines(found: CorpusCheck) -> Iterator[str]:
         )
     elif found.ids:
         gone = [f"{one.sample_id}: {one.what}" for one in found.missing_ids]
-        yield from _listed("relevant ids that no document has", gone)
+        yield from _listed("  Relevant ids that no document has", gone)
     if found.passages:
         gone = [f"{one.sample_id}: {one.what}" for one in found.missing_passages]
-        yield from _listed("passages that no document contains", gone)
+        yield from _listed("  Passages that no document contains", gone)
 
 
 def report_json(found: GoldenReport) -> dict[str, object]:
