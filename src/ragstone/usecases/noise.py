@@ -192,7 +192,7 @@ def _rows(
         sides = [side for records in judged for side in _readings(records, name)]
         pairs = _pairs(sides)
         if len(pairs) < 2:
-            missing[name] = f"only {counted(len(pairs), 'answer')} scored twice"
+            missing[name] = f"{'only one' if pairs else 'no'} answer was scored twice"
             continue
         rows.append(_row(name, pairs, sides, scores, allowed.get(name)))
     return tuple(rows), missing
