@@ -75,7 +75,7 @@ def peak_mb() -> float:
 STEPS = {
     "splitting into sentences": ("sentences.py", "split_sentences"),
     "keys of contexts, and where they are": ("passage.py", "places"),
-    "pairs of keys": ("passage.py", "pairs"),
+    "pairs of keys": ("evidence.py", "_pairs_held"),
     "splitting into statements": ("statements.py", "split_statements"),
     "matching statements": ("evidence.py", "match"),
     "of that, conflicts": ("conflicts.py", "conflicting"),

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.abstention import refuses
+from ragstone.judge.offline.lexicon import language, load_data
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.passage import read_sentence
 from ragstone.judge.protocol import Call
 
 ABSTENTIONS = (
@@ -104,3 +111,27 @@ def test_a_refusal_beside_a_claim_is_no_statement() -> None:
     found = asyncio.run(OfflineJudge().statements("Who built it?", answer, call=Call("a")))
     assert not found.abstains
     assert [statement.text for statement in found.statements] == ["The lighthouse was built in 1871."]
+
+
+PATTERNS = [
+    (code, pattern)
+    for code, lists in load_data("abstention.json").items()
+    for pattern in lists["refusals"]
+    if "refusal_words" in lists
+]
+
+
+@pytest.mark.parametrize("place", range(len(PATTERNS)))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_whatever_a_pattern_of_refusal_matches_is_a_refusal(place: int, data: st.DataObject) -> None:
+    code, pattern = PATTERNS[place]
+    compiled = re.compile(pattern, re.IGNORECASE)
+    text = normalise(data.draw(st.from_regex(compiled)))[:400]
+    if compiled.search(text):
+        assert refuses(read_sentence(text, language(code)), language(code))
+
+
+@pytest.mark.parametrize("text", ["I am UNAWARE of that.", "This İS NOT specıfied.", "Unanswerable"])
+def test_refusals_are_found_in_any_case(text: str) -> None:
+    assert refuses(read_sentence(text, language("en")), language("en"))

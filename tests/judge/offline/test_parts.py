@@ -341,9 +341,41 @@ def test_the_best_window_of_each_context_is_that_of_trying_all(contexts: list[li
     assert found.features[2] in (0.0, 1 / (1 + len(wanted) - max(max(each) for each in in_windows)))
 
 
+def neighbouring(text: str) -> set[tuple[str, str]]:
+    keys = text.split()
+    return {(keys[at], keys[to]) for at in range(len(keys)) for to in (at + 1, at + 2) if to < len(keys)}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LETTERS, min_size=1, max_size=3), st.text("abcde", min_size=1, max_size=7))
+def test_the_share_of_pairs_is_that_of_searching_all_sentences(contexts: list[list[str]], statement: str) -> None:
+    spell = {"a": "apple", "b": "bridge", "c": "cloud", "d": "desk", "e": "engine"}
+    texts = [["".join(spell.get(letter, " ") for letter in text) for text in context] for context in contexts]
+    said = " ".join(spell[letter] for letter in statement)
+    found = evidence.match(read_sentence(said, EN), [Passage(tuple(context), EN) for context in texts], Rarity(), EN)
+    there = set[tuple[str, str]]().union(*(neighbouring(sentence) for context in texts for sentence in context))
+    wanted = neighbouring(said)
+    if any(found.windows):
+        assert found.features[1] == (len(wanted & there) / len(wanted) if wanted else 1.0)
+
+
 def test_a_text_holds_each_of_its_own_sentences() -> None:
     for sentence in split_sentences(PAGE, "en"):
         assert verdict(sentence) is Verdict.SUPPORTED
+
+
+def test_words_that_english_lacks_decide_on_a_language() -> None:
+    owners: dict[str, set[str]] = {}
+    for code, lists in languages().items():
+        for word in lists.function | lists.negations:
+            owners.setdefault(word, set()).add(code)
+    shared = [word for word, codes in owners.items() if "en" in codes and len(codes) > 1]
+    assert len(shared) > 10
+    for code in ("de", "fr", "es", "it", "pt", "nl"):
+        alone = [word for word, codes in owners.items() if codes == {code} and word.isalpha()][:3]
+        ours = [word for word in shared if code in owners[word]]
+        assert guess_language(" ".join(ours)).code == "en", "a tie"
+        assert guess_language(" ".join(alone)).code == code
 
 
 def test_every_language_has_every_list() -> None:

@@ -12,13 +12,34 @@ from ragstone.judge.offline.passage import Sentence, read_sentence
 
 _CLAIM_KEYS = 2
 _LOOK_AT = 400
+_NEVER = "(?!)"
+_ODD_CASE = re.compile("[\u0131\u017f\u0307]")
+"""Letters that patterns match without regard to case, though they are different in lower case: ı, ſ, and i̇ from İ."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cues:
+    """`opening` is a refusal at the beginning of a text; a text with `refusal` anywhere has one of `words`, if any."""
+
+    opening: re.Pattern[str]
     refusal: re.Pattern[str]
+    words: tuple[str, ...]
     filler: re.Pattern[str]
     turn: re.Pattern[str]
+
+    def refuse(self, text: str) -> bool:
+        """Whether a refusal is in `text`. The search is slow, so it is made only where it may find one."""
+        return self.opening.match(text) is not None or (
+            self._may_refuse(text) and self.refusal.search(text) is not None
+        )
+
+    def _may_refuse(self, text: str) -> bool:
+        lowered = text.lower()
+        return (
+            not self.words
+            or any(word in lowered for word in self.words)
+            or (not lowered.isascii() and _ODD_CASE.search(lowered) is not None)
+        )
 
 
 @cache
@@ -30,7 +51,14 @@ def _cues(code: str) -> _Cues | None:
     def any_of(patterns: Sequence[str]) -> re.Pattern[str]:
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
-    return _Cues(any_of(lists["refusals"]), any_of(lists["fillers"]), any_of([lists["turns"]]))
+    refusals = lists["refusals"]
+    return _Cues(
+        opening=any_of([pattern for pattern in refusals if pattern.startswith("^")] or [_NEVER]),
+        refusal=any_of([pattern for pattern in refusals if not pattern.startswith("^")]),
+        words=tuple(filter(None, lists.get("refusal_words", "").split("|"))),
+        filler=any_of(lists["fillers"]),
+        turn=any_of([lists["turns"]]),
+    )
 
 
 def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
@@ -65,12 +93,12 @@ def _known(code: str) -> tuple[_Cues, ...]:
 
 @lru_cache(maxsize=2048)
 def _refusal(text: str, code: str) -> bool:
-    return any(cues.refusal.search(text) for cues in _known(code))
+    return any(cues.refuse(text) for cues in _known(code))
 
 
 def _claims_after_turn(text: str, cues: _Cues, known: Sequence[_Cues], language: Language) -> bool:
     for clause in cues.turn.split(text)[1:]:
-        if any(other.refusal.search(clause) or other.filler.search(clause) for other in known):
+        if any(other.refuse(clause) or other.filler.search(clause) for other in known):
             continue
         if len(read_sentence(clause, language).keys) >= _CLAIM_KEYS:
             return True

@@ -36,7 +36,7 @@ def features(
     keys = frozenset[str]().union(*(sentence.key_set for sentence in sentences))
     new = keys - asked
     kind = any(has_kind(question, sentence) for sentence in sentences)
-    total = sum(question.weights.values())
+    total = question.total
     shared = sum(weight for key, weight in question.weights.items() if key in keys) / total if total else 0.0
     lowered = [sentence.lowered for sentence in sentences]
     words = sum(len(tokens) for tokens in lowered)

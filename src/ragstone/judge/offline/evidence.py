@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.passage import Passage, Sentence, neighbours
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
@@ -85,7 +85,7 @@ def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, lang
         )
     features = (
         max(windows) / total,
-        _pairs_held(statement, contexts),
+        _pairs_held(statement, contexts, found, close),
         1.0 / (1 + len(keys) - best_mask.bit_count()),
         _share(statement.numbers, held_keys),
         _share(_names(statement, language), held_keys),
@@ -98,7 +98,7 @@ def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, lang
     return Match(
         features,
         conflicts,
-        tuple(weight / total for weight in found.weights),
+        tuple(weight / total for weight in found.by_context),
         tuple(window / total for window in windows),
         tuple(found.held),
         total,
@@ -110,16 +110,15 @@ class _Found:
     """Where the keys of a statement are. All contexts are in one row of sentences, with a gap of `_WINDOW` - 1 after
     each, so that a window never contains sentences of two; context `rank` begins at `starts[rank]`.
 
-    `sentences` and `from_here` are the weights of the keys in each sentence and in the window that begins there, always
-    added in the order of the keys; `masks` has a bit for each key in a sentence. `weights` and `held` are the same for
-    each context.
+    `weights` are those of the keys, in order. `sentences` are the weights of the keys in each sentence, always added in
+    that order; `masks` has a bit for each key in a sentence. `by_context` and `held` are the same for each context.
     """
 
+    weights: Sequence[float]
     starts: Sequence[int]
     sentences: Sequence[float]
-    from_here: Sequence[float]
     masks: Sequence[int]
-    weights: Sequence[float]
+    by_context: Sequence[float]
     held: Sequence[int]
     held_by_any: int
 
@@ -127,8 +126,8 @@ class _Found:
         """The weight in the best `_WINDOW` neighbouring sentences of each context; the keys in the best of all; and the
         sentences with a weight from `near` on, the heaviest first: the weight below zero, context, position.
         """
-        sentences, masks, from_here = self.sentences, self.masks, self.from_here
-        windows = [0.0] * len(self.weights)
+        sentences, masks = self.sentences, self.masks
+        windows = [0.0] * len(self.held)
         best, best_mask = 0.0, 0
         close: list[tuple[float, int, int]] = []
         for rank, (start, end) in enumerate(pairwise(self.starts)):
@@ -142,10 +141,14 @@ class _Found:
                 weight = sentences[at]
                 if weight >= near:
                     close.append((-weight, rank, at - start))
-                if weight + sentences[at + 1] + sentences[at + 2] > top and from_here[at] > top:
-                    top = from_here[at]
-                    if top > best:
-                        best, best_mask = top, mask | masks[at + 1] | masks[at + 2]
+                if weight + sentences[at + 1] + sentences[at + 2] > top:
+                    window = mask | masks[at + 1] | masks[at + 2]
+                    if window != mask:
+                        weight = sum_of(window, self.weights)
+                    if weight > top:
+                        top = weight
+                        if top > best:
+                            best, best_mask = top, window
             windows[rank] = top
         close.sort()
         return windows, best_mask, close
@@ -155,7 +158,7 @@ def _find(weights: Mapping[str, float], contexts: Sequence[Passage]) -> _Found:
     """Where the keys in `weights` are in `contexts`."""
     starts = [0, *accumulate(len(context.texts) + _WINDOW - 1 for context in contexts)]
     ranked = [(rank, starts[rank], context.places) for rank, context in enumerate(contexts)]
-    sentences, from_here, masks = [0.0] * starts[-1], [0.0] * starts[-1], [0] * starts[-1]
+    sentences, masks = [0.0] * starts[-1], [0] * starts[-1]
     by_context, held = [0.0] * len(ranked), [0] * len(ranked)
     held_by_any = 0
     flag = 1
@@ -163,36 +166,50 @@ def _find(weights: Mapping[str, float], contexts: Sequence[Passage]) -> _Found:
         for form in _forms(key):
             for rank, start, places in ranked:
                 where = places.get(form)
-                if where is None:
-                    continue
-                held_by_any |= flag
-                held[rank] |= flag
-                by_context[rank] += weight
-                last = -_WINDOW
-                for position in where:
-                    at = start + position
-                    masks[at] |= flag
-                    sentences[at] += weight
-                    from_here[at] += weight
-                    # The windows that begin one and two sentences earlier, unless they have the key already. Those that
-                    # would begin before the first sentence are in the gap before it, or after all contexts.
-                    if position - last > 1:
-                        from_here[at - 1] += weight
-                        if position - last > 2:
-                            from_here[at - 2] += weight
-                    last = position
+                if where is not None:
+                    held_by_any |= flag
+                    held[rank] |= flag
+                    by_context[rank] += weight
+                    for position in where:
+                        masks[start + position] |= flag
+                        sentences[start + position] += weight
             if held_by_any & flag:
                 break
         flag <<= 1
-    return _Found(starts, sentences, from_here, masks, by_context, held, held_by_any)
+    return _Found(tuple(weights.values()), starts, sentences, masks, by_context, held, held_by_any)
 
 
-def _pairs_held(statement: Sentence, contexts: Sequence[Passage]) -> float:
-    """The share of the statement's neighbouring keys that are neighbours in a sentence of the contexts."""
-    pairs = statement.pairs
+def sum_of(mask: int, weights: Sequence[float]) -> float:
+    """The sum of the weights whose bits are set, in order."""
+    found = 0.0
+    for bit, weight in enumerate(weights):
+        if mask >> bit & 1:
+            found += weight
+    return found
+
+
+def _pairs_held(
+    statement: Sentence, contexts: Sequence[Passage], found: _Found, close: Sequence[tuple[float, int, int]]
+) -> float:
+    """The share of the statement's neighbouring keys that are neighbours in a sentence of the contexts.
+
+    Only sentences with two of its keys are searched, those in `close` first, until nothing is missing.
+    """
+    pairs = missing = frozenset(neighbours(statement.keys))
     if not pairs:
         return 1.0
-    return len(frozenset[tuple[str, str]]().union(*(pairs & context.pairs for context in contexts))) / len(pairs)
+    for _, rank, position in close:
+        missing = missing.difference(neighbours(contexts[rank].keys[position]))
+        if not missing:
+            return 1.0
+    repeats = any(one == other for one, other in missing)
+    for rank, (start, end) in enumerate(pairwise(found.starts)):
+        if not found.held[rank]:
+            continue
+        for position, mask in enumerate(found.masks[start : end - _WINDOW + 1]):
+            if mask & (mask - 1) or (repeats and mask):
+                missing = missing.difference(neighbours(contexts[rank].keys[position]))
+    return (len(pairs) - len(missing)) / len(pairs)
 
 
 def _words(held: int, of: int) -> tuple[float, float]:

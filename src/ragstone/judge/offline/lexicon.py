@@ -13,6 +13,7 @@ from typing import Any, cast
 _SAMPLE_WORDS = 80
 _ALL = 3
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
+_ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]*)?")
 _SCRIPTS = (
     (re.compile(r"[\u3040-\u30ff]"), "ja"),
     (re.compile(r"[\uac00-\ud7af]"), "ko"),
@@ -136,6 +137,12 @@ def _function_words() -> Mapping[str, tuple[str, ...]]:
     return {word: tuple(codes) for word, codes in owners.items()}
 
 
+@cache
+def _not_english() -> frozenset[str]:
+    """The function words of other languages that are not English ones."""
+    return frozenset(word for word, codes in _function_words().items() if "en" not in codes)
+
+
 def guess_language(text: str) -> Language:
     """The language of normalised `text`: by script if that is enough, otherwise by its function words.
 
@@ -147,9 +154,11 @@ def guess_language(text: str) -> Language:
         for script, code in _SCRIPTS:
             if len(script.findall(head)) * 4 > letters:
                 return language(code)
-    owners = _function_words()
+    words = (_ASCII_WORD if head.isascii() else _WORD).findall(head.lower())[:_SAMPLE_WORDS]
+    if _not_english().isdisjoint(words):  # no language can get more votes than English
+        return language("en")
     votes: dict[str, float] = {"en": 0.0}
-    for found in filter(None, map(owners.get, _WORD.findall(head.lower())[:_SAMPLE_WORDS])):
+    for found in filter(None, map(_function_words().get, words)):
         share = 1.0 / len(found)
         for code in found:
             votes[code] = votes.get(code, 0.0) + share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 
 from ragstone.judge.offline import details
@@ -10,7 +10,6 @@ from ragstone.judge.offline.kept import Lazy
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.tokens import (
-    FUNCTION,
     NUMBER,
     has_unspaced,
     key_sequence,
@@ -25,16 +24,21 @@ from ragstone.judge.sentences import split_sentences
 _REACH = 6
 _NEGATED_KEYS = 2
 _MOST_COPIED = 32
-_GAP = (FUNCTION, FUNCTION)
+_NONE = frozenset[str]()
+"""Shared, so that sentences without negations and numbers give garbage collection nothing to visit."""
 
 
 class Sentence:
     """One sentence, as normalised text; `negates` is False if it is known to negate nothing. Equal only to itself."""
 
-    def __init__(self, text: str, language: Language, *, negates: bool = True) -> None:
+    def __init__(
+        self, text: str, language: Language, *, keys: tuple[str, ...] | None = None, negates: bool = True
+    ) -> None:
         self.text = text
         self.language = language
         self._negates = negates
+        if keys is not None:
+            self.keys = keys
 
     @Lazy
     def keys(self) -> tuple[str, ...]:
@@ -55,15 +59,15 @@ class Sentence:
     @Lazy
     def function(self) -> frozenset[str]:
         """Its function words, in lower case."""
-        return self.language.function.intersection(small_words(self.text, self.language))
+        return self.language.function.intersection(self._small) or _NONE
 
     @Lazy
     def negated(self) -> frozenset[str]:
         """The keys right after a negation."""
         if not self._negates:
-            return frozenset()
-        if "n't" not in self.text and self.language.negations.isdisjoint(small_words(self.text, self.language)):
-            return frozenset()
+            return _NONE
+        if "n't" not in self.text and self.language.negations.isdisjoint(self._small):
+            return _NONE
         return _negated(self._tokens, self.sequence, self.language)
 
     @Lazy
@@ -120,17 +124,17 @@ class Sentence:
     @Lazy
     def numbers(self) -> frozenset[str]:
         """The keys of numbers."""
-        return frozenset(key for key in self.key_set if key.startswith(NUMBER))
-
-    @Lazy
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """Pairs of neighbouring keys, and of keys with one in between."""
-        return _pairs(self.keys)
+        return frozenset(key for key in self.key_set if key.startswith(NUMBER)) or _NONE
 
     @Lazy
     def _tokens(self) -> tuple[str, ...]:
         """The tokens whose keys are the sequence."""
         return sequence_words(self.text)
+
+    @Lazy
+    def _small(self) -> tuple[str, ...]:
+        """Its function words and negations."""
+        return small_words(self.text, self.language)
 
     @property
     def _aligned(self) -> bool:
@@ -150,7 +154,9 @@ class Passage:
         """The sentence at `position` (from 0), parsed once."""
         found = self._sentences.get(position)
         if found is None:
-            found = self._sentences[position] = Sentence(self.texts[position], self.language, negates=self._negates)
+            found = self._sentences[position] = Sentence(
+                self.texts[position], self.language, keys=self.keys[position], negates=self._negates
+            )
         return found
 
     @property
@@ -184,22 +190,16 @@ class Passage:
         return found
 
     @Lazy
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """The pairs of all sentences. Those with the gaps between sentences mean nothing."""
-        return _pairs(tuple(chain.from_iterable([keys + _GAP for keys in self.keys])))
-
-    @Lazy
     def function(self) -> frozenset[str]:
         """All function words, in lower case."""
         return self.language.function.intersection(self._small)
 
     @Lazy
-    def _small(self) -> frozenset[str]:
-        """All function words and negations."""
+    def _small(self) -> tuple[str, ...]:
+        """All function words and negations, each once."""
         text = " ".join(self.texts)
-        if not has_unspaced(text):
-            return frozenset(small_words(text, self.language))
-        return frozenset(chain.from_iterable(small_words(one, self.language) for one in self.texts))
+        each = self.texts if has_unspaced(text) else (text,)
+        return tuple(set(chain.from_iterable(small_words(one, self.language) for one in each)))
 
     @Lazy
     def _negates(self) -> bool:
@@ -214,9 +214,9 @@ def _sequence(text: str, tokens: Sequence[str], language: Language) -> list[str]
     return unspaced_sequence(tokens, language) if has_unspaced(text) else key_sequence(tokens, language)
 
 
-def _pairs(keys: tuple[str, ...]) -> frozenset[tuple[str, str]]:
-    """Pairs of neighbouring keys, and of keys with one in between."""
-    return frozenset(chain(pairwise(keys), zip(keys, keys[2:], strict=False)))
+def neighbours(keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Pairs of neighbouring `keys`, and of keys with one in between."""
+    return chain(pairwise(keys), zip(keys, keys[2:], strict=False))
 
 
 def read_sentence(text: str, language: Language) -> Sentence:

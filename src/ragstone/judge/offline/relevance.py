@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.judge.offline.passage import Sentence
+from ragstone.judge.offline.passage import Sentence, neighbours
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.tokens import NUMBER
 
@@ -30,37 +31,39 @@ def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, parsed once."""
+    """A question, parsed once. `total` is the sum of its keys' weights; `focus` are its heaviest keys, at most two."""
 
     sentence: Sentence
     weights: dict[str, float]
     pairs: frozenset[tuple[str, str]]
     kind: str | None
+    total: float
+    focus: tuple[str, ...]
 
 
 def read_question(sentence: Sentence, rarity: Rarity) -> Question:
     """The question in `sentence`, with the kind of phrase that would answer it."""
     kind = next((name for name, cue in _kinds() if cue.search(sentence.text)), None)
-    return Question(sentence, rarity.weights(sentence.keys), sentence.pairs, kind)
+    weights = rarity.weights(sentence.keys)
+    ranked = sorted(weights, key=lambda key: (-weights[key], -len(key), key))
+    pairs = frozenset(neighbours(sentence.keys))
+    return Question(sentence, weights, pairs, kind, sum(weights.values()), tuple(ranked[:2]))
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:
     """The features of a text, given as its sentences, compared with `question`."""
-    keys: set[str] = set()
-    pairs: set[tuple[str, str]] = set()
-    for sentence in sentences:
-        keys |= sentence.key_set
-        pairs |= sentence.pairs
-    weights = question.weights
-    total = sum(weights.values())
-    if not total:
+    if not question.total:
         return (0.0, 0.0, 0.0, 0.0)
-    ranked = sorted(weights, key=lambda key: (-weights[key], -len(key), key))[:2]
+    kind = float(any(has_kind(question, sentence) for sentence in sentences))
+    held = question.weights.keys() & chain.from_iterable(sentence.keys for sentence in sentences)
+    if not held:
+        return (0.0, 0.0, 0.0, kind)
+    pairs = chain.from_iterable(neighbours(sentence.keys) for sentence in sentences)
     return (
-        sum(weight for key, weight in weights.items() if key in keys) / total,
-        len(question.pairs & pairs) / len(question.pairs) if question.pairs else 0.0,
-        sum(key in keys for key in ranked) / len(ranked),
-        float(any(has_kind(question, sentence) for sentence in sentences)),
+        sum(weight for key, weight in question.weights.items() if key in held) / question.total,
+        len(question.pairs.intersection(pairs)) / len(question.pairs) if question.pairs else 0.0,
+        sum(key in held for key in question.focus) / len(question.focus),
+        kind,
     )
 
 

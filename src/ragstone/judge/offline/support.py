@@ -75,7 +75,7 @@ def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:
     most = max(found.shares)
     chosen: set[int] = set()
     seen = 0
-    for rank in sorted(range(len(found.shares)), key=lambda rank: -found.shares[rank]):
+    for rank in sorted(range(len(found.shares)), key=found.shares.__getitem__, reverse=True):
         if found.shares[rank] >= _AS_GOOD * most or found.held[rank] & ~seen:
             chosen.add(rank)
             seen |= found.held[rank]

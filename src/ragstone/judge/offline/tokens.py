@@ -109,8 +109,8 @@ def _content_keys(code: str) -> _Pieces:
 
     def make(piece: str) -> tuple[str, ...]:
         lowered = words(piece.lower())
-        if not magnitudes.keys().isdisjoint(lowered):
-            return (_UNDECIDED,)
+        if lowered and lowered[0] in magnitudes:
+            return (_UNDECIDED,)  # it depends on whether the piece before ends with a number
         return tuple(filter(None, key_sequence(lowered, of)))
 
     return _Pieces(make)
@@ -122,7 +122,7 @@ class Keys(dict[str, str]):
     def __init__(self, of: Language) -> None:
         super().__init__()
         self._language = of
-        self._stem = Stemmer.Stemmer(of.stemmer) if of.stemmer else None
+        self._stem = Stemmer.Stemmer(of.stemmer, 0) if of.stemmer else None
         self._base = word_forms(of.code).base
         stem = self._stem.stemWord if self._stem else str
         self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ragstone.judge.offline.agreement import QUESTION_DISCOUNT
-from ragstone.judge.offline.evidence import Match
+from ragstone.judge.offline.evidence import Match, sum_of
 from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.offline.rarity import Rarity
 
@@ -30,17 +30,8 @@ def features(
         total = sum(weights)
         if total:
             shares = [
-                max(share, min(1.0, _weight(held, weights) / total))
+                max(share, min(1.0, sum_of(held, weights) / total))
                 for share, held in zip(shares, found.held, strict=True)
             ]
     windows = [max(found.windows[rank] for found in matches) for rank in range(contexts)]
     return list(zip(shares, windows, strict=True))
-
-
-def _weight(held: int, weights: Sequence[float]) -> float:
-    """The sum of the weights whose bits are set, in order."""
-    found = 0.0
-    for bit, weight in enumerate(weights):
-        if held >> bit & 1:
-            found += weight
-    return found
