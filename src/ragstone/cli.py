@@ -22,6 +22,7 @@ COMMANDS = {
     "gate": "Evaluate, compare with thresholds and baseline, and decide.",
     "accept": "Accept the drop of a run on purpose.",
     "rescore": "Score stored answers again: another judge, more metrics.",
+    "monitor": "Watch logged interactions of an application.",
     "compare": "Compare two runs or score files, and decide.",
     "history": "List past runs, add finished runs, export CSV.",
     "report": "Render a run's report in another format.",

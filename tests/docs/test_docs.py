@@ -26,6 +26,7 @@ from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
 from ragstone.golden.load import load_golden_set
+from ragstone.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -138,6 +139,9 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
     if set(document) == {"metrics"} and own:
         (tmp_path / "ragstone.toml").write_text(block.text, encoding="utf-8")
         load_settings(directory=tmp_path, environ={})
+        return
+    if set(document) <= set(AlertsTable.model_fields):
+        assert parse_alerts(document, str(block))
         return
     gate_keys = set(document.get("gate", {}))
     system_keys = set(document.get("system", {}))

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ragstone.judge.offline.lexicon import Language, load_data
-from ragstone.judge.offline.passage import Sentence, read_sentence
+from ragstone.judge.offline.lexicon import Language, guess_language, load_data
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.passage import Sentence, read_passage, read_sentence
 
 _CLAIM_KEYS = 2
 _LOOK_AT = 400
+_LOOK_AT_ANSWER = 2000
+_ENDS = re.compile(r"[.!?\n。！？]+")
 _NEVER = "(?!)"
 _ODD_CASE = re.compile("[\u0131\u017f\u0307]")
 """Letters that patterns match without regard to case, though they are different in lower case: ı, ſ, and i̇ from İ."""
@@ -80,9 +83,24 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
     return refused
 
 
+def answer_abstains(answer: str) -> bool:
+    """Whether an answer abstains, quickly where it holds no refusal in any language."""
+    text = normalise(answer[:_LOOK_AT_ANSWER])
+    parts = [part.strip() for part in _ENDS.split(text)]
+    if not any(cues.refuse(part) for cues in _all_cues() for part in parts):
+        return False
+    language = guess_language(text)
+    return abstains(read_passage(text, language).sentences, language)
+
+
 def refuses(sentence: Sentence, language: Language) -> bool:
     """Whether a sentence says that something is not known or not given."""
     return _refusal(sentence.text[:_LOOK_AT], language.code)
+
+
+@cache
+def _all_cues() -> tuple[_Cues, ...]:
+    return tuple(cues for code in load_data("abstention.json") if (cues := _cues(code)) is not None)
 
 
 @cache

@@ -1,0 +1,143 @@
+"""alerts.toml: which logs are watched, how, and what warns or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ragstone.config import parse_toml, read_text
+from ragstone.errors import ConfigError, suggestion
+from ragstone.monitor.interaction import NAMES
+from ragstone.monitor.windows import Length, Windows
+from ragstone.stats.surveillance import LEAST_ANCHOR
+
+ALERTS_FILE = "alerts.toml"
+Action = Literal["fail", "warn", "off"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LogRules(_Table):
+    """[logs]"""
+
+    paths: tuple[str, ...] = Field(default=(), description="Log files and globs, relative to this file.")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Field to the column that holds it, dotted paths allowed."
+    )
+    good_feedback: float | None = Field(
+        default=None, allow_inf_nan=False, description="Least number that is good feedback; default: above 0."
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name not in NAMES:
+                raise ValueError(f"'{name}' is not a field. {suggestion(name, NAMES)}")
+        return value
+
+
+class WindowRules(_Table):
+    """[windows]"""
+
+    length: Length = Field(default="day", description="day or week (from Monday).")
+    timezone: str = Field(default="UTC", description="Time zone in which days begin, such as Europe/Berlin.")
+    grace_hours: float = Field(
+        default=1.0, ge=0.0, le=240.0, allow_inf_nan=False, description="Hours after its end until a window is decided."
+    )
+    slow_s: float = Field(
+        default=5.0, gt=0.0, allow_inf_nan=False, description="Seconds above which an answer is slow."
+    )
+    anchor: int = Field(
+        default=28, ge=LEAST_ANCHOR, le=366, description="Windows that are averaged as the anchor; no alert before."
+    )
+    anchor_from: date | None = Field(
+        default=None, description="First day of the anchor; default: the first window. Set it to accept a new level."
+    )
+    keep: int = Field(
+        default=35, ge=2, le=400, description="Windows for which single interactions are remembered, without texts."
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"'{value}' is not a time zone, such as UTC or Europe/Berlin") from None
+        return value
+
+
+class SampleRules(_Table):
+    """[sample]"""
+
+    size: int = Field(default=200, ge=0, le=100_000, description="Answers per window that the judge scores; 0: none.")
+
+
+class PrivacyRules(_Table):
+    """[privacy]"""
+
+    texts: bool = Field(
+        default=True, description="false: no text of an interaction in any output, and none kept after it is scored."
+    )
+
+
+class AlertRule(_Table):
+    """[alerts.NAME], where NAME is a figure or a metric"""
+
+    action: Action | None = Field(default=None, description="fail, warn or off.")
+    shift: float | None = Field(
+        default=None, gt=0.0, allow_inf_nan=False, description="Change to find, in the unit of the figure."
+    )
+    worse: Literal["higher", "lower"] | None = Field(default=None, description="Which way is worse.")
+
+
+class AlertsTable(_Table):
+    """The content of alerts.toml."""
+
+    logs: LogRules = Field(default=LogRules(), description="Which logs are read, and how.")
+    windows: WindowRules = Field(default=WindowRules(), description="Into what time is divided.")
+    sample: SampleRules = Field(default=SampleRules(), description="What is scored by the judge.")
+    privacy: PrivacyRules = Field(default=PrivacyRules(), description="What is kept and shown of persons.")
+    alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
+
+    def windows_in_zone(self) -> Windows:
+        return Windows(self.windows.length, ZoneInfo(self.windows.timezone))
+
+
+def read_alerts_file(path: Path) -> AlertsTable:
+    """The rules in `path`. Raises ConfigError."""
+    return parse_alerts(parse_toml(read_text(path), path), str(path))
+
+
+def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
+    """The rules in a parsed document. Raises ConfigError with the key."""
+    try:
+        return AlertsTable.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = _keys_beside(first["loc"])
+            raise ConfigError(
+                f"unknown key '{key}'.", where=where, hint=suggestion(str(first["loc"][-1]), known)
+            ) from None
+        raise ConfigError(f"'{key}': {first['msg'].removeprefix('Value error, ')}.", where=where) from None
+
+
+def _keys_beside(place: tuple[int | str, ...]) -> list[str]:
+    model: Any = AlertsTable
+    for part in place[:-1]:
+        field = model.model_fields.get(part)
+        model = AlertRule if field is None else field.annotation
+        model = model if isinstance(model, type) and issubclass(model, BaseModel) else AlertsTable
+        if part == "alerts":
+            model = AlertRule
+    return list(model.model_fields)

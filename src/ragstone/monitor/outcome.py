@@ -1,0 +1,63 @@
+"""What a job of a monitor found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragstone.monitor.alerts import Watched, Window
+from ragstone.monitor.interaction import Problem
+
+
+@dataclass(slots=True)
+class LogRead:
+    """What was read of a log: lines, new and known interactions, lines with problems, and what stopped the reading.
+
+    `rest` is the size in bytes of an unfinished last line, which is left for the next job.
+    """
+
+    name: str
+    lines: int = 0
+    new: int = 0
+    known: int = 0
+    problems: Counter[Problem] = field(default_factory=Counter)
+    damage: str | None = None
+    rest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """What a job found. `figures` are those of the newest window, `decided` the windows decided by this job.
+
+    `open` are the windows that are not over, with their figures so far. `empty`: the newest window has no interaction.
+    """
+
+    logs: tuple[LogRead, ...]
+    windows: tuple[Window, ...]
+    decided: tuple[str, ...]
+    figures: tuple[Watched, ...]
+    open: tuple[Window, ...]
+    length: str
+    timezone: str
+    notes: tuple[str, ...] = ()
+    runs: tuple[Path, ...] = ()
+    empty: bool = False
+
+    @property
+    def alerts(self) -> tuple[Watched, ...]:
+        return tuple(one for one in self.figures if one.alert)
+
+    @property
+    def failing(self) -> bool:
+        return any(one.action == "fail" for one in self.alerts) or (self.empty and self._volume_fails)
+
+    @property
+    def _volume_fails(self) -> bool:
+        return any(one.name == "interactions" and one.action == "fail" for one in self.figures)
+
+    @property
+    def changed(self) -> bool:
+        """Whether an alert began or ended in the newest window, and this job decided it."""
+        fresh = bool(self.decided and self.windows and self.windows[-1].name == self.decided[-1])
+        return fresh and (self.empty or any(one.began or one.ended for one in self.figures))

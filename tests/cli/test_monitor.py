@@ -1,0 +1,61 @@
+"""`ragstone monitor` as a user runs it: exit codes, formats, and the width of a terminal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+
+def monitor(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ragstone", "monitor", *more]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Eight quiet days and one with errors, the last one yesterday."""
+    first = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=10)
+    with (tmp_path / "log.jsonl").open("w") as log:
+        for day in range(9):
+            for i in range(100):
+                when = first + timedelta(days=day, minutes=i)
+                error = "Timeout" if i % 20 == 0 or (day == 8 and i % 2) else None
+                record = {"id": i, "timestamp": when.isoformat(), "query": "q", "answer": "a", "error": error}
+                log.write(json.dumps(record) + "\n")
+    (tmp_path / "alerts.toml").write_text('[logs]\npaths = ["*.jsonl"]\n[windows]\nanchor = 7\n[sample]\nsize = 0\n')
+    return tmp_path
+
+
+def test_an_alert_that_fails_exits_with_1_for_as_long_as_it_lasts(project: Path) -> None:
+    for _ in range(2):
+        done = monitor(project)
+        assert done.returncode == 1, done.stderr
+        assert "FAIL: errors: 5 % in the anchor, " in done.stdout
+    assert "900 new" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_warning_passes(project: Path) -> None:
+    with (project / "alerts.toml").open("a") as rules:
+        rules.write('[alerts.error_rate]\naction = "warn"\n')
+    done = monitor(project)
+    assert done.returncode == 0
+    assert "warning: errors" in done.stdout
+
+
+@pytest.mark.parametrize(("form", "start"), [("md", "## ❌ "), ("json", "{")])
+def test_other_formats_go_to_a_file(project: Path, form: str, start: str) -> None:
+    done = monitor(project, "--format", form, "-o", "report")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (project / "report").read_text().startswith(start)
+
+
+def test_without_a_log_it_says_what_to_do(tmp_path: Path) -> None:
+    done = monitor(tmp_path)
+    assert done.returncode == 2
+    assert "paths under [logs] in alerts.toml" in done.stderr
