@@ -11,13 +11,14 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict
@@ -44,6 +45,7 @@ from ragstone.usecases.compare import read_side
 from ragstone.usecases.custom import Chosen, chosen_metrics
 from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
 from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.page import page_of, read_page
 from ragstone.usecases.recorded import read_verdict
 from ragstone.usecases.run import RunContext, evaluate_golden_set
 
@@ -92,18 +94,19 @@ class Report(str):
 class Verdict(GateVerdict):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
-    `view` is what the reports show, without secrets.
+    `view` is what the reports show, without secrets; `page` makes the samples of the HTML report.
     """
 
     view: ReportView = field(kw_only=True)
+    page: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
 
     @classmethod
-    def of(cls, verdict: GateVerdict, view: ReportView) -> Verdict:
-        return cls(**{one.name: getattr(verdict, one.name) for one in fields(GateVerdict)}, view=view)
+    def of(cls, verdict: GateVerdict, view: ReportView, page: Callable[[], Iterable[str]] = tuple) -> Verdict:
+        return cls(**{one.name: getattr(verdict, one.name) for one in fields(GateVerdict)}, view=view, page=page)
 
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises ConfigError for anything else."""
-        return Report(render(self.view, form), form)
+        return Report(render(self.view, form, page=self.page() if form == "html" else ()), form)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GateVerdict):
@@ -154,7 +157,7 @@ class Run:
         """
         recorded = read_verdict(self.directory) if baseline is None and policy is None else None
         if recorded is not None:
-            return Report(render(recorded.view, form), form)
+            return Report(render(recorded.view, form, page=read_page(self.directory) if form == "html" else ()), form)
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -319,7 +322,15 @@ def compare(
     terms = Terms.of(_policy_of(policy), then, now.day, required=then is not None)
     verdict = decide(now, terms)
     redact = Redactor(known_secrets(os.environ, Settings()))
-    return Verdict.of(verdict, redact.view(view_of(now, verdict, then)))
+    return Verdict.of(verdict, redact.view(view_of(now, verdict, then)), partial(_page, now, verdict, then, redact))
+
+
+def _page(now: ComparedRun, verdict: GateVerdict, then: ComparedRun | None, redact: Redactor) -> tuple[str, ...]:
+    """The samples of an HTML report; none if their records are gone by now."""
+    try:
+        return tuple(page_of(now, verdict, then, redact))
+    except RunDirectoryError:
+        return ()
 
 
 def _path(given: object, where: str) -> Path:

@@ -79,9 +79,10 @@ def test_a_sample_that_lost_in_several_metrics_comes_before_one_that_lost_in_one
     assert [one.metric for one in found[:4]] == sorted(NAMES)
 
 
-def test_no_more_samples_are_listed_than_a_reader_takes_in(run: MakeRun) -> None:
-    before, now = run({"faithfulness": [1.0] * 99}), run({"faithfulness": [0.5] * 99})
-    assert len(decide_gate(now, before, POLICY_OF_ONE).regressions) == 20
+def test_samples_beyond_the_thousandth_are_counted(run: MakeRun) -> None:
+    before, now = run({"faithfulness": [1.0] * 1003}), run({"faithfulness": [0.5] * 1003})
+    found = decide_gate(now, before, POLICY_OF_ONE)
+    assert (len(found.regressions), found.regressed_left) == (1000, 3)
 
 
 def test_without_a_baseline_the_samples_farthest_below_a_missed_floor_are_listed(run: MakeRun) -> None:

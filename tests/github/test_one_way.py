@@ -45,7 +45,7 @@ def redacted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_a_pull_request_reads_policy_golden_set_and_both_runs_once(
+def test_a_pull_request_reads_policy_and_golden_set_once_and_both_runs_for_the_verdict_and_for_the_page(
     github: FakeGitHub, checkout: Checkout, redacted: list[str]
 ) -> None:
     assert checkout.gate(github, "push").code == 0
@@ -61,7 +61,7 @@ def test_a_pull_request_reads_policy_golden_set_and_both_runs_once(
     assert counts["thresholds.toml"] == 1
     assert counts["golden.jsonl"] == len(once)
     by_run = Counter(Path(path).parent.name for path in opened if path.endswith(SAMPLES))
-    assert by_run == {"ragstone-run": 1, "baseline": 1}
+    assert by_run == {"ragstone-run": 2, "baseline": 2}
     assert redacted == ["ReportView", "dict"]  # the view, and verdict.json
 
 
@@ -89,7 +89,7 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(
     with opened_for_reading(SAMPLES) as opened:
         found = checkout.gate(github, "pull_request", pull_request(fork=True))
     assert found.outputs["verdict"] == "inconclusive", found.log
-    assert len(opened) == 1
+    assert len(opened) == 2
     assert redacted == ["ReportView", "dict"]  # the view, and verdict.json
     run = checkout.root / "ragstone-run"
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from ragstone.gate.alignment import ContextsUsed, RankUse
 from ragstone.gate.verdict import Status
+from ragstone.report.escape import clean
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
+from ragstone.run.record import SampleRecord
+from ragstone.system.response import Context
 from tests.report.browser import Page, chromium, find_chromium
-from tests.report.conftest import Text
+from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
+from tests.report.paged import paged
 
 FOUND = find_chromium()
 
@@ -34,13 +42,20 @@ def page() -> Iterator[Page]:
         yield found
 
 
-def opened(page: Page, folder: Path, view: ReportView) -> Page:
+def opened(page: Page, folder: Path, view: ReportView, html: str | None = None) -> Page:
     file = folder / "report.html"
-    file.write_text(render(view, "html"), encoding="utf-8")
+    file.write_text(render(view, "html") if html is None else html, encoding="utf-8")
     page.requests.clear()
     page.complaints.clear()
     page.open(file)
+    waited(page, "document.getElementById('samples').dataset.ready === 'yes'")
     return page
+
+
+def waited(page: Page, condition: str) -> None:
+    end = time.monotonic() + 20
+    while not page.run(condition):
+        assert time.monotonic() < end, condition
 
 
 SHOWN = "[...document.querySelectorAll('#samples tbody tr')].filter(row => !row.hidden)"
@@ -140,7 +155,7 @@ def test_hostile_text_does_not_run(page: Page, make_view: Callable[..., ReportVi
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
     opened(page, tmp_path, make_view(text=text))
     assert page.run("window.hit === undefined")
-    assert page.run("document.scripts.length") == 1
+    assert page.run("[...document.scripts].filter(one => !one.dataset.packed).length") == 1
     assert page.run("document.images.length") == 0
     assert page.requests == [(tmp_path / "report.html").as_uri()]
     assert page.complaints == []
@@ -174,7 +189,226 @@ def test_the_page_fits_a_narrow_window(page: Page, make_view: Callable[..., Repo
     page.size(420, 900)
     opened(page, tmp_path, make_view())
     assert page.run("document.documentElement.scrollWidth") <= 420
+    states = page.run(
+        "[...document.querySelectorAll('#metrics tbody .pill')].map(one => one.getBoundingClientRect().right)"
+    )
+    assert len(states) == 6
+    assert max(states) <= 420
+    worst = "document.querySelector('#samples tbody .pill').getBoundingClientRect().right"
+    assert page.run(worst) <= 420
     page.size(1240, 1000)
+
+
+@browser
+@needs_chromium
+@pytest.mark.parametrize("width", [1200, 1400, 1600])
+def test_no_column_is_cut_off(page: Page, make_view: Callable[..., ReportView], tmp_path: Path, width: int) -> None:
+    view = make_view()
+    names = tuple(f"a_metric_with_a_name_{at}" for at in range(12))
+    row = view.samples[5]
+    view = replace(
+        view,
+        sample_metrics=names,
+        samples=tuple(replace(row, id=f"s{at}", cells=row.cells[:1] * 12) for at in range(20)),
+    )
+    page.size(width, 1000)
+    opened(page, tmp_path, view)
+    assert (
+        page.run("[...document.querySelectorAll('.scroll')].map(one => one.scrollWidth - one.clientWidth)") == [0] * 4
+    )
+    assert page.run("document.querySelectorAll('#samples th').length") == 11
+    chosen(page, "metric", "11")
+    assert page.run("[...document.querySelectorAll('#samples th')].map(one => one.textContent)") == [
+        "Sample",
+        "a_metric_with_a_name_11",
+        "Latency",
+    ]
+    page.size(1240, 1000)
+
+
+def chosen(page: Page, select: str, value: str) -> None:
+    page.run(f"document.getElementById('{select}').value = {json.dumps(value)}")
+    page.run(f"document.getElementById('{select}').dispatchEvent(new Event('change'))")
+
+
+IDS = f"{SHOWN}.map(row => row.cells[0].querySelector('code').textContent)"
+
+
+@browser
+@needs_chromium
+def test_samples_are_filtered_by_cause_tag_metric_and_change(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    view = make_view()
+    kept = replace(view.samples[9].cells[0], change=0.0, worse=False)
+    rows = [replace(row, cells=(kept, *row.cells[1:])) if at < 8 else row for at, row in enumerate(view.samples)]
+    view = replace(view, samples=tuple(rows))
+    worse = [row.id for row in view.samples if any(cell.worse for cell in row.cells)]
+    changed = [row.id for row in view.samples if any(cell.change for cell in row.cells)]
+    first = [row.id for row in view.samples if row.cells[0].worse]
+    assert 0 < len(first) < len(worse) < len(changed) < 60
+    rows = [replace(row, cause="invented" if row.id in worse[:3] else None) for row in view.samples]
+    rows = [replace(row, changed=("scores",) if row.id in changed else ()) for row in rows]
+    opened(page, tmp_path, replace(view, samples=tuple(rows)))
+    chosen(page, "cause", "invented")
+    assert page.run(IDS) == worse[:3]
+    page.run("document.getElementById('clear').click()")
+    chosen(page, "tag", "network")
+    assert set(page.run(IDS)) == {row.id for row in rows if "network" in row.tags}
+    page.run("document.getElementById('clear').click()")
+    chosen(page, "which", "worse")
+    assert page.run(IDS) == worse
+    chosen(page, "metric", "0")
+    assert page.run(IDS) == first
+    page.run("document.getElementById('clear').click()")
+    page.run("document.getElementById('changed').click()")
+    assert page.run(IDS) == changed
+    assert page.run("document.getElementById('cause').options[1].textContent") == "invented (3)"
+
+
+def records(text: Text) -> tuple[dict[str, SampleRecord], dict[str, SampleRecord]]:
+    return {text.id: record(text)}, {
+        text.id: record(text, "The gateway listens on port 8443. It also opens port 9090.")
+    }
+
+
+TEXTS = "document.querySelector('.sample')"
+
+
+def sample_opened(page: Page, folder: Path, view: ReportView, html: str) -> None:
+    file = folder / "report.html"
+    opened(page, folder, view, html)
+    page.open(f"{file.as_uri()}#sample={quote(clean(view.worst[0].id), safe='')}")
+    waited(page, f"{TEXTS} !== null")
+
+
+@browser
+@needs_chromium
+def test_an_opened_sample_shows_answers_contexts_and_statements(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    view, (now, then) = make_view(), records(Text())
+    sample_opened(page, tmp_path, view, paged(view, now, then))
+    assert page.run(f"[...{TEXTS}.querySelectorAll('.diff del')].map(one => one.textContent)") == ["8443"]
+    assert page.run(f"[...{TEXTS}.querySelectorAll('.diff ins')].map(one => one.textContent)") == [
+        "8080",
+        " for metrics",
+    ]
+    heads = page.run(f"[...{TEXTS}.querySelectorAll('h4')].map(one => one.textContent)")
+    assert "Answer, before and after" in heads
+    assert "Contexts: the same as in the baseline, in the same order" in heads
+    said = page.run(f"{TEXTS}.querySelector('.statements').textContent")
+    assert "contradicted The gateway listens on port 8080." in said
+    assert "supported Port 9090 serves metrics. (context 1)" in said
+    assert "Reference" in heads
+    assert page.run("document.activeElement.textContent") == "port-default"
+    assert page.complaints == []
+
+
+@browser
+@needs_chromium
+def test_a_sample_is_opened_and_closed_by_keyboard(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    view, (now, then) = make_view(), records(Text())
+    opened(page, tmp_path, view, paged(view, now, then))
+    chosen(page, "which", "worse")
+    page.run("[...document.querySelectorAll('button.open')].find(one => one.textContent === 'port-default').focus()")
+    for _ in range(2):
+        expanded = page.run("document.activeElement.getAttribute('aria-expanded')")
+        for kind in ("keyDown", "keyUp"):
+            page.call(
+                "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r", windowsVirtualKeyCode=13
+            )
+        waited(page, f"({TEXTS} !== null) === {'true' if expanded == 'false' else 'false'}")
+    assert page.run("document.activeElement.getAttribute('aria-expanded')") == "false"
+
+
+@browser
+@needs_chromium
+def test_hostile_texts_stay_texts(page: Page, make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    attack = f"x{every_fragment}</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
+    text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
+    view = make_view(text=text)
+    now, then = records(text)
+    mine, before = next(iter(now.values())), next(iter(then.values()))
+    contexts = (Context(attack, attack), Context(attack * 3))
+    answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
+    now = {view.worst[0].id: replace(mine, answers=(answer,))}
+    sample_opened(page, tmp_path, view, paged(view, now, {view.worst[0].id: before}))
+    assert page.run("window.hit === undefined")
+    assert page.run("document.images.length") == 0
+    assert page.run("[...document.scripts].filter(one => !one.dataset.packed).length") == 1
+    assert page.run(f"{TEXTS}.querySelectorAll('a, iframe, form, script, img').length") == 0
+    assert "<img src=x onerror=window.hit=1>" in page.run(f"{TEXTS}.textContent")
+    assert page.complaints == []
+
+
+@browser
+@needs_chromium
+def test_large_answers_and_many_contexts_leave_the_page_alive(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    view, mine = make_view(), record(Text())
+    contexts = tuple(Context(f"Context {at}. " + "word " * 2000) for at in range(10_000))
+
+    def long(start: int) -> dict[str, SampleRecord]:
+        answer = " ".join(str(at) for at in range(start, start + 300_000))
+        given = replace(mine.answers[0], response=replace(mine.response, answer=answer, contexts=contexts))
+        return {"port-default": replace(mine, answers=(given,))}
+
+    sample_opened(page, tmp_path, view, paged(view, long(0), long(7)))
+    said = page.run(f"{TEXTS}.textContent")
+    assert "9,970 contexts more" in said or "and 9,970 contexts more" in said
+    assert "characters more; they are in samples.jsonl" in said
+    assert page.run(f"{TEXTS}.querySelectorAll('.contexts > li').length") == 30
+    assert (tmp_path / "report.html").stat().st_size < 1_000_000
+    assert page.complaints == []
+
+
+@browser
+@needs_chromium
+@pytest.mark.parametrize("seed", range(6))
+def test_a_word_diff_holds_both_texts(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path, seed: int
+) -> None:
+    source = random.Random(seed)
+    words = ["port", "8443", "8080", "the", "gateway,", "\n", "  ", "é", "日本語", "🎉", "a-b"]
+    before = "".join(source.choices(words, k=60))
+    after = " ".join(source.sample(before.split(" "), k=len(before.split(" ")))) + source.choice(words)
+    view, mine = make_view(), record(Text())
+
+    def saying(answer: str) -> dict[str, SampleRecord]:
+        return {
+            "port-default": replace(
+                mine, answers=(replace(mine.answers[0], response=replace(mine.response, answer=answer)),)
+            )
+        }
+
+    sample_opened(page, tmp_path, view, paged(view, saying(after), saying(before)))
+    parts = page.run(f"[...{TEXTS}.querySelector('.diff').childNodes].map(one => [one.nodeName, one.textContent])")
+    assert "".join(text for name, text in parts if name != "INS") == before
+    assert "".join(text for name, text in parts if name != "DEL") == after
+
+
+@browser
+@needs_chromium
+def test_without_javascript_the_verdict_and_the_worst_samples_are_there(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    view, (now, then) = make_view(), records(Text())
+    file.write_text(paged(view, now, then), encoding="utf-8")
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.open(file)
+        assert page.run("document.querySelector('.word').textContent") == "Fail"
+        assert page.run("document.querySelectorAll('#samples tbody tr').length") == 60
+        assert page.run("document.getElementById('tools').hidden")
+        assert page.run("getComputedStyle(document.querySelector('.scripted-only')).display") == "none"
+        assert not page.run("document.getElementById('note').hidden")
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def first_pixel(png: bytes) -> tuple[int, ...]:

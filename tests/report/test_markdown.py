@@ -76,7 +76,7 @@ def test_an_ordinary_report_keeps_all_its_detail(make_view: Callable[..., Report
 def test_what_was_left_out_is_said() -> None:
     markdown = render(HUGE, "md", limit=16_000)
     assert "more rows left out" in markdown
-    assert "more samples are in the run directory" in markdown
+    assert "more samples are in the HTML report" in markdown
     assert "more reasons" in markdown
 
 

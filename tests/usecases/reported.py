@@ -10,7 +10,9 @@ from ragstone.config import Settings
 from ragstone.report.redact import Redactor
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.templates import own_templates
+from ragstone.run.directory import RunDirectory
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome, gate
+from ragstone.usecases.page import read_page
 from ragstone.usecases.report import report
 from ragstone.usecases.run import RunContext
 
@@ -32,6 +34,7 @@ def again(run: Path, settings: Settings, outcome: GateOutcome | None = None) -> 
             assert text == (run / REPORT_FILES[form]).read_text(encoding="utf-8"), form
             compared += 1
         elif outcome is not None:
-            assert text == render(outcome.view, form, templates=own_templates(settings.root)), form
+            page = read_page(RunDirectory.open(run)) if form == "html" else ()
+            assert text == render(outcome.view, form, templates=own_templates(settings.root), page=page), form
             compared += 1
     assert compared

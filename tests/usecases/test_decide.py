@@ -76,7 +76,7 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
     assert any("is accepted" in warning for warning in accepted.verdict.warnings)
 
 
-def test_a_gate_reads_its_golden_set_its_policy_and_both_runs_once(project: Path) -> None:
+def test_a_gate_decides_on_one_reading_and_reads_both_runs_once_more_for_the_page(project: Path) -> None:
     gated(project, run__out="main", system__concurrency=1)
     with opened_for_reading("golden.jsonl") as once:
         ragstone.load_golden_set(project / "golden.jsonl")
@@ -85,8 +85,8 @@ def test_a_gate_reads_its_golden_set_its_policy_and_both_runs_once(project: Path
         found = asyncio.run(gate(given, RunContext(environ={"PATH": "/usr/bin"})))
     assert found.verdict.status is Status.PASS
     names = [f"{Path(path).parent.name}/{Path(path).name}" for path in opened]
-    assert names.count("main/samples.jsonl") == 1
-    assert names.count("out/samples.jsonl") == 1
+    assert names.count("main/samples.jsonl") == 2
+    assert names.count("out/samples.jsonl") == 2
     assert names.count("repo/thresholds.toml") == 1
     assert names.count("repo/golden.jsonl") == len(once)
 

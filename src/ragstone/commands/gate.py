@@ -54,6 +54,7 @@ def command(
     from ragstone.report.terminal import print_report
     from ragstone.usecases.gate import GateOutcome, evaluate_shard, gate
     from ragstone.usecases.merge import Shards
+    from ragstone.usecases.page import read_page
 
     if github and (form != "text" or output is not None):
         raise ConfigError(
@@ -80,7 +81,8 @@ def command(
     def show(outcome: GateOutcome) -> None:
         text = None
         if form != "text" or output is not None:
-            text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root))
+            page = read_page(outcome.run) if form == "html" and outcome.run is not None else ()
+            text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root), page=page)
         if output is not None and text is not None:
             write_text(output, text)
         if output is None and text is not None:

@@ -107,6 +107,7 @@ def decide_gate(
     attribution = blame(current, by_cause(attribute(current, baseline, pairing, checks), diagnosis))
     offline = current.manifest is not None and current.manifest.judge.offline
     skipped = tuple(unguarded(pairing, resolved.rules, checks))
+    regressions, regressed_left = worst_regressions(current, baseline, pairing, resolved.rules, checks)
     seen, loud = None, False
     if policy.gate.decision == "evidence":
         seen, loud = resolution(sights(resolved.rules, policy.alpha, current, checks=checks))
@@ -132,7 +133,8 @@ def decide_gate(
             checks=(),
             comparability=None if pairing is None else _news(pairing.comparability, skipped),
             attribution=attribution,
-            regressions=worst_regressions(current, baseline, pairing, resolved.rules, checks),
+            regressions=regressions,
+            regressed_left=regressed_left,
             notes=(
                 *canary_notes(current),
                 *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),

@@ -11,7 +11,9 @@ from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Check, Regression, Status
 from ragstone.run.scores import RunScores
 
-MOST_SAMPLES = 20
+MOST_SAMPLES = 1000
+"""Samples that a verdict names with their losses; the rest is counted."""
+
 CLEAR_LOSS = 0.1
 """Smaller losses of a sample are mostly noise of a graded judge, and have no cause of their own."""
 
@@ -27,8 +29,9 @@ def worst_regressions(
     checks: Sequence[Check],
     *,
     limit: int = MOST_SAMPLES,
-) -> tuple[Regression, ...]:
-    """The losses of the worst samples, at most `limit` samples, worst first, with the largest loss of each first.
+) -> tuple[tuple[Regression, ...], int]:
+    """The losses of the worst samples, at most `limit` samples, worst first, with the largest loss of each first; and
+    how many more samples have a loss.
 
     With a comparable baseline, a loss is the drop of a pair; without one, the distance to the floor of a failed check.
     Samples are ranked by their losses in the metrics of failed checks, then by their total losses.
@@ -40,12 +43,13 @@ def worst_regressions(
     in_failed = _by_sample(losses[metric] for metric in losses if metric in failed)
     in_all = _by_sample(losses.values())
     worst = heapq.nsmallest(limit, in_all, key=lambda i: (-in_failed.get(i, 0.0), -in_all[i], i))
-    return tuple(
+    named = tuple(
         Regression(i, metric, current.metrics[metric].values[i], _before(baseline, metric, i))
         for i in worst
         for metric in sorted(losses, key=lambda name: (-losses[name].get(i, 0.0), name))
         if i in losses[metric]
     )
+    return named, len(in_all) - len(worst)
 
 
 def worse_samples(

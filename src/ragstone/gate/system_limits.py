@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.formatting import answer_cost, counted, percent, whole
+from ragstone.formatting import answer_cost, counted, percent, seconds, whole
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
@@ -34,16 +34,12 @@ class _Limited:
     shown: Callable[[float], str]
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.3g} s"
-
-
 def _tokens(value: float) -> str:
     return f"{whole(value)} tokens"
 
 
 _LIMITS = (
-    _Limited("latency_p95_s", CheckKind.LATENCY, False, _seconds),
+    _Limited("latency_p95_s", CheckKind.LATENCY, False, seconds),
     _Limited("tokens_mean", CheckKind.USAGE, True, _tokens),
     _Limited("tokens_p95", CheckKind.USAGE, False, _tokens),
     _Limited("cost_mean_usd", CheckKind.USAGE, True, answer_cost),
@@ -81,7 +77,9 @@ def _check(limited: _Limited, limit: float, run: RunScores, policy: Policy, alph
     values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
     estimate, low, high, confidence, method = _interval(values, limited, 1.0 - 2.0 * alpha)
     status = _against_limit(low, estimate, high, limit, policy)
-    bound = f"{limit:g} s" if limited.kind is CheckKind.LATENCY else limited.shown(limit)
+    bound, found = limited.shown(limit), limited.shown(estimate)
+    if limited.kind is CheckKind.LATENCY and bound == found and estimate > limit:
+        found = f"{estimate:g} s"
     words = {
         Status.PASS: f"within the limit of {bound}",
         Status.FAIL: f"over the limit of {bound}"
@@ -89,7 +87,6 @@ def _check(limited: _Limited, limit: float, run: RunScores, policy: Policy, alph
         else f"not shown to be within the limit of {bound}",
         Status.INCONCLUSIVE: f"over the limit of {bound}, but with too few answers to rule out chance",
     }[status]
-    found = limited.shown(estimate)
     verb = "cost" if "cost" in limited.key else "took"
     said = f"an answer {verb} {found} on average" if limited.is_mean else f"95 of 100 answers {verb} at most {found}"
     return Check(

@@ -204,7 +204,8 @@ class GateVerdict:
     `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
     says which drop the golden set can detect, unless a warning does; `notes` are footnotes; `accept` are the commands
     that accept the drops that fail the run; `lower_is_better` are the metrics where less is better; `retrieval` says
-    what became of the evidence where retrieval fell.
+    what became of the evidence where retrieval fell; `regressed_left` is the number of samples with a loss that are
+    not in `regressions`.
     """
 
     status: Status
@@ -213,6 +214,7 @@ class GateVerdict:
     comparability: Comparability | None = None
     attribution: Attribution | None = None
     regressions: tuple[Regression, ...] = ()
+    regressed_left: int = 0
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
     resolution: str | None = None

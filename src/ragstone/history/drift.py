@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.formatting import counted, figure, score
+from ragstone.formatting import change, counted, figure, score
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.policy import Policy
@@ -221,12 +221,12 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
         too_much = "no loss is allowed" if limit == 0.0 else f"a loss of {limit:g} is too much"
         due = "" if limit == 0.0 else ", and the alarm is raised once half of it is shown"
         reason = (
-            f"{subject} has {'risen by' if way.lower_is_better else 'lost'} {score(-loss.change, 3)}{taken} since "
-            f"{_when(runs)}, from {score(then, 3)} to {score(now, 3)} on {counted(loss.n, 'sample')} in common; "
+            f"{subject} has {'risen by' if way.lower_is_better else 'lost'} {figure(-loss.change, limit)}{taken} since "
+            f"{_when(runs)}, from {score(then)} to {score(now)} on {counted(loss.n, 'sample')} in common; "
             f"{too_much}{due}."
         )
     else:
-        reason = f"{subject} has changed by {way.shown_change(loss.change):+.3f} since {_when(runs)}."
+        reason = f"{subject} has changed by {change(way.shown_change(loss.change))} since {_when(runs)}."
     return Check(
         name=f"{metric}.drift" if metric else "drift",
         kind=CheckKind.DRIFT,

@@ -18,6 +18,8 @@ from ragstone.report.parts import ReportView, WorstSample
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
 _TEXT = 200
+_SAMPLES = 20
+"""Of the samples that got worse; those that failed come after them."""
 _LINE_NUMBERED = (".md", ".markdown", ".csv", ".tsv")
 """Files that GitHub renders: their lines can be linked only in the plain view."""
 
@@ -53,7 +55,7 @@ def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator
     for check in sorted(view.all_checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
         if check.status is not Status.PASS:
             yield _of_check(check, policy, places)
-    for sample in view.worst:
+    for sample in view.worst[:_SAMPLES]:
         file, line = _at(sample.origin, places)
         yield Annotation(Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line)
     for group in view.failures:

@@ -99,6 +99,27 @@ def runs_of(text: Words, size: int = RUN) -> set[Words]:
     return {text[at : at + size] for at in range(max(1, len(text) - size + 1))}
 
 
+def passages(evidence: str, text: str) -> list[tuple[int, int]]:
+    """Where `text` has runs of words of `evidence`: start and end in characters, in order, without overlaps."""
+    wanted = words(evidence)
+    factor = _UNSPACED_FACTOR if 2 * sum(map(_is_unspaced, wanted)) > len(wanted) else 1
+    size = min(RUN * factor, len(wanted))
+    places = [(at.start(), at.end()) for at in _WORD.finditer(text)]
+    if not size or len(places) < size:
+        return []
+    runs = runs_of(wanted, size)
+    plain = [words(text[start:end])[:1] for start, end in places]
+    found: list[tuple[int, int]] = []
+    for first in range(len(places) - size + 1):
+        if tuple(word for one in plain[first : first + size] for word in one) in runs:
+            start, end = places[first][0], places[first + size - 1][1]
+            if found and start <= found[-1][1]:
+                found[-1] = (found[-1][0], end)
+            else:
+                found.append((start, end))
+    return found
+
+
 class _Context:
     """The words of a context, and its runs, which several evidence texts are compared with."""
 

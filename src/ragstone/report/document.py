@@ -145,6 +145,7 @@ class SamplePart(_Part):
     cause: str | None = Field(default=None, description="why it is worse, in words")
     contexts: int = Field(ge=0)
     useful_contexts: int | None
+    detailed: bool = Field(default=True, description="whether its answer is here; all are in samples.jsonl")
 
 
 class FailedSamplePart(_Part):
@@ -314,6 +315,7 @@ class ReportDocument(_Part):
     checks: tuple[CheckPart, ...]
     attribution: AttributionPart | None
     worst: tuple[SamplePart, ...]
+    worst_left: int = Field(default=0, ge=0, description="samples that got worse but are not in `worst`")
     failures: tuple[FailurePart, ...]
     contexts_used: ContextsUsedPart | None = None
     retrieval: RetrievalPart | None = Field(default=None, description="null if retrieval fell on no sample")
@@ -376,6 +378,7 @@ def document(view: ReportView) -> ReportDocument:
         if view.attribution is None
         else AttributionPart(side=view.attribution.side.value, reason=view.attribution.reason),
         worst=tuple(_sample(sample) for sample in view.worst),
+        worst_left=view.worse_left,
         failures=tuple(_failure(group) for group in view.failures),
         contexts_used=_contexts_used(view),
         retrieval=_retrieval(view),
@@ -509,6 +512,7 @@ def _sample(sample: WorstSample) -> SamplePart:
         cause=sample.cause,
         contexts=sample.contexts,
         useful_contexts=sample.useful_contexts,
+        detailed=sample.detailed,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -18,6 +19,7 @@ REPLACEMENT = "\ufffd"
 _JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
 _BLANKS = "\u115f\u1160\u3164\uffa0"  # letters that show nothing
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_UNUSUAL = re.compile("[^\n\t -~]")
 _SPACES = re.compile(r"[ \t\n]+")
 
 _MARKDOWN_ESCAPES = str.maketrans(
@@ -48,12 +50,15 @@ def clean(text: str) -> str:
     Control characters become their symbols (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
     characters, surrogates and non-characters become U+FFFD. Tabs and joiners stay.
     """
-    return "".join(map(_clean_char, _LINE_ENDS.sub("\n", text)))
+    return _UNUSUAL.sub(_clean_match, _LINE_ENDS.sub("\n", text))
 
 
+def _clean_match(found: re.Match[str]) -> str:
+    return _clean_char(found[0])
+
+
+@lru_cache(maxsize=4096)
 def _clean_char(char: str) -> str:
-    if char in "\n\t" or " " <= char <= "~":
-        return char
     code = ord(char)
     if code < 0x20:
         return chr(0x2400 + code)

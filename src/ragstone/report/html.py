@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -15,14 +17,23 @@ from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind
 from ragstone.report import plots, wording
+from ragstone.report.escape import clean as visible
 from ragstone.report.escape import html as clean
 from ragstone.report.escape import url
-from ragstone.report.parts import Cell, MetricRow, ReportView
+from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
+from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title
 from ragstone.report.templates import read_template
 from ragstone.report.trend import HEIGHT as TREND_HEIGHT
 from ragstone.report.trend import WIDTH as TREND_WIDTH
 from ragstone.report.trend import picture
+
+_STATIC_ROWS = 100
+"""Rows of the table of samples that are there without JavaScript."""
+_COLUMNS = 9
+"""Metrics in that table at once, so that it fits; report.js has the same number."""
+_ARTICLES = 20
+"""Samples that got worse, shown above the table."""
 
 
 @cache  # compiling the template takes longer than rendering it
@@ -39,19 +50,35 @@ def html_environment() -> Environment:
     environment.filters.update(
         score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
     )
-    environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading, url=url, cell=_cell)
+    environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading)
+    environment.filters.update(url=url, cell=cell, state=state, fragment=_fragment)
     environment.filters.update(inert=_inert)
     return environment
 
 
-def render_html(view: ReportView) -> str:
-    """The page. Styles and script are inline, and its content security policy allows only their hashes."""
+def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
+    """The page. Styles and script are inline, and its content security policy allows only their hashes.
+
+    `page` are lines with every sample; without them, the page has the rows of `view`. What is packed in them can't run,
+    whoever wrote it.
+    """
+    packed = [line for line in map(read_line, page) if line is not None]
+    texts = any(line.kind == "t" for line in packed)
+    listed = min(view.samples_total, MAX_ROWS) if packed else len(view.samples)
+    if not packed:
+        packed = [line for line in map(read_line, pack(((row, None) for row in view.samples), str)) if line is not None]
     style, script = read_template("report.css"), read_template("report.js")
     return (
         html_environment()
         .get_template("report.html.j2")
         .render(
             view=view,
+            page=[{"kind": line.kind, "body": _Trusted(line.body)} for line in packed],
+            texts=texts,
+            rows=view.samples[:_STATIC_ROWS],
+            listed=listed,
+            columns=_COLUMNS,
+            articles=_ARTICLES,
             style=_Trusted(style),
             script=_Trusted(script),
             policy=(
@@ -102,6 +129,11 @@ class _Trusted(str):
 
 def _finalize(value: object) -> object:
     return clean(value) if type(value) is str else "–" if value is None else value
+
+
+def _fragment(sample_id: str) -> str:
+    """The end of a link to a sample in the page, where its id is as `page.row_values` writes it."""
+    return quote(visible(sample_id), safe="")
 
 
 def _inert(text: str) -> Markup:
@@ -157,21 +189,4 @@ def _check(check: Check) -> dict[str, Any]:
         "method": f"{formatting.percent(check.interval.confidence)} interval, {check.interval.method}"
         if check.interval
         else "",
-    }
-
-
-def _cell(cell: Cell) -> dict[str, str]:
-    """Text and sort key of a cell in the table of samples."""
-    if cell.value is None:
-        text = {"failed": "failed", "not_applicable": "n/a", "absent": "–"}[cell.state]
-        order = "-1" if cell.state == "failed" else "2"
-        return {"text": text, "sort": order, "kind": cell.state, "change": "", "reason": cell.reason or ""}
-    moved = "" if not cell.change else formatting.change(cell.change)
-    kind = "worse" if cell.worse else "better" if cell.change else "scored"
-    return {
-        "text": formatting.score(cell.value),
-        "sort": f"{cell.value:.6f}",
-        "kind": kind,
-        "change": moved,
-        "reason": "",
     }

@@ -34,6 +34,8 @@ def render_junit(view: ReportView) -> str:
     if cases:
         samples = TestSuite("samples")
         samples.add_testcases(_named_apart(cases))
+        if view.worse_left:
+            samples.add_property("samples_left_out", str(view.worse_left))
         document.add_testsuite(samples)
     document.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = document.tostring()  # type: ignore[no-untyped-call]

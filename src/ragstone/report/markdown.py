@@ -146,7 +146,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "worst_heading": wording.worst_heading(view.worst),
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
-        "worst_left": len(view.worst) - len(worst),
+        "worst_left": len(view.worst) + view.worse_left - len(worst),
         "failures": [_failure(group, len(view.sample_metrics), detail) for group in view.failures[: detail.groups]],
         "failures_left": max(0, len(view.failures) - detail.groups),
         "failed_samples": len({sample.id for group in view.failures for sample in group.samples}),
@@ -183,8 +183,8 @@ def _trend(trend: Trend) -> dict[str, object]:
         "picture": sparkline(trend),
         "runs": len(trend.points),
         "since": f"{trend.points[0].time:%Y-%m-%d}",
-        "first": formatting.score(trend.values[0], 3),
-        "last": formatting.score(trend.values[-1], 3),
+        "first": formatting.score(trend.values[0]),
+        "last": formatting.score(trend.values[-1]),
     }
 
 

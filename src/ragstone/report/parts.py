@@ -269,6 +269,11 @@ class SampleRow:
     cells: tuple[Cell, ...]
     latency_s: float | None
     failure: str | None
+    cause: str | None = None
+    """Why it is worse, in words."""
+
+    changed: tuple[str, ...] = ()
+    """What differs from the baseline: ``answer``, ``contexts``, ``scores``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +318,9 @@ class ReportView:
     sample_metrics: tuple[str, ...]
     samples: tuple[SampleRow, ...]
     samples_total: int
+    worse_left: int = 0
+    """Samples that lost but are not in `worst`."""
+
     trends: tuple[Trend, ...] = ()
     contexts_used: ContextsUsed | None = None
     retrieval: RetrievalChanges | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ragstone.errors import ConfigError, suggestion
@@ -24,9 +25,11 @@ def render(
     *,
     limit: int = MARKDOWN_LIMIT,
     templates: Templates | None = None,
+    page: Iterable[str] = (),
 ) -> str:
     """`view` as text, the same on every machine.
 
+    `page` are the lines of an HTML page with every sample (`report.page`); without them it has the rows of `view`.
     `limit` (characters) limits Markdown, by dropping detail. `templates` are the user's.
     ``text`` is plain and 120 columns wide; `terminal.render_text` supports colour and other widths.
     Raises ConfigError for an unknown format, or for an invalid template (with file and line).
@@ -50,5 +53,5 @@ def render(
     if format == "html":
         from ragstone.report.html import render_html
 
-        return render_html(view)
+        return render_html(view, page)
     raise ConfigError(f"unknown report format '{format}'.", hint=suggestion(format, FORMATS))

@@ -222,7 +222,7 @@ def _found(check: Check) -> str:
     if check.kind is CheckKind.USAGE:
         return wording.usage(check.name, check.estimate)
     if check.kind is CheckKind.DRIFT:
-        return formatting.change(check.estimate, 3)
+        return formatting.change(check.estimate)
     return formatting.score(check.estimate)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 ToUrl = Callable[[Origin], str | None]
 
 SAMPLE_ROWS = 2000
-"""Maximum number of rows in the table of samples; the worst are kept."""
+"""Maximum number of rows in the view; the worst are kept."""
+
+_NO_CAUSES: Mapping[str, str] = MappingProxyType({})
 
 _BINS = 40
 
@@ -230,14 +232,10 @@ def differences(
     return tuple(found)
 
 
-def sample_rows(
-    current: RunScores,
-    baseline: RunScores | None,
-    metrics: Sequence[str],
-    url: ToUrl,
-    lower_is_better: Collection[str] = (),
-) -> tuple[SampleRow, ...]:
-    """At most SAMPLE_ROWS samples, those that failed or got worst first, then the lowest scores."""
+def sample_order(
+    current: RunScores, baseline: RunScores | None, metrics: Sequence[str], lower_is_better: Collection[str] = ()
+) -> list[str]:
+    """The ids of all samples: those that failed or got worst first, then the lowest scores."""
     then = baseline.metrics if baseline is not None else {}
 
     def badness(sample_id: str) -> tuple[bool, float, float]:
@@ -256,32 +254,53 @@ def sample_rows(
             changes.append(-change if lower else change)
         return (not failed, min(changes), min(values))
 
-    chosen = heapq.nsmallest(SAMPLE_ROWS, current.samples, key=badness)
-    return tuple(_sample_row(sample_id, current, then, metrics, url, lower_is_better) for sample_id in chosen)
+    return sorted(current.samples, key=badness)
 
 
-def _sample_row(
-    sample_id: str,
+def sample_rows(
+    ids: Iterable[str],
     current: RunScores,
-    then: Mapping[str, MetricScores],
+    baseline: RunScores | None,
     metrics: Sequence[str],
     url: ToUrl,
-    lower_is_better: Collection[str],
-) -> SampleRow:
-    facts = current.samples[sample_id]
-    return SampleRow(
-        id=sample_id,
-        question=facts.question,
-        tags=facts.tags,
-        origin=facts.origin,
-        url=url(facts.origin) if facts.origin else None,
-        cells=tuple(
-            _cell(sample_id, current.metrics.get(metric), then.get(metric), lower=metric in lower_is_better)
+    lower_is_better: Collection[str] = (),
+    causes: Mapping[str, str] = _NO_CAUSES,
+    before: RunScores | None = None,
+) -> Iterator[SampleRow]:
+    """A row for each of `ids`. `causes` are by sample id. `before` has the baseline's answers, also if its scores can't
+    be compared.
+    """
+    for sample_id in ids:
+        facts = current.samples[sample_id]
+        cells = tuple(
+            _cell(
+                sample_id,
+                current.metrics.get(metric),
+                baseline.metrics.get(metric) if baseline is not None else None,
+                lower=metric in lower_is_better,
+            )
             for metric in metrics
-        ),
-        latency_s=current.system.latencies_s.get(sample_id),
-        failure=current.system.failures.get(sample_id),
-    )
+        )
+        yield SampleRow(
+            id=sample_id,
+            question=facts.question,
+            tags=facts.tags,
+            origin=facts.origin,
+            url=url(facts.origin) if facts.origin else None,
+            cells=cells,
+            latency_s=current.system.latencies_s.get(sample_id),
+            failure=current.system.failures.get(sample_id),
+            cause=causes.get(sample_id),
+            changed=_changed(sample_id, cells, current, before),
+        )
+
+
+def _changed(sample_id: str, cells: Iterable[Cell], current: RunScores, baseline: RunScores | None) -> tuple[str, ...]:
+    if baseline is None or sample_id not in baseline.samples:
+        return ()
+    answers = current.system.answers.get(sample_id), baseline.system.answers.get(sample_id)
+    found = ["answer"] if answers[0] != answers[1] else []
+    return (*found, *(["scores"] if any(cell.change for cell in cells) else []))
 
 
 def _cell(sample_id: str, scores: MetricScores | None, then: MetricScores | None, *, lower: bool) -> Cell:

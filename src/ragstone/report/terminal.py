@@ -104,7 +104,7 @@ def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[Renderabl
     if view.metrics:
         parts.append(_metric_table(view.metrics, console))
     parts += _facts(view)
-    parts += _worst(view.worst)
+    parts += _worst(view.worst, view.worse_left)
     parts += _failures(view.failures)
     parts += _about(view, console.width if wraps else None)
     return parts
@@ -192,13 +192,13 @@ def _facts(view: ReportView) -> list[RenderableType]:
     return lines
 
 
-def _worst(samples: tuple[WorstSample, ...]) -> list[RenderableType]:
+def _worst(samples: tuple[WorstSample, ...], left: int) -> list[RenderableType]:
     if not samples:
         return []
     parts: list[RenderableType] = [Text(""), Text(wording.worst_heading(samples), style="bold")]
     parts += [Padding(_sample(sample), (0, 0, 0, 2)) for sample in samples[:_WORST]]
-    if len(samples) > _WORST:
-        parts.append(Text(f"  and {len(samples) - _WORST} more; --format html shows all of them"))
+    if (more := len(samples) + left - _WORST) > 0:
+        parts.append(Text(f"  and {more:,} more; --format html shows every sample"))
     return parts
 
 

@@ -87,7 +87,7 @@ def picture(trend: Trend) -> Picture:
         if point.value is not None:
             y = round(_PAD + (high - point.value) / (high - low) * (HEIGHT - 2 * _PAD), 2)
             commit = f", commit {point.commit[:7]}" if point.commit else ""
-            label = f"{point.time:%Y-%m-%d}{commit}: {score(point.value, 3)} ({point.verdict})"
+            label = f"{point.time:%Y-%m-%d}{commit}: {score(point.value)} ({point.verdict})"
             dots.append(Dot(x, y, point.verdict, label))
     line = " ".join(f"{'L' if index else 'M'}{dot.x:g} {dot.y:g}" for index, dot in enumerate(dots))
     return Picture(line, tuple(dots), tuple(changes), low, high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -23,7 +23,14 @@ from ragstone.report.parts import (
 from ragstone.report.reliability import language_warnings, offline_grades
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
-from ragstone.report.samples import differences, failure_groups, sample_rows, worst_samples
+from ragstone.report.samples import (
+    SAMPLE_ROWS,
+    differences,
+    failure_groups,
+    sample_order,
+    sample_rows,
+    worst_samples,
+)
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 
@@ -53,7 +60,7 @@ def build_view(
     """
     links = links or Links()
     causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
-    names = tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
+    names = shown_metrics(current)
     unanswered = bool(current.samples) and current.system.failures.keys() >= current.samples.keys()
     judge = None if unanswered else _judge(current, names)
     grades = dict(judge.grades) if judge else {}
@@ -79,6 +86,7 @@ def build_view(
                 verdict.regressions, current, compared, shared, details, baseline_details, links.origin
             )
         ),
+        worse_left=verdict.regressed_left,
         failures=failure_groups(current, links.origin),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
@@ -92,10 +100,7 @@ def build_view(
         if compared
         else (),
         sample_metrics=names,
-        samples=(
-            *sample_rows(current, compared, names, links.origin, verdict.lower_is_better),
-            *(_draft_rows(drafts, names, links, verdict) if drafts is not None else ()),
-        ),
+        samples=tuple(rows_of(verdict, current, baseline, links, drafts, limit=SAMPLE_ROWS)),
         samples_total=len(current.samples) + (len(drafts.samples) if drafts is not None else 0),
         contexts_used=contexts_used(current),
         retrieval=verdict.retrieval,
@@ -119,9 +124,31 @@ def with_links(view: ReportView, links: Links) -> ReportView:
     )
 
 
-def _draft_rows(drafts: RunScores, names: tuple[str, ...], links: Links, verdict: GateVerdict) -> tuple[SampleRow, ...]:
-    rows = sample_rows(drafts, None, names, links.origin, verdict.lower_is_better)
-    return tuple(replace(row, tags=("draft", *row.tags)) for row in rows)
+def rows_of(
+    verdict: GateVerdict,
+    current: RunScores,
+    baseline: RunScores | None,
+    links: Links,
+    drafts: RunScores | None = None,
+    *,
+    limit: int | None = None,
+) -> Iterator[SampleRow]:
+    """The rows of the table of samples, worst first and drafts last; of each at most `limit`."""
+    comparable = verdict.comparability is not None and verdict.comparability.comparable
+    compared = baseline if comparable else None
+    causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
+    names, lower = shown_metrics(current), verdict.lower_is_better
+    ids = sample_order(current, compared, names, lower)[:limit]
+    yield from sample_rows(ids, current, compared, names, links.origin, lower, causes, baseline)
+    if drafts is not None:
+        ids = sample_order(drafts, None, names, lower)[:limit]
+        for row in sample_rows(ids, drafts, None, names, links.origin, lower):
+            yield replace(row, tags=("draft", *row.tags))
+
+
+def shown_metrics(current: RunScores) -> tuple[str, ...]:
+    """The metrics with a score or a failure, which are the columns of the table of samples."""
+    return tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
 
 
 def _run(current: RunScores) -> RunFacts:

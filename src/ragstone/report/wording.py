@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ragstone.formatting import answer_cost, bound, change, counted, digits_for, score, whole
 from ragstone.gate.verdict import Action, Attribution, CheckKind, Diagnosis, Interval, Side, Status
 from ragstone.metrics.registry import METRICS
+from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.report.parts import MetricRow, Spread, WorstSample
 from ragstone.run.manifest import SystemUsage
 
@@ -75,6 +76,13 @@ def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -
     return f"[{form(found.low, digits)},\u00a0{form(found.high, digits)}]"
 
 
+def shown_score(found: Score) -> str:
+    """``0.85``, ``n/a`` or ``failed``: the score of one sample."""
+    if isinstance(found, Scored):
+        return score(found.value)
+    return "n/a" if isinstance(found, NotApplicable) else "failed"
+
+
 def spread(found: Spread | None) -> str:
     """``0.00 to 1.00, sd 0.21``: lowest, highest and standard deviation; nothing without scores."""
     if found is None:
@@ -112,7 +120,7 @@ def first_sentence(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The numbers of a metric's row as text, with enough decimals to see on which side of its thresholds they lie."""
+    """The numbers of a metric's row as text: two decimals, or more where two would contradict its state."""
 
     score: str
     interval: str
@@ -122,8 +130,8 @@ class Figures:
 
 def figures(row: MetricRow) -> Figures:
     """The numbers of `row`."""
-    digits = digits_for(row.level, [row.score, *_ends(row.interval)])
-    change_digits = digits_for(row.allowed_change, [row.change, *_ends(row.change_interval)])
+    digits = _digits(row.level, row.score, row.interval, less_is_worse=row.ceiling is None)
+    change_digits = _digits(row.allowed_change, row.change, row.change_interval, less_is_worse=row.max_rise is None)
     return Figures(
         score=score(row.score, digits),
         interval=interval(row.interval, digits),
@@ -132,8 +140,13 @@ def figures(row: MetricRow) -> Figures:
     )
 
 
-def _ends(found: Interval | None) -> tuple[float, ...]:
-    return () if found is None else (found.low, found.high)
+def _digits(bound: float | None, value: float | None, found: Interval | None, *, less_is_worse: bool) -> int:
+    """Decimals with which a value, or an interval, on the wrong side of `bound` isn't rounded onto it."""
+    if bound is None:
+        return 2
+    best = None if found is None else found.high if less_is_worse else found.low
+    wrong = [one for one in (value, best) if one is not None and (one < bound if less_is_worse else one > bound)]
+    return digits_for(bound, wrong)
 
 
 def thresholds(row: MetricRow) -> list[str]:

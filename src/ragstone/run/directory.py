@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
@@ -29,6 +32,8 @@ LOCK = ".lock"
 HISTORY = "history.jsonl"
 VERDICT = "verdict.json"
 """The verdict of a gate, for its reports."""
+PAGE = "page.txt"
+"""What the HTML report of a gate holds on every sample."""
 SYSTEM_LOG = "system.log"
 BASE_COMMIT = "base-commit"
 """The folder in a run directory for the run of the base commit, asked in the same job."""
@@ -40,16 +45,34 @@ _QUESTION_CHARS = 300
 
 
 Check = Callable[[SampleRecord, RecordFacts], None]
+Lookup = Callable[[str], SampleRecord | None]
+"""The record of a sample by its id; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where each sample is in samples.jsonl, as it was then: its offset and the number of its line."""
+
+    stamp: tuple[int, int]
+    by_id: dict[str, tuple[int, int]]
 
 
 class RunDirectory:
     """A stored run, for reading. Its scores and fingerprint are read once, together, and cached."""
 
-    def __init__(self, path: Path, manifest: Manifest, scores: RunScores | None = None, fingerprint: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        scores: RunScores | None = None,
+        fingerprint: str = "",
+        places: _Places | None = None,
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self._scores = scores
         self._fingerprint = fingerprint
+        self._places = places
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -62,24 +85,50 @@ class RunDirectory:
             yield record_from_line(line, f"{self.path / SAMPLES}:{number}")
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
-        """The records of `ids`, read in one pass; missing ids are left out."""
-        wanted = set(ids)
-        found: dict[str, SampleRecord] = {}
+        """The records of `ids`; missing ids are left out."""
+        wanted = dict.fromkeys(ids)
         if not wanted:
-            return found
-        for number, line in self.lines():
-            where = f"{self.path / SAMPLES}:{number}"
-            sample_id = facts_from_line(line, where).sample_id
-            if sample_id in wanted:
-                found[sample_id] = record_from_line(line, where)
-                if len(found) == len(wanted):
-                    break
+            return {}
+        with self.lookup() as record_of:
+            found = {sample_id: record_of(sample_id) for sample_id in wanted}
+        return {sample_id: record for sample_id, record in found.items() if record is not None}
+
+    @contextmanager
+    def lookup(self) -> Iterator[Lookup]:
+        """Look up any number of records by id; samples.jsonl is opened once, and no record is kept.
+
+        Raises RunDirectoryError for a bad record, here or when it is looked up.
+        """
+        with self._stream() as stream:
+            if self._places is None or self._places.stamp != _stamp(stream):
+                self._places = _Places(_stamp(stream), self._located(stream))
+            by_id = self._places.by_id
+
+            def record_of(sample_id: str) -> SampleRecord | None:
+                if sample_id not in by_id:
+                    return None
+                offset, number = by_id[sample_id]
+                stream.seek(offset)
+                where = f"{self.path / SAMPLES}:{number}"
+                record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
+                if record.sample.id != sample_id:
+                    raise RunDirectoryError("the file was changed while it was read.", where=where)
+                return record
+
+            yield record_of
+
+    def _located(self, stream: BinaryIO) -> dict[str, tuple[int, int]]:
+        found: dict[str, tuple[int, int]] = {}
+        offset = 0
+        for number, line in self._lines_of(stream):
+            found.setdefault(facts_from_line(line, f"{self.path / SAMPLES}:{number}").sample_id, (offset, number))
+            offset += len(line)
         return found
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """The same records with another manifest; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, manifest=manifest)
-        return RunDirectory(self.path, manifest, scores, self._fingerprint)
+        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places)
 
     @property
     def fingerprint(self) -> str:
@@ -112,10 +161,15 @@ class RunDirectory:
         answers: dict[str, tuple[str, ...]] = {}
         used: dict[str, UsedContexts] = {}
         usage: dict[str, TokenUsage] = {}
-        for number, line in self.lines(digest):
+        places: dict[str, tuple[int, int]] = {}
+        offset = 0
+        stamps: list[tuple[int, int]] = []
+        for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
             sample_id = facts.sample_id
+            places[sample_id] = (offset, number)
+            offset += len(line)
             if sample_id in samples:
                 raise RunDirectoryError(f"duplicate sample '{sample_id}'.", where=where)
             samples[sample_id] = SampleFacts(
@@ -167,6 +221,7 @@ class RunDirectory:
             if check is not None:
                 check(record_from_line(line, where), facts)
         self._check_whole(len(samples))
+        self._places = _Places(stamps[0], places)
         return RunScores(
             label=str(self.path),
             metrics={
@@ -189,27 +244,42 @@ class RunDirectory:
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
 
-    def lines(self, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
+    def lines(
+        self, digest: Callable[[bytes], None] | None = None, opened: Callable[[BinaryIO], None] | None = None
+    ) -> Iterator[tuple[int, bytes]]:
         """Every line of samples.jsonl with its number, from 1; `digest` is called with each. Raises RunDirectoryError.
 
-        A last line that was being written when the run was killed is left out.
+        A last line that was being written when the run was killed is left out. `opened` is called with the open file.
         """
+        with self._stream() as stream:
+            if opened is not None:
+                opened(stream)
+            yield from self._lines_of(stream, digest)
+
+    def _stream(self) -> BinaryIO:
         path = self.path / SAMPLES
         try:
-            stream = open_regular(path)
+            return open_regular(path)
         except OSError as error:
             raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
-        with stream:
-            number = 0
-            while line := stream.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if digest is not None:
-                    digest(line)
-                if len(line) > MAX_LINE_BYTES:
-                    raise RunDirectoryError("a line longer than 64 MiB.", where=f"{path}:{number}")
-                if not line.endswith(b"\n") and self.manifest.state != "finished":
-                    return  # the record that was being written when the run was killed
-                yield number, line
+
+    def _lines_of(self, stream: BinaryIO, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if digest is not None:
+                digest(line)
+            if len(line) > MAX_LINE_BYTES:
+                raise RunDirectoryError("a line longer than 64 MiB.", where=f"{self.path / SAMPLES}:{number}")
+            if not line.endswith(b"\n") and self.manifest.state != "finished":
+                return  # the record that was being written when the run was killed
+            yield number, line
+
+
+def _stamp(stream: BinaryIO) -> tuple[int, int]:
+    """What changes when an open file does."""
+    found = os.fstat(stream.fileno())
+    return found.st_size, found.st_mtime_ns
 
 
 def _value(score: Score | None) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,8 +34,14 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises RunDirectoryError if that fails.
     """
+    replace_texts(path, (text,))
+
+
+def replace_texts(path: Path, texts: Iterable[str]) -> None:
+    """The same for a text in several parts, which are written one by one."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing_to(path):
         with open_new(temporary) as stream:
-            stream.write(text.encode("utf-8"))
+            for text in texts:
+                stream.write(text.encode("utf-8"))
         temporary.replace(path)

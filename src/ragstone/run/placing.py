@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.judge.cache import BATCHES
-from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, REJUDGED, SAMPLES, VERDICT
+from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, PAGE, REJUDGED, SAMPLES, VERDICT
 from ragstone.run.files import open_new, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.writer import refuse_foreign
@@ -16,7 +16,7 @@ from ragstone.run.writer import refuse_foreign
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES)
 """The judge's files in a run directory. SQLite stores additional files next to the database."""
 
-_PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, *JUDGED)
+_PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -32,7 +33,7 @@ from ragstone.history.drift import Drift
 from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.directory import RunDirectory
+from ragstone.run.directory import Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
@@ -133,6 +134,16 @@ class ComparedRun:
         found = source.find(self.stored_ids.get(name, name) for name in ids)
         names = ((name, self.stored_ids.get(name, name)) for name in ids)
         return {name: found[stored] for name, stored in names if stored in found}
+
+    @contextmanager
+    def lookup(self) -> Iterator[Lookup]:
+        """Look up records one by one, by the ids of `scores`. Without records, none is found."""
+        source = self.details or self.run
+        if source is None:
+            yield lambda _: None
+            return
+        with source.lookup() as record_of:
+            yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
 
     def with_ids_of(self, current: RunScores) -> ComparedRun:
         """The same run, whose samples have the ids of those of `current` with the same content."""

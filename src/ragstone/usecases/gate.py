@@ -43,6 +43,7 @@ from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, g
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
 from ragstone.usecases.merge import Shards, merge
+from ragstone.usecases.page import page_of, read_page, write_page
 from ragstone.usecases.recorded import RecordedTerms, write_verdict
 from ragstone.usecases.rejudge import Rejudging
 from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set, refuse_parts, shard_of
@@ -403,6 +404,8 @@ def _write(
         history = enter(book, run, manifest, current.scores, inputs.policy)
         view = replace(view, trends=trends(history.runs, view.sample_metrics))
     view = context.redact.view(view)
+    # Now, while the baseline is where it was.
+    write_page(run, page_of(current, verdict, terms.baseline, context.redact, inputs.links))
     carried = baseline if inputs.role.carries and not fact.eligible else None
     written = []
     if carried is not None:
@@ -415,7 +418,8 @@ def _write(
     write_verdict(run.with_manifest(manifest), recorded, view, context.redact)
     for name in formats:
         path = run.path / REPORT_FILES[name]
-        replace_text(path, render(view, name, templates=inputs.templates))
+        lines = read_page(run) if name == "html" else ()
+        replace_text(path, render(view, name, templates=inputs.templates, page=lines))
         written.append(path)
     return view, manifest, written
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.config import Settings
+from ragstone.gate.verdict import GateVerdict
 from ragstone.history.file import read_history
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
@@ -19,6 +20,7 @@ from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.usecases.baseline import open_baseline
 from ragstone.usecases.decide import ComparedRun, Terms, decide, gate_policy, policy_for_part, view_of
 from ragstone.usecases.history import Book
+from ragstone.usecases.page import page_of, read_page
 from ragstone.usecases.recorded import RecordedTerms, RecordedVerdict, read_verdict
 
 ASKABLE = {"gate.thresholds": "--thresholds", "gate.baseline": "--baseline", "run.history": "--history"}
@@ -52,12 +54,24 @@ def report(
     """
     run = RunDirectory.open(run_path if run_path is not None else settings.path(settings.run.out))
     recorded = read_verdict(run)
+    page: Iterable[str] = ()
     if recorded is not None and not asked:
         view = recorded.view if links is None else with_links(recorded.view, links)
+        page = read_page(run, links) if form == "html" else ()
     else:
-        view = redact.view(_decided(run, recorded, settings, asked or {}, links))
+        decided = _decided(run, recorded, settings, asked or {}, links)
+        view = redact.view(decided.view)
+        page = page_of(decided.current, decided.verdict, decided.baseline, redact, links) if form == "html" else ()
     own = read_templates(templates) if templates is not None else own_templates(settings.root)
-    return Reported(render(view, form, templates=own), view)
+    return Reported(render(view, form, templates=own, page=page), view)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    current: ComparedRun
+    verdict: GateVerdict
+    baseline: ComparedRun | None
+    view: ReportView
 
 
 def _decided(
@@ -66,7 +80,7 @@ def _decided(
     settings: Settings,
     asked: Mapping[str, str],
     links: Links | None,
-) -> ReportView:
+) -> _Decided:
     then = recorded.terms if recorded is not None else None
     if then is None or "gate.thresholds" in asked:
         policy = gate_policy(settings, run.manifest.metrics)
@@ -91,7 +105,8 @@ def _decided(
         unproven=None if then is None else then.unproven,
     )
     view = view_of(current, verdict, terms.baseline, links)
-    return replace(view, trends=trends(book.history.runs, view.sample_metrics))
+    view = replace(view, trends=trends(book.history.runs, view.sample_metrics))
+    return _Decided(current, verdict, terms.baseline, view)
 
 
 def _baseline(

@@ -1,56 +1,405 @@
 "use strict";
-(function () {
-  var table = document.getElementById("samples");
+(() => {
+  const PAGE = 100, COLUMNS = 9, MOST_UNPACKED = 64 * 1024 * 1024, MOST_TOKENS = 8000, MOST_EDITS = 1000;
+  const table = document.getElementById("samples");
   if (!table) { return; }
-  var body = table.tBodies[0];
-  var rows = Array.prototype.slice.call(body.rows);
-  var tools = document.getElementById("tools");
-  var words = document.getElementById("filter");
-  var which = document.getElementById("which");
-  var shown = document.getElementById("shown");
-  tools.hidden = false;
+  const get = id => document.getElementById(id);
+  const [tools, words, which, metric, cause, tag, changed, clear, shown, more, note] =
+    ["tools", "filter", "which", "metric", "cause", "tag", "changed", "clear", "shown", "more", "note"].map(get);
+  const body = table.tBodies[0];
+  const packed = kind => [...document.querySelectorAll(`script[data-packed="${kind}"]`)];
+  const places = packed("t"), unpacked = new Map();
+  const titles = [...metric.options].slice(1).map(option => option.textContent);
+  let rows = [], fitting = [], limit = PAGE, sorted = null, columns = [];
 
-  function filter() {
-    var wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    var count = 0;
-    rows.forEach(function (row) {
-      var text = row.textContent.toLowerCase();
-      var kinds = row.dataset.kinds.split(" ");
-      var fits = (which.value === "all" || kinds.indexOf(which.value) >= 0) &&
-        wanted.every(function (word) { return text.indexOf(word) >= 0; });
-      row.hidden = !fits;
-      count += fits ? 1 : 0;
-    });
-    shown.textContent = count + " of " + rows.length + " shown";
+  // Elements. Text is only ever set as text.
+  function make(name, properties, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(properties || {})) {
+      if (key === "class") { made.className = value; } else if (value !== null) { made.setAttribute(key, value); }
+    }
+    made.append(...children.filter(child => child !== null && child !== ""));
+    return made;
+  }
+  const number = count => count.toLocaleString("en-US");
+  const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+  async function unpack(element) {
+    const bytes = Uint8Array.from(atob(element.textContent), char => char.charCodeAt(0));
+    const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+    const parts = [];
+    let size = 0;
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      size += part.value.length;
+      if (size > MOST_UNPACKED) { await reader.cancel(); throw new Error("too large"); }
+      parts.push(part.value);
+    }
+    return JSON.parse(await new Blob(parts).text());
   }
 
-  function sort(head, column) {
-    var down = head.getAttribute("aria-sort") === "ascending";
-    Array.prototype.forEach.call(head.parentNode.cells, function (cell) { cell.removeAttribute("aria-sort"); });
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    var numeric = head.classList.contains("number");
-    var keys = new Map(rows.map(function (row) {
-      var cell = row.cells[column];
-      var key = cell.dataset.sort === undefined ? cell.textContent.trim() : cell.dataset.sort;
-      return [row, numeric ? Number(key) : key];
+  function textsOf(row) {
+    if (row.place === null) { return Promise.resolve(null); }
+    const [chunk, at] = row.place;
+    if (!unpacked.has(chunk)) {
+      if (unpacked.size >= 16) { unpacked.delete(unpacked.keys().next().value); }
+      unpacked.set(chunk, unpack(places[chunk]));
+    }
+    return unpacked.get(chunk).then(found => found[at]);
+  }
+
+  function rowOf(values) {
+    const [id, question, tags, file, line, address, cells, latency, failure, cause, changes, place] = values;
+    const row = { id, question, tags, file, line, address, latency, failure, cause, changes };
+    row.cells = cells.map(([text, sort, kind, change, reason]) => ({ text, sort, kind, change, reason }));
+    row.place = place.length && places[place[0]] ? place : null;
+    row.kinds = new Set(row.cells.map(cell => cell.kind));
+    if (failure !== null) { row.kinds.add("failed"); }
+    row.state = ["failed", "worse", "better"].find(kind => row.kinds.has(kind)) || (changes.length ? "changed" : "");
+    row.text = [id, question, ...tags, file || "", failure || ""].join("\n").toLowerCase();
+    return row;
+  }
+
+  // The word diff: Myers' shortest edit script over words, within bounds.
+  const segmenter = typeof Intl.Segmenter === "function" ? new Intl.Segmenter(undefined, { granularity: "word" }) : null;
+  const tokensOf = text => segmenter ? Array.from(segmenter.segment(text), one => one.segment)
+    : text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || [];
+
+  function diff(before, after) {
+    const a = tokensOf(before), b = tokensOf(after);
+    let start = 0, end = 0;
+    while (start < a.length && start < b.length && a[start] === b[start]) { start++; }
+    while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) { end++; }
+    const edits = [["", a.slice(0, start)], ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)),
+      ["", end ? a.slice(a.length - end) : []]];
+    const joined = [];
+    for (const [kind, tokens] of edits) {
+      const last = joined[joined.length - 1];
+      if (!tokens.length) { continue; }
+      if (last && last[0] === kind) { last[1] += tokens.join(""); } else { joined.push([kind, tokens.join("")]); }
+    }
+    return tidied(joined);
+  }
+
+  function middle(a, b) {
+    const whole = [["-", a], ["+", b]];
+    if (!a.length || !b.length || a.length + b.length > MOST_TOKENS) { return whole; }
+    const size = a.length + b.length, most = Math.min(size, MOST_EDITS), trace = [];
+    let reach = new Int32Array(2 * most + 3);
+    const at = most + 1;
+    for (let edits = 0; edits <= most; edits++) {
+      trace.push(reach.slice(at - edits - 1, at + edits + 2));
+      for (let k = -edits; k <= edits; k += 2) {
+        let x = k === -edits || (k !== edits && reach[at + k - 1] < reach[at + k + 1]) ? reach[at + k + 1] : reach[at + k - 1] + 1;
+        while (x < a.length && x - k < b.length && a[x] === b[x - k]) { x++; }
+        reach[at + k] = x;
+        if (x >= a.length && x - k >= b.length) { return walked(a, b, trace); }
+      }
+    }
+    return whole;
+  }
+
+  function walked(a, b, trace) {
+    const found = [];
+    let x = a.length, y = b.length;
+    for (let edits = trace.length - 1; edits >= 0; edits--) {
+      const reach = trace[edits], at = edits + 1, k = x - y;
+      const down = k === -edits || (k !== edits && reach[at + k - 1] < reach[at + k + 1]);
+      const fromK = down ? k + 1 : k - 1;
+      const fromX = edits === 0 ? 0 : reach[at + fromK], fromY = edits === 0 ? 0 : fromX - fromK;
+      while (x > fromX && y > fromY) { found.push(["", [a[--x]]]); y--; }
+      if (edits > 0) { found.push(down ? ["+", [b[--y]]] : ["-", [a[--x]]]); }
+    }
+    return found.reverse();
+  }
+
+  // A space alone between two changes is part of them; what was removed comes before what was added.
+  function tidied(parts) {
+    const found = [];
+    let removed = "", added = "";
+    const flush = () => {
+      if (removed) { found.push(["-", removed]); }
+      if (added) { found.push(["+", added]); }
+      removed = added = "";
+    };
+    parts.forEach(([kind, text], place) => {
+      const between = kind === "" && (removed || added) && place + 1 < parts.length && /^\s+$/.test(text);
+      if (kind === "-" || between) { removed += text; }
+      if (kind === "+" || between) { added += text; }
+      if (kind === "" && !between) { flush(); found.push(["", text]); }
+    });
+    flush();
+    return found;
+  }
+
+  // The texts of a sample.
+  const plain = text => typeof text === "string" ? text : text.text;
+  const cutOf = text => typeof text === "string" ? 0 : text.cut;
+  const left = count => count ? make("p", { class: "soft small" }, `${counted(count, "character")} more; they are in samples.jsonl.`) : null;
+  const leftOver = (count, noun) => count ? make("p", { class: "soft small" }, `and ${counted(count, noun)} more, in samples.jsonl`) : null;
+  const textBlock = text => [make("pre", { tabindex: "0" }, plain(text) || "(empty)"), left(cutOf(text))];
+  const heading = text => make("h4", {}, text);
+
+  function answerBlock(pair, compared) {
+    const { now, then } = pair;
+    if (now.failure) { return [heading("Answer"), make("p", { class: "failed" }, now.failure), ...(then && then.text ? [heading("Answer of the baseline"), ...textBlock(then.text)] : [])]; }
+    const text = now.text || "";
+    if (!then) { return [heading("Answer"), ...textBlock(text), compared ? make("p", { class: "soft small" }, "The baseline has no answer to compare with.") : null]; }
+    if (then.failure) { return [heading("Answer"), ...textBlock(text), make("p", { class: "soft small" }, `In the baseline: ${then.failure}`)]; }
+    if (pair.same) { return [heading("Answer"), ...textBlock(text), make("p", { class: "soft small" }, "The answer is the baseline's, word for word.")]; }
+    const found = diff(plain(then.text || ""), plain(text));
+    const shownDiff = make("pre", { class: "diff", tabindex: "0" }, ...found.map(([kind, part]) =>
+      kind === "-" ? make("del", {}, part) : kind === "+" ? make("ins", {}, part) : part));
+    return [heading("Answer, before and after"), make("p", { class: "soft small" }, make("del", {}, "only in the baseline"), " · ", make("ins", {}, "new")),
+      shownDiff, left(Math.max(cutOf(then.text || ""), cutOf(text))),
+      make("details", {}, make("summary", {}, "Both answers as they are"),
+        make("p", { class: "soft small" }, "Now"), ...textBlock(text), make("p", { class: "soft small" }, "Baseline"), ...textBlock(then.text || ""))];
+  }
+
+  const VERDICTS = { supported: ["pass", "supported"], unsupported: ["fail", "not in the contexts"], contradicted: ["fail", "contradicted"] };
+
+  function statementsBlock(title, statements, left) {
+    if (!statements || !statements.length) { return []; }
+    const items = statements.map(one => {
+      const [kind, word] = VERDICTS[one.verdict] || ["", "not judged"];
+      const by = (one.by || []).map(name => /^c\d+$/.test(name) ? name.slice(1) : name);
+      return make("li", {}, make("span", { class: `pill ${kind}` }, word), " ", one.text,
+        by.length ? make("span", { class: "soft" }, ` (context${by.length === 1 ? "" : "s"} ${by.join(", ")})`) : null,
+        one.quote ? make("q", {}, one.quote) : null);
+    });
+    return [heading(title), make("ul", { class: "statements" }, ...items), leftOver(left, "statement")];
+  }
+
+  function contextBlock(one, compared) {
+    const { now, then } = one;
+    const moved = now && then && now !== then;
+    const marks = [];
+    if (compared && now && !then) { marks.push(["pass", "added"]); }
+    if (compared && !now) { marks.push(["fail", "lost"]); }
+    if (moved) { marks.push(["warn", `${now < then ? "up" : "down"} from ${then}`]); }
+    if (one.was !== undefined) { marks.push(["warn", "text changed"]); }
+    if (one.evidence) { marks.push(["error", "evidence"]); }
+    if (one.useful !== undefined) { marks.push(["", one.useful ? "useful" : "not useful"]); }
+    const pieces = one.pieces.map(([kind, text]) => kind ? make("mark", { class: kind, title: kind === "q" ? "quoted by the judge" : "evidence" }, text) : text);
+    const text = one.was !== undefined
+      ? diff(plain(one.was), one.pieces.map(piece => piece[1]).join("")).map(([kind, part]) => kind === "-" ? make("del", {}, part) : kind === "+" ? make("ins", {}, part) : part)
+      : pieces;
+    return make("li", { class: now ? "" : "lost" },
+      make("p", {}, make("b", {}, now ? `${now}` : `was ${then}`), one.id ? make("code", {}, one.id) : null, ...marks.map(([kind, word]) => make("span", { class: `pill ${kind}` }, word))),
+      make("pre", { tabindex: "0" }, ...text), left(one.cut || 0));
+  }
+
+  function contextsBlock(pair, compared) {
+    const contexts = pair.contexts || [];
+    const both = compared && Boolean(pair.then) && !pair.then.failure;
+    const count = test => contexts.filter(test).length;
+    const said = [];
+    if (both) {
+      const parts = [[count(one => one.now && !one.then), "added"], [count(one => !one.now), "lost"], [count(one => one.now && one.then && one.now !== one.then), "moved"]];
+      said.push(parts.filter(([found]) => found).map(([found, word]) => `${found} ${word}`).join(", ") || "the same as in the baseline, in the same order");
+    }
+    return [heading(`Contexts${said.length ? `: ${said[0]}` : ""}`),
+      contexts.length ? make("ol", { class: "contexts" }, ...contexts.map(one => contextBlock(one, both))) : make("p", { class: "soft" }, "None were returned."),
+      leftOver(pair.more, "context"), leftOver(pair.moreBefore, "context of the baseline")];
+  }
+
+  function pairBlock(pair, compared) {
+    const now = pair.now || {};
+    const then = pair.then || {};
+    return make("div", {},
+      ...answerBlock({ ...pair, now }, compared),
+      now.understood ? make("p", { class: "soft" }, `Judged as an answer to: ${now.understood}`) : null,
+      now.abstains ? make("p", { class: "soft" }, "The answer abstains.") : null,
+      ...statementsBlock("Statements of the answer", now.statements, now.moreStatements),
+      ...statementsBlock("Statements of the reference, in the contexts", now.wanted, now.moreWanted),
+      ...contextsBlock(pair, compared),
+      then.statements && !pair.same ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", then.statements, then.moreStatements)) : null);
+  }
+
+  function sampleBlock(row, texts) {
+    const block = make("div", { class: "sample" });
+    if (texts === null) {
+      block.append(make("p", {}, "This page has no texts of this sample. They are in samples.jsonl in the run directory."));
+      return block;
+    }
+    const compared = Boolean(texts.compared);
+    if (row.cause) { block.append(make("p", {}, "Cause: ", make("b", {}, row.cause))); }
+    if (texts.history || plain(texts.question || "") !== row.question) {
+      block.append(heading("Question"), ...[leftOver(texts.moreHistory, "earlier message")].filter(Boolean),
+        ...(texts.history || []).map(([role, text]) => make("p", { class: "soft" }, `${role}: ${plain(text)}`)), ...textBlock(texts.question || "").filter(Boolean));
+    }
+    (texts.references || []).forEach((text, place) => block.append(heading(place ? `Reference ${place + 1}` : "Reference"), ...textBlock(text).filter(Boolean)));
+    const over = leftOver(texts.moreReferences, "reference");
+    if (over) { block.append(over); }
+    if (texts.unanswerable) { block.append(make("p", { class: "soft" }, "The right answer is to abstain.")); }
+    const pairs = texts.pairs || [];
+    pairs.forEach((pair, place) => {
+      const made = pairBlock(pair, compared);
+      block.append(pairs.length === 1 ? made
+        : make("details", place ? {} : { open: "" }, make("summary", {}, `Answer ${place + 1} of ${pairs.length + (texts.moreAnswers || 0)}`), made));
+    });
+    if (texts.moreAnswers) { block.append(leftOver(texts.moreAnswers, "answer")); }
+    const scores = texts.scores || [];
+    if (scores.length) {
+      block.append(heading("Scores"), make("ul", { class: "scores" }, ...scores.map(([title, before, now, remark]) =>
+        make("li", {}, `${title} `, before && before !== now ? `${before} → ` : "", make("b", {}, now), remark ? make("span", { class: "soft" }, ` (${remark})`) : null))));
+    }
+    return block;
+  }
+
+  // The table.
+  const idOf = row => `texts-${rows.indexOf(row)}`;
+
+  function drawn(row) {
+    const button = make("button", { type: "button", class: "open", "aria-expanded": "false" }, make("code", {}, row.id));
+    const place = row.file === null ? null : row.line === null ? row.file : `${row.file}:${row.line}`;
+    const first = make("td", { class: "q" }, button, row.state ? make("span", { class: `pill ${row.state}` }, row.state) : null, make("div", {}, row.question),
+      row.tags.length ? make("div", {}, ...row.tags.map(one => make("span", { class: "tag" }, one))) : null,
+      row.failure === null ? null : make("div", { class: "failed small" }, row.failure),
+      row.cause === null ? null : make("div", { class: "soft small" }, `Cause: ${row.cause}`),
+      place === null ? null : make("div", { class: "small" }, /^https?:\/\//.test(row.address || "")
+        ? make("a", { href: row.address, rel: "noreferrer noopener" }, make("code", {}, place)) : make("code", {}, place)));
+    const cells = columns.map(at => {
+      const cell = row.cells[at] || { text: "–", kind: "absent" };
+      return make("td", { class: `number ${cell.kind}`, title: cell.reason || null }, cell.text, cell.change ? make("div", { class: "small" }, cell.change) : null);
+    });
+    const line = make("tr", { class: "row" }, first, ...cells, make("td", { class: "number" }, row.latency[0]));
+    button.addEventListener("click", () => toggle(row, line, button));
+    line.addEventListener("click", event => {
+      if (!event.target.closest("button, a") && !String(getSelection())) { toggle(row, line, button); }
+    });
+    return line;
+  }
+
+  async function toggle(row, line, button) {
+    const open = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!open));
+    if (open) { line.nextElementSibling.remove(); return; }
+    const cell = make("td", { colspan: String(columns.length + 2), "aria-live": "polite" }, "Loading…");
+    const below = make("tr", { class: "texts", id: idOf(row) }, cell);
+    button.setAttribute("aria-controls", below.id);
+    line.after(below);
+    let made;
+    try {
+      made = sampleBlock(row, await textsOf(row));
+    } catch (error) {
+      made = make("p", { class: "failed" }, "The texts of this sample can't be unpacked. They are in samples.jsonl in the run directory.");
+    }
+    cell.replaceChildren(made);
+    try { history.replaceState(null, "", `#sample=${encodeURIComponent(row.id)}`); } catch (error) { /* not from every place */ }
+  }
+
+  function head() {
+    const chosen = metric.value === "" ? titles.map((_, at) => at).slice(0, COLUMNS) : [Number(metric.value)];
+    if (chosen.join() === columns.join() && table.dataset.ready) { return; }
+    columns = chosen;
+    const cells = [["Sample", row => row.id], ...columns.map(at => [titles[at], row => row.cells[at] ? row.cells[at].sort : 3]), ["Latency", row => row.latency[1]]];
+    table.tHead.rows[0].replaceChildren(...cells.map(([title, key], place) => {
+      const button = make("button", { type: "button" }, title);
+      const cell = make("th", { scope: "col", class: place ? "number" : "" }, button);
+      button.addEventListener("click", () => {
+        const down = cell.getAttribute("aria-sort") === "ascending";
+        [...cell.parentNode.cells].forEach(one => one.removeAttribute("aria-sort"));
+        cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+        sorted = { key, sign: down ? -1 : 1 };
+        limit = PAGE;
+        draw();
+      });
+      return cell;
     }));
-    rows.sort(function (a, b) {
-      var x = keys.get(a), y = keys.get(b);
-      var order = numeric ? x - y : x.localeCompare(y, undefined, { numeric: true });
-      return down ? -order : order;
-    });
-    rows.forEach(function (row) { body.appendChild(row); });
+    sorted = null;
   }
 
-  Array.prototype.forEach.call(table.tHead.rows[0].cells, function (head, column) {
-    var button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
-    head.textContent = "";
-    head.appendChild(button);
-    button.addEventListener("click", function () { sort(head, column); });
-  });
-  words.addEventListener("input", filter);
-  which.addEventListener("change", filter);
-  filter();
+  function fits(row, wanted) {
+    const kinds = metric.value === "" ? row.kinds : new Set([(row.cells[Number(metric.value)] || {}).kind]);
+    return (which.value === "all" || kinds.has(which.value) || (which.value === "failed" && row.failure !== null)) &&
+      (cause.value === "" || row.cause === cause.value) && (tag.value === "" || row.tags.includes(tag.value)) &&
+      (!changed.checked || (metric.value === "" ? row.changes.length > 0 : kinds.has("worse") || kinds.has("better"))) &&
+      wanted.every(word => row.text.includes(word));
+  }
+
+  function draw() {
+    head();
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    fitting = rows.filter(row => fits(row, wanted));
+    if (sorted) {
+      const keyed = fitting.map(row => [sorted.key(row), row]);
+      keyed.sort(([x], [y]) => sorted.sign * (typeof x === "number" ? x - y : x.localeCompare(y, "en", { numeric: true })));
+      fitting = keyed.map(pair => pair[1]);
+    }
+    body.replaceChildren(...fitting.slice(0, limit).map(drawn));
+    tell();
+  }
+
+  function tell() {
+    shown.textContent = `${number(fitting.length)} of ${number(rows.length)} ${fitting.length > limit ? `found, ${number(limit)} ` : ""}shown`;
+    more.hidden = fitting.length <= limit;
+    more.textContent = `Show ${number(Math.min(PAGE, fitting.length - limit))} more`;
+  }
+
+  function options(select, counts, all) {
+    const found = [...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, 500);
+    select.replaceChildren(make("option", { value: "" }, all), ...found.map(([value, count]) => make("option", { value }, `${value} (${number(count)})`)));
+    select.hidden = !found.length;
+  }
+
+  function counts(values) {
+    const found = new Map();
+    values.forEach(value => found.set(value, (found.get(value) || 0) + 1));
+    return found;
+  }
+
+  function refilter() { limit = PAGE; draw(); }
+
+  function openNamed() {
+    const match = /^#sample=(.*)$/.exec(location.hash);
+    if (!match) { return; }
+    let id;
+    try { id = decodeURIComponent(match[1]); } catch (error) { return; }
+    const row = rows.find(one => one.id === id);
+    if (!row) { return; }
+    let at = fitting.indexOf(row);
+    if (at < 0) { reset(); at = fitting.indexOf(row); }
+    if (at >= limit) { limit = at + 1; draw(); }
+    const line = body.querySelectorAll("tr.row")[at], button = line.querySelector("button.open");
+    if (button.getAttribute("aria-expanded") !== "true") { button.click(); }
+    line.scrollIntoView({ block: "start" });
+    button.focus({ preventScroll: true });
+  }
+
+  function reset() {
+    words.value = which.value = "";
+    which.value = "all";
+    metric.value = cause.value = tag.value = "";
+    changed.checked = false;
+    sorted = null;
+    refilter();
+  }
+
+  async function start() {
+    const parts = [];
+    for (const element of packed("r")) { parts.push(...await unpack(element)); }
+    rows = parts.map(rowOf);
+    options(cause, counts(rows.filter(row => row.cause !== null).map(row => row.cause)), "All causes");
+    options(tag, counts(rows.flatMap(row => row.tags)), "All tags");
+    changed.parentNode.hidden = !rows.some(row => row.changes.length);
+    draw();
+    words.addEventListener("input", refilter);
+    [which, metric, cause, tag, changed].forEach(one => one.addEventListener("change", refilter));
+    clear.addEventListener("click", reset);
+    more.addEventListener("click", () => {
+      const next = fitting.slice(limit, limit + PAGE).map(drawn);
+      limit += PAGE;
+      body.append(...next);
+      tell();
+      next[0].querySelector("button.open").focus();
+    });
+    tools.hidden = false;
+    if (note) { note.hidden = true; }
+    document.documentElement.classList.add("scripted");
+    table.dataset.ready = "yes";
+    addEventListener("hashchange", openNamed);
+    openNamed();
+  }
+
+  start().catch(() => { if (note) { note.textContent = "This browser can't unpack all samples (it has no DecompressionStream): the worst are shown."; note.hidden = false; } });
 })();

@@ -1,0 +1,46 @@
+"""A page with the texts of its samples, and what is packed in it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ragstone.report.page import pack, read_line
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.texts import sample_texts
+from ragstone.run.record import SampleRecord
+
+NONE: Mapping[str, SampleRecord] = {}
+
+
+def page_lines(
+    view: ReportView,
+    now: Mapping[str, SampleRecord],
+    then: Mapping[str, SampleRecord] = NONE,
+    redact: Callable[[str], str] = str,
+) -> list[str]:
+    """The lines of a page with the rows of `view` and the texts of the records, by sample id."""
+    samples = (
+        (row, sample_texts(now[row.id], then.get(row.id), redact) if row.id in now else None) for row in view.samples
+    )
+    return list(pack(samples, redact))
+
+
+def paged(view: ReportView, now: Mapping[str, SampleRecord], then: Mapping[str, SampleRecord] = NONE) -> str:
+    return render(view, "html", page=page_lines(view, now, then))
+
+
+def unpacked(lines: Iterable[str], kind: str) -> list[Any]:
+    """All rows ("r") or texts ("t") in the lines of a page."""
+    found = [line for line in map(read_line, lines) if line is not None and line.kind == kind]
+    return [one for line in found for one in json.loads(gzip.decompress(base64.b64decode(line.body)))]
+
+
+def packed_in(html: str) -> list[str]:
+    """The lines of a page again."""
+    return [f"{kind} {body}" for kind, body in re.findall(r'data-packed="(.)">([^<]*)</script>', html)]

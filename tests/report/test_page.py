@@ -1,0 +1,142 @@
+"""Samples packed into a page."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ragstone.golden.sample import Origin
+from ragstone.report import page
+from ragstone.report.page import pack, read_line, with_row_links
+from ragstone.report.parts import Links, ReportView, SampleRow
+from ragstone.report.redact import Redactor
+from ragstone.report.render import render
+from tests.report.conftest import Text, record
+from tests.report.hostile import every_fragment
+from tests.report.paged import packed_in, page_lines, paged, unpacked
+
+
+def rows(count: int) -> list[SampleRow]:
+    return [SampleRow(f"q{at}", "Which?", (), Origin("g.jsonl", at + 1), None, (), None, None) for at in range(count)]
+
+
+def test_a_row_names_the_place_of_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_CHUNK", 100)
+    lines = list(pack(((row, {"about": row.id * 10}) for row in rows(9)), str))
+    chunks = [unpacked([line], "t") for line in lines if line.startswith("t")]
+    assert len(chunks) > 2
+    for row in unpacked(lines, "r"):
+        chunk, at = row[-1]
+        assert chunks[chunk][at] == {"about": row[0] * 10}
+
+
+def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_CHUNK", 10)
+    monkeypatch.setattr(page, "MAX_PACKED", 200)
+    found = unpacked(pack(((row, {"about": row.id}) for row in rows(50)), str), "r")
+    assert [row[0] for row in found] == [f"q{at}" for at in range(50)]
+    with_texts = [bool(row[-1]) for row in found]
+    assert with_texts[0]
+    assert not with_texts[-1]
+    assert sorted(with_texts, reverse=True) == with_texts
+
+
+def test_samples_are_taken_one_by_one() -> None:
+    taken = []
+
+    def samples() -> object:
+        for row in rows(5000):
+            taken.append(row.id)
+            yield row, {"about": "x" * 1000}
+
+    lines = pack(samples(), str)  # type: ignore[arg-type]
+    next(lines)
+    assert len(taken) < 500
+
+
+def test_nothing_in_a_line_can_end_its_element(make_view: Callable[..., ReportView]) -> None:
+    attack = f"</script><script>window.hit=1</script>{every_fragment}"
+    text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
+    view = make_view(text=text)
+    lines = page_lines(view, {view.worst[0].id: record(text)})
+    assert {line[0] for line in lines} == {"r", "t"}
+    assert all(re.fullmatch(r"[rt] [A-Za-z0-9+/=]+", line) for line in lines)
+    html = render(view, "html", page=lines)
+    assert packed_in(html) == lines
+    assert "<script>window" not in html
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "r",
+        "r ",
+        "x AAAA",
+        "r AA AA",
+        "t AA</script><script>hit()</script>",
+        't AAAA" onload="',
+        "r A\n\nA",
+        "ra AAAA",
+    ],
+)
+def test_a_line_that_is_not_packed_is_refused(line: str, make_view: Callable[..., ReportView]) -> None:
+    assert read_line(line) is None
+    assert "hit()" not in render(make_view(), "html", page=[line])
+
+
+def test_rows_are_redacted() -> None:
+    secret = "sk-live-0123456789abcdef"
+    (row,) = rows(1)
+    row = replace(
+        row, id=secret, question=secret, tags=(secret,), origin=Origin(secret, 1), failure=secret, cause=secret
+    )
+    assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "r"))
+
+
+def test_rows_get_other_links() -> None:
+    links = Links.from_pattern("https://host/blob/main/{file}#L{line}")
+    lines = [with_row_links(line, links) for line in pack(((row, {"about": "x"}) for row in rows(2)), str)]
+    assert [row[5] for row in unpacked(lines, "r")] == [
+        "https://host/blob/main/g.jsonl#L1",
+        "https://host/blob/main/g.jsonl#L2",
+    ]
+    assert unpacked(lines, "t") == [{"about": "x"}] * 2
+
+
+@pytest.mark.parametrize(
+    "body", [b"no gzip", gzip.compress(b"{"), gzip.compress(b"[[1]]"), gzip.compress(b"[" * 99_999)]
+)
+def test_rows_that_can_not_be_unpacked_get_no_links(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        with_row_links(f"r {b64encode(body).decode()}", Links())
+
+
+def test_the_page_without_javascript_has_the_worst_samples(make_view: Callable[..., ReportView]) -> None:
+    view = make_view()
+    html = paged(view, {"port-default": record(Text())})
+    assert html.count('<td class="q"') == 60
+    assert "With JavaScript, each sample can be opened, with its answers and contexts." in html
+    many = replace(view, samples=tuple(replace(view.samples[0], id=f"s{at}") for at in range(300)), samples_total=4000)
+    html = render(many, "html")
+    assert html.count('<td class="q"') == 100
+    assert "The 100 worst of 300 samples. With JavaScript, the page shows all of them." in html
+    assert "The 300 worst of 4,000 samples; all of them are in samples.jsonl" in html
+
+
+def test_more_than_twenty_samples_that_got_worse_are_counted(make_view: Callable[..., ReportView]) -> None:
+    view = make_view()
+    view = replace(view, worst=tuple(replace(view.worst[-1], id=f"w{at}") for at in range(30)), worse_left=5)
+    html = render(view, "html")
+    assert html.count("<article") == 20
+    assert "And 15 more samples: see the table of samples." in html
+    assert "and 30 more; --format html shows every sample" in render(view, "text")
+    assert "samples are in the HTML report.*" in render(view, "md")
+    assert '"worst_left": 5' in render(view, "json")
+    assert '<property name="samples_left_out" value="5"' in render(view, "junit")
+    assert render(view, "junit").count('classname="ragstone.samples"') == 30 + 2

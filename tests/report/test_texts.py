@@ -1,0 +1,154 @@
+"""The texts of a sample, as the page gets them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstone.golden.sample import Sample, Turn
+from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
+from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.report.redact import Redactor
+from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
+from ragstone.run.record import Answer, SampleRecord
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.report.hostile import every_fragment
+from tests.run.builders import one_answer
+
+PORT = "The gateway listens on port 8443 unless the file gateway.toml names another port for it."
+SAMPLE = Sample("port", "Which port?", "Port 8443.", reference_contexts=(PORT,))
+
+
+def record(
+    *contexts: Context, answer: str = "Port 8443.", sample: Sample = SAMPLE, judged: Judgements | None = None
+) -> SampleRecord:
+    response = Response(sample.id, answer, contexts)
+    return one_answer(sample, response, (judged or Judgements(),), {"faithfulness": Scored(0.5, "1 of 2")})
+
+
+def texts(now: SampleRecord, then: SampleRecord | None = None) -> dict[str, Any]:
+    return sample_texts(now, then, str)
+
+
+def contexts(now: SampleRecord, then: SampleRecord | None = None) -> list[dict[str, Any]]:
+    (pair,) = texts(now, then)["pairs"]
+    return list(pair["contexts"])
+
+
+def test_contexts_are_added_lost_moved_or_changed() -> None:
+    one, two, three, new = (Context(text, text[:3]) for text in ("One.", "Two.", "Three.", "New."))
+    changed = Context("Three, in other words.", "Thr")
+    found = contexts(record(two, new, changed), record(one, two, three))
+    assert [(entry["id"], entry.get("now"), entry.get("then"), entry.get("was")) for entry in found] == [
+        ("Two", 1, 2, None),
+        ("New", 2, None, None),
+        ("Thr", 3, 3, "Three."),
+        ("One", None, 1, None),
+    ]
+
+
+def test_the_same_text_twice_is_two_contexts() -> None:
+    same = Context("Twice.")
+    found = contexts(record(same, same), record(same))
+    assert [(entry.get("now"), entry.get("then")) for entry in found] == [(1, 1), (2, None)]
+
+
+def test_evidence_is_marked_where_it_stands_in_a_context() -> None:
+    around = Context(f"Before that. {PORT} After that.")
+    found = contexts(record(around, Context("Nothing of it is here.")))
+    assert [entry.get("evidence", False) for entry in found] == [True, False]
+    assert found[0]["pieces"] == [["", "Before that. "], ["e", PORT[:-1]], ["", ". After that."]]
+    assert found[1]["pieces"] == [["", "Nothing of it is here."]]
+
+
+def test_a_context_that_is_the_evidence_is_named_so_but_not_painted_whole() -> None:
+    (entry,) = contexts(record(Context(PORT)))
+    assert entry["evidence"]
+    assert entry["pieces"] == [["", PORT]]
+
+
+def test_statements_have_their_verdict_evidence_and_quote() -> None:
+    judged = Judgements(
+        statements=StatementList((Statement("s1", "It is 8443."), Statement("s2", "It is red.")), abstains=False),
+        support=SupportTable(
+            (Support("s1", Verdict.SUPPORTED, ("c1", "c2")), Support("s2", Verdict.CONTRADICTED, quote="it is blue"))
+        ),
+    )
+    found = texts(record(Context("As painted, it is blue."), Context(PORT), judged=judged))
+    (pair,) = found["pairs"]
+    assert pair["now"]["statements"] == [
+        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"]},
+        {"text": "It is red.", "verdict": "contradicted", "quote": "it is blue"},
+    ]
+    assert pair["contexts"][0]["pieces"] == [["", "As painted, "], ["q", "it is blue"], ["", "."]]
+    assert found["scores"] == [["Faithfulness", "", "0.50", "1 of 2"]]
+
+
+def test_an_answer_that_stayed_is_not_repeated() -> None:
+    (pair,) = texts(record(), record())["pairs"]
+    assert pair["same"]
+    assert "text" not in pair["then"]
+
+
+def test_scores_say_why_there_is_none() -> None:
+    now = replace(record(), scores={"mrr": NotApplicable("no ids"), "tone": Failed("judge", "refused")})
+    found = texts(now, replace(record(), scores={"mrr": Scored(0.25)}))
+    assert found["scores"] == [["Reciprocal rank", "0.25", "n/a", "no ids"], ["tone", "", "failed", "refused"]]
+
+
+def test_a_failure_and_a_conversation_are_shown() -> None:
+    sample = replace(SAMPLE, history=tuple(Turn("user", f"turn {number}") for number in range(8)))
+    failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
+    found = texts(SampleRecord(sample, (Answer(failed),), {}))
+    assert found["history"][-1] == ["user", "turn 7"]
+    assert (len(found["history"]), found["moreHistory"]) == (5, 3)
+    assert found["pairs"][0]["now"] == {"failure": "timeout: No answer within 60 s"}
+
+
+def test_what_is_cut_is_counted() -> None:
+    judged = Judgements(
+        statements=StatementList(tuple(Statement(f"s{at}", "So.") for at in range(STATEMENTS + 7)), abstains=False)
+    )
+    long = record(*(Context("x" * 9000) for _ in range(10_000)), answer="a" * 2_000_000, judged=judged)
+    found = texts(long, record(answer="b" * 2_000_000))
+    (pair,) = found["pairs"]
+    assert pair["now"]["text"] == {"text": "a" * ANSWER_CHARS, "cut": 2_000_000 - ANSWER_CHARS}
+    assert (len(pair["contexts"]), pair["more"]) == (CONTEXTS, 10_000 - CONTEXTS)
+    assert pair["contexts"][0]["cut"] == 9000 - CONTEXT_CHARS
+    assert (len(pair["now"]["statements"]), pair["now"]["moreStatements"]) == (STATEMENTS, 7)
+
+
+def test_several_answers_are_compared_in_their_order() -> None:
+    def several(*answers: str) -> SampleRecord:
+        return SampleRecord(SAMPLE, tuple(Answer(Response("port", answer)) for answer in answers), {})
+
+    found = texts(several("one", "two", "three", "4", "5", "6"), several("one", "zwei"))
+    assert [pair.get("same", False) for pair in found["pairs"]] == [True, False, False, False, False]
+    assert ["then" in pair for pair in found["pairs"]] == [True, True, False, False, False]
+    assert found["moreAnswers"] == 1
+
+
+SECRET = "sk-live-0123456789abcdef"
+
+
+@pytest.mark.parametrize("ahead", [0, ANSWER_CHARS - 8, CONTEXT_CHARS - 8])
+def test_secrets_are_gone_before_anything_is_cut(ahead: int) -> None:
+    leak = f"{'x' * ahead} {SECRET} {'y' * 40_000}"
+    judged = Judgements(
+        statements=StatementList((Statement("s1", leak),), abstains=False),
+        support=SupportTable((Support("s1", Verdict.CONTRADICTED, (leak,), quote=leak),)),
+        standalone_question=leak,
+    )
+    sample = replace(SAMPLE, question=leak, reference=leak, reference_contexts=(leak,), history=(Turn("user", leak),))
+    now = record(Context(leak, leak), answer=leak, sample=sample, judged=judged)
+    now = replace(now, scores={SECRET: Failed("judge", leak)})
+    then = record(Context(leak + "!", leak), answer=leak + "!", sample=sample, judged=judged)
+    assert "sk-live" not in repr(sample_texts(now, then, Redactor([SECRET])))
+
+
+def test_nothing_invisible_gets_to_the_page() -> None:
+    sample = replace(SAMPLE, question=every_fragment, reference=every_fragment, reference_contexts=(every_fragment,))
+    found = repr(texts(record(Context(every_fragment, every_fragment), answer=every_fragment, sample=sample)))
+    assert not any(sign in found for sign in ("\u202e", "\u2066", "\x1b", "\ud800", "\u200b", "\\x1b", "\\ud800"))
