@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,33 +9,37 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular
-from ragstone.golden.aliases import ID_KEYS, TEXT_KEYS, normal
+from ragstone.golden.documents import (
+    HTML_ENDINGS,
+    MAX_FILE_BYTES,
+    MAX_TEXT_CHARACTERS,
+    PACKED_ENDINGS,
+    ROW_ENDINGS,
+    TEXT_ENDINGS,
+    UnreadableError,
+    files_below,
+    has_library,
+    plain_html,
+    rows_of,
+    text_of,
+)
 from ragstone.golden.near_duplicates import words_of
 from ragstone.golden.sample import Sample
 
-MAX_FILES = 200_000
-MAX_FILE_BYTES = 64 * 1024 * 1024
-MAX_TEXT_CHARACTERS = 500_000_000
-"""Of all documents together."""
-
-_TEXT_ENDINGS = frozenset(
-    {".md", ".markdown", ".mdx", ".txt", ".rst", ".adoc", ".html", ".htm", ".xml", ".csv", ".tex"}
-)
-_ROW_ENDINGS = frozenset({".jsonl", ".ndjson"})
 _KNOWN = 0.5
 """If fewer of the ids match documents, their scheme is unknown, and nothing is said of those that don't."""
 
 _CHUNK = re.compile(r"(?:[#:@?|].*|[-_/. ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+)$", re.IGNORECASE)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _ANCHOR = re.compile(r"""\b(?:id|name)\s*=\s*["']([^"'<>\s]+)""")
-_TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Documents: `sections` by their path or id (names of the sections that a link can point to), and their words.
 
-    `unread` are documents without text that can be searched, such as PDF files.
+    `unread` are documents without text that can be searched, such as pictures, or PDF files without the extra
+    ``ragstone[documents]``.
     """
 
     sections: Mapping[str, frozenset[str]]
@@ -84,20 +85,28 @@ def read_corpus(folder: Path) -> Corpus:
     sections: dict[str, frozenset[str]] = {}
     texts: list[str] = []
     unread = size = 0
-    for path in _files(folder):
+    for path in files_below(folder):
         ending = path.suffix.lower()
-        if ending not in _TEXT_ENDINGS | _ROW_ENDINGS:
-            sections[path.relative_to(folder).as_posix()] = frozenset()
+        name = path.relative_to(folder).as_posix()
+        packed = ending in PACKED_ENDINGS and has_library(ending)
+        if not packed and ending not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS:
+            sections[name] = frozenset()
             unread += 1
             continue
         try:
-            text = read_regular(path, limit=MAX_FILE_BYTES, within=folder).decode("utf-8", "replace")
+            content = read_regular(path, limit=MAX_FILE_BYTES, within=folder)
         except OSError as error:
             raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
-        documents = _lines(path, text) if ending in _ROW_ENDINGS else ((path.relative_to(folder).as_posix(), text),)
-        for name, body in documents:
-            sections[name] = frozenset(_sections(body))
-            plain = html.unescape(_TAG.sub(" ", body)) if ending in {".html", ".htm", ".xml"} else body
+        try:
+            text = text_of(ending, content) if packed else content.decode("utf-8", "replace")
+        except UnreadableError:
+            sections[name] = frozenset()
+            unread += 1
+            continue
+        documents = rows_of(path, text) if ending in ROW_ENDINGS else ((name, text),)
+        for own, body in documents:
+            sections[own] = frozenset(_sections(body))
+            plain = plain_html(body) if ending in HTML_ENDINGS | {".xml"} else body
             texts.append(words_of(plain))
             size += len(texts[-1])
         if size > MAX_TEXT_CHARACTERS:
@@ -125,38 +134,6 @@ def check_references(samples: Sequence[Sample], corpus: Corpus) -> CorpusCheck:
     return CorpusCheck(
         len(corpus.sections), corpus.unread, len(ids), known, scheme, tuple(gone), len(passages), tuple(lost)
     )
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    found = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(place, name)
-            if name.startswith(".") or not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
-                continue
-            found += 1
-            if found > MAX_FILES:
-                raise ConfigError(f"has more than {MAX_FILES:,} files.", where=str(folder))
-            yield path
-
-
-def _lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise ConfigError("is not a JSON object.", where=f"{path}:{number}")
-        named = {normal(str(key)) or str(key): value for key, value in row.items()}
-        name = next((named[key] for key in (*ID_KEYS, "id") if named.get(key) is not None), None)
-        body = next((named[key] for key in TEXT_KEYS if isinstance(named.get(key), str)), None)
-        if body is None:
-            raise ConfigError("has no text.", where=f"{path}:{number}", hint='Expected {"id": "…", "text": "…"}.')
-        yield (str(name) if name is not None else f"{path.name}:{number}"), body
 
 
 def _sections(text: str) -> Iterator[str]:
