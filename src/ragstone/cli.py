@@ -27,6 +27,7 @@ COMMANDS = {
     "history": "List past runs, add finished runs, export CSV.",
     "report": "Render a run's report in another format.",
     "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",
+    "generate": "Write draft questions from your documents.",
     "golden": "Look after a golden set: examine, divide, sample, import.",
     "review": "Review the drafts of a golden set.",
     "convert": "Convert a golden set to native JSONL.",

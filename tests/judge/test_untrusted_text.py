@@ -16,7 +16,7 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.untrusted_text import Block, cleaned, fenced, listed, neutral
 from ragstone.system.response import Context
 
-MARK = re.compile(r"<<<(end )?([a-z ]+(?: [cs]\d+)?) ([0-9a-f]{12})>>>")
+MARK = re.compile(r"<<<(end )?([a-z ]+(?: [acps]\d+)?) ([0-9a-f]{12})>>>")
 hostile = st.text(alphabet=st.sampled_from('<>|endaswrc1 0123456789f\n\u200b\u202e[]/{}"')) | st.text()
 
 PROMPTS = [load_prompt(name, brief=brief) for name in NAMES for brief in (False, True)]

@@ -30,9 +30,9 @@ from ragstone.run.engine import Progress, Quiet
 class BarProgress:
     """A bar that redraws itself, for a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
         self._bar = RichProgress(
-            TextColumn("Evaluating"),
+            TextColumn(doing),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[states]}", markup=False),
@@ -63,8 +63,16 @@ class BarProgress:
 class LineProgress:
     """A line at the start, at the end, and in between at most every `every_s` seconds, for logs."""
 
-    def __init__(self, stream: TextIO, *, every_s: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        doing: str = "Evaluating",
+        *,
+        every_s: float = 15.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._stream = stream
+        self._doing = doing
         self._every_s = every_s
         self._clock = clock
         self._total: int | None = None
@@ -82,7 +90,7 @@ class LineProgress:
             self._say("All samples are already finished")
             return
         known = "samples" if total is None else counted(total, "sample")
-        self._say(f"Evaluating {known}")
+        self._say(f"{self._doing} {known}")
 
     def advance(self, state: str) -> None:
         self._states[state] += 1
@@ -185,8 +193,8 @@ def _states(states: Counter[str]) -> str:
     return ", ".join(f"{number:,} {terminal(state)}" for state, number in states.most_common())
 
 
-def progress_for(stream: TextIO, *, quiet: bool = False) -> Progress:
+def progress_for(stream: TextIO, *, quiet: bool = False, doing: str = "Evaluating") -> Progress:
     """The progress display for `stream`: a bar on a terminal, lines elsewhere, nothing if `quiet`."""
     if quiet:
         return Quiet()
-    return BarProgress(stream) if stream.isatty() else LineProgress(stream)
+    return BarProgress(stream, doing) if stream.isatty() else LineProgress(stream, doing)

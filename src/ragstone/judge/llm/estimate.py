@@ -167,6 +167,40 @@ def estimate_cost(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedCalls:
+    """Calls of one task: the name of its prompt, how many, and for each the characters sent and tokens received."""
+
+    prompt: str
+    calls: int
+    characters: float
+    output_tokens: int
+
+
+def estimate_calls(judge_settings: JudgeSettings, planned: Sequence[PlannedCalls]) -> CostEstimate:
+    """The cost of calls that are not judgements of samples, by an LLM judge."""
+    from ragstone.judge.llm.layout import layout_of, prefix_tokens
+    from ragstone.judge.llm.prices import tariff
+    from ragstone.judge.llm.provider import Usage
+
+    provider, model = split_name(judge_settings.name)
+    layout = layout_of(provider, model, judge_settings.prices)
+    calls = read = written = cached = warmed = 0
+    for task in planned:
+        if not task.calls:
+            continue
+        prefix = prefix_tokens(layout.prompts[task.prompt])
+        calls += task.calls
+        read += task.calls * (prefix + round(task.characters) // _PER_TOKEN + _MARKS_TOKENS)
+        written += task.calls * task.output_tokens
+        if task.prompt in layout.cached:
+            warmed += prefix
+            cached += prefix * (task.calls - 1)
+    price = tariff(provider, model, judge_settings.prices)
+    usd = None if price is None else price.cost_usd(Usage(read - cached - warmed, cached, warmed, written))
+    return CostEstimate(calls, read, written, usd, "nothing in the cache; no reasoning tokens", cached)
+
+
 def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None) -> _Texts:
     reference = len(sample.reference or "")
     assumed = reference or _ANSWER, sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT

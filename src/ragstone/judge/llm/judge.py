@@ -35,6 +35,7 @@ from ragstone.judge.llm.core import (
     usefulness,
     value_of,
 )
+from ragstone.judge.llm.drafting import LlmDrafter
 from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
@@ -70,6 +71,7 @@ class LlmJudge:
         self._similarity = similarity
         self._concurrency = concurrency
         self._closers = closers
+        self.drafter = LlmDrafter(core)
 
     @property
     def identity(self) -> JudgeIdentity:

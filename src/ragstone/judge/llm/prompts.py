@@ -19,7 +19,20 @@ ENTITIES = "entities"
 STANDALONE = "standalone_question"
 """The task of writing out the last question of a conversation: only samples with a history need it."""
 
-APART = frozenset({RUBRIC, ENTITIES, STANDALONE})
+DRAFT_QUESTION = "draft_question"
+DRAFT_UNANSWERABLE = "draft_unanswerable"
+DRAFT_PARAPHRASE = "draft_paraphrase"
+DRAFT_ATTEMPT = "draft_attempt"
+DRAFT_RECALL = "draft_recall"
+DRAFT_INSPECTION = "draft_inspection"
+DRAFT_WORSE = "draft_worse"
+DRAFTING = (
+    *(DRAFT_QUESTION, DRAFT_UNANSWERABLE, DRAFT_PARAPHRASE, DRAFT_ATTEMPT, DRAFT_RECALL),
+    *(DRAFT_INSPECTION, DRAFT_WORSE),
+)
+"""The tasks of `ragstone generate`, which judge nothing."""
+
+APART = frozenset({RUBRIC, ENTITIES, STANDALONE, *DRAFTING})
 """Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
 
 NAMES = (
@@ -35,6 +48,7 @@ NAMES = (
     RUBRIC,
     ENTITIES,
     STANDALONE,
+    *DRAFTING,
 )
 
 
@@ -51,8 +65,8 @@ class Prompt:
 @functools.cache
 def load_prompt(name: str, *, brief: bool = False) -> Prompt:
     """The prompt called `name`, between the shared part and its worked examples; a `brief` one has fewer examples."""
-    shared = _document("shared")
     document = _document(name)
+    shared = _document(str(document.get("shared", "shared")))
     parts = [str(shared["text"]).strip(), str(document["text"]).strip(), "Worked examples"]
     for example in document["examples"]:  # type: ignore[attr-defined]
         if brief and not example.get("brief"):

@@ -10,12 +10,27 @@ import json
 from collections.abc import Mapping
 
 from ragstone.judge.direct import Preference
+from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
+from ragstone.judge.llm.prompts import (
+    DRAFT_ATTEMPT,
+    DRAFT_INSPECTION,
+    DRAFT_PARAPHRASE,
+    DRAFT_QUESTION,
+    DRAFT_RECALL,
+    DRAFT_UNANSWERABLE,
+    DRAFT_WORSE,
+    ENTITIES,
+    RUBRIC,
+    STANDALONE,
+)
 
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
+YES_OR_NO = ("yes", "no")
+DIFFICULTIES = ("easy", "medium", "hard")
+MATCHES = tuple(str(match) for match in Match)
 
 Schema = Mapping[str, object]
 
@@ -70,10 +85,38 @@ _RUBRIC_REPLY = _closed(
 )
 
 
+_YES = _one_of(YES_OR_NO)
+_REWORDED = _closed({"draft": _closed({"possible": _YES, "question": _TEXT})})
+_ATTEMPT = _closed({"attempt": _closed({"answerable": _YES, "answer": _TEXT})})
+
 _APART = {
     RUBRIC: _RUBRIC_REPLY,
     ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
     STANDALONE: _closed({"question": _closed({"text": _TEXT})}),
+    DRAFT_QUESTION: _closed(
+        {
+            "draft": _closed(
+                {
+                    "possible": _YES,
+                    "question": _TEXT,
+                    "answer": _TEXT,
+                    "quotes": _array(_closed({"passage": _TEXT, "quote": _TEXT})),
+                    "difficulty": _one_of(DIFFICULTIES),
+                }
+            )
+        }
+    ),
+    DRAFT_UNANSWERABLE: _REWORDED,
+    DRAFT_PARAPHRASE: _REWORDED,
+    DRAFT_ATTEMPT: _ATTEMPT,
+    DRAFT_RECALL: _ATTEMPT,
+    DRAFT_INSPECTION: _closed(
+        {
+            "checks": _group(reason=_TEXT, standalone=_YES, sensible=_YES, trivial=_YES),
+            "answers": _group(match=_one_of(MATCHES)),
+        }
+    ),
+    DRAFT_WORSE: _closed({"worse": _closed({"ungrounded": _TEXT, "poor": _TEXT})}),
 }
 
 

@@ -1,0 +1,184 @@
+"""Questions, and checks of questions, as forms that the model fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ragstone.judge.drafting import Drafted, Inspection, Kind, Match, Worse
+from ragstone.judge.llm.completion import Form
+from ragstone.judge.llm.core import Core, Values, value_of
+from ragstone.judge.llm.prompts import (
+    DRAFT_ATTEMPT,
+    DRAFT_INSPECTION,
+    DRAFT_PARAPHRASE,
+    DRAFT_QUESTION,
+    DRAFT_RECALL,
+    DRAFT_UNANSWERABLE,
+    DRAFT_WORSE,
+)
+from ragstone.judge.llm.replies import Field
+from ragstone.judge.llm.schemas import DIFFICULTIES, MATCHES, YES_OR_NO
+from ragstone.judge.protocol import Call
+from ragstone.judge.untrusted_text import Block, cleaned, listed
+
+_MAX_TEXT = 4_000
+_MAX_QUOTES = 20
+_TOKENS = 700
+"""The usual upper limit of a reply that writes texts."""
+
+
+class LlmDrafter:
+    """A `Drafter` for all providers. Replies are cached as judgements are."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def question(
+        self, kind: Kind, passages: Sequence[str], asked: Sequence[str], *, call: Call
+    ) -> Drafted | None:
+        blocks = _passages(passages)
+        if asked:
+            blocks.append(Block("asked", listed([(str(at), text) for at, text in enumerate(asked, start=1)])))
+        if kind is Kind.UNANSWERABLE:
+            found = await self._one(DRAFT_UNANSWERABLE, "draft", _possible(_question), blocks, call)
+            return Drafted(str(found["question"])) if found else None
+        check = _possible(_answered(len(passages)))
+        found = await self._one(DRAFT_QUESTION, "draft", check, [Block("kind", kind), *blocks], call)
+        if not found:
+            return None
+        quotes = tuple((int(number), str(quote)) for number, quote in found["quotes"])
+        return Drafted(str(found["question"]), str(found["answer"]), quotes, str(found["difficulty"]))
+
+    async def reworded(self, question: str, answer: str, *, call: Call) -> str | None:
+        blocks = [Block("question", question), Block("answer", answer)]
+        found = await self._one(DRAFT_PARAPHRASE, "draft", _possible(_question), blocks, call)
+        return str(found["question"]) if found else None
+
+    async def attempt(self, question: str, passages: Sequence[str] | None, *, call: Call) -> str | None:
+        blocks = [Block("question", question), *_passages(passages or ())]
+        prompt = DRAFT_RECALL if passages is None else DRAFT_ATTEMPT
+        found = await self._one(prompt, "attempt", _attempt, blocks, call)
+        return str(found["answer"]) if found["answerable"] == "yes" else None
+
+    async def inspect(self, question: str, reference: str, answers: Sequence[str], *, call: Call) -> Inspection:
+        names = [f"a{at}" for at in range(1, len(answers) + 1)]
+        fields = [Field(("checks", "question"), _checks, 96)]
+        fields += [Field(("answers", name), _match, 24) for name in names]
+        blocks = [Block("question", question)]
+        if answers:
+            blocks.append(Block("reference", reference))
+        blocks += [Block(f"answer {name}", text) for name, text in zip(names, answers, strict=True)]
+        values = await self._filled(Form(self._core.prompts[DRAFT_INSPECTION], tuple(fields)), blocks, call)
+        checks = value_of(values, "checks", "question")
+        return Inspection(
+            standalone=checks["standalone"] == "yes",
+            sensible=checks["sensible"] == "yes",
+            trivial=checks["trivial"] == "yes",
+            matches=tuple(Match(value_of(values, "answers", name)["match"]) for name in names),
+        )
+
+    async def worsen(self, question: str, reference: str, passages: Sequence[str], *, call: Call) -> Worse:
+        blocks = [Block("question", question), Block("reference", reference), *_passages(passages)]
+        found = await self._one(DRAFT_WORSE, "worse", _worse, blocks, call)
+        return Worse(str(found["ungrounded"]), str(found["poor"]))
+
+    async def _one(
+        self, prompt: str, name: str, check: Callable[[object], object], blocks: Sequence[Block], call: Call
+    ) -> dict[str, Any]:
+        form = Form(self._core.prompts[prompt], (Field((name,), check, _TOKENS),))
+        return value_of(await self._filled(form, blocks, call), name)
+
+    async def _filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
+        async def ask() -> Values:
+            self._core.check_room(form, [block.text for block in blocks])
+            return await self._core.fill(form, blocks, call)
+
+        return await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
+
+
+def _passages(texts: Sequence[str]) -> list[Block]:
+    return [Block(f"passage p{at}", text) for at, text in enumerate(texts, start=1)]
+
+
+def _possible(check: Callable[[dict[str, object]], object]) -> Callable[[object], object]:
+    """`check` for a draft; an empty object for none. Read from the cache, it is checked again in its final form."""
+
+    def checked(value: object) -> object:
+        if value == {}:
+            return value
+        found = _object(value)
+        if found.get("possible", "yes") not in YES_OR_NO:
+            raise ValueError("neither yes nor no")
+        return {} if found.get("possible") == "no" else check(found)
+
+    return checked
+
+
+def _question(value: dict[str, object]) -> object:
+    return {"question": _text(value["question"])}
+
+
+def _answered(count: int) -> Callable[[dict[str, object]], object]:
+    names = [f"p{at}" for at in range(1, count + 1)]
+
+    def check(value: dict[str, object]) -> object:
+        quotes = value["quotes"]
+        if not isinstance(quotes, list) or not 0 < len(quotes) <= _MAX_QUOTES:
+            raise ValueError("no list of quotes")
+        pairs = []
+        for quote in quotes:
+            if isinstance(quote, list) and len(quote) == 2 and isinstance(quote[0], int) and 0 <= quote[0] < count:
+                pairs.append([quote[0], _text(quote[1])])  # from the cache
+            else:
+                found = _object(quote)
+                pairs.append([names.index(str(found["passage"])), _text(found["quote"])])
+        return {
+            "question": _text(value["question"]),
+            "answer": _text(value["answer"]),
+            "quotes": pairs,
+            "difficulty": _word(value["difficulty"], DIFFICULTIES),
+        }
+
+    return check
+
+
+def _attempt(value: object) -> object:
+    found = _object(value)
+    if _word(found["answerable"], YES_OR_NO) == "no":
+        return {"answerable": "no", "answer": ""}
+    return {"answerable": "yes", "answer": _text(found["answer"])}
+
+
+def _checks(value: object) -> object:
+    found = _object(value)
+    return {name: _word(found[name], YES_OR_NO) for name in ("standalone", "sensible", "trivial")}
+
+
+def _match(value: object) -> object:
+    return {"match": _word(_object(value)["match"], MATCHES)}
+
+
+def _worse(value: object) -> object:
+    found = _object(value)
+    return {name: _text(found[name]) for name in ("ungrounded", "poor")}
+
+
+def _object(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _word(value: object, allowed: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError("not one of the allowed words")
+    return value
+
+
+def _text(value: object) -> str:
+    """A text of the model's without hidden characters: it is written to a file that people and programs read."""
+    text = " ".join(cleaned(value).split()) if isinstance(value, str) else ""
+    if not text or len(text) > _MAX_TEXT:
+        raise ValueError("not a short text")
+    return text

@@ -1,0 +1,745 @@
+"""Drafts of golden samples from a team's own documents: written by a model, checked, and refused with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean
+from typing import TypeVar
+
+from ragstone._version import __version__
+from ragstone.config import JudgeSettings
+from ragstone.errors import ConfigError, GoldenSetError, JudgeError
+from ragstone.formatting import counted, dollars, some
+from ragstone.golden.convert import native_lines
+from ragstone.golden.documents import Document, Documents, read_documents
+from ragstone.golden.load import golden_set_of
+from ragstone.golden.near_duplicates import similar_pairs, words_of
+from ragstone.golden.passages import Coverage, Passage, Related, find_quote, passages_of
+from ragstone.golden.sample import Review, Sample
+from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
+from ragstone.judge.llm import prompts
+from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
+from ragstone.judge.names import OFFLINE_PROVIDERS, split_name
+from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
+from ragstone.judge.untrusted_text import cleaned
+from ragstone.metaeval.items import EvalTask
+from ragstone.run.engine import Progress, Quiet
+
+DEFAULT_SHARES: Mapping[Kind, float] = {
+    Kind.SINGLE: 0.35,
+    Kind.MULTI_PASSAGE: 0.15,
+    Kind.MULTI_DOCUMENT: 0.10,
+    Kind.COMPARISON: 0.10,
+    Kind.PARAPHRASE: 0.15,
+    Kind.UNANSWERABLE: 0.15,
+}
+TRIES = 3
+"""Drafts for one question, at most."""
+
+GENERAL_KNOWLEDGE = "general knowledge"
+
+_Key = TypeVar("_Key")
+
+_PAIRED = (Kind.MULTI_PASSAGE, Kind.MULTI_DOCUMENT, Kind.COMPARISON)
+_MOST_CHARACTERS = 600
+_MOST_ASKED = 20
+_SEARCHED = 6
+_DILUTION = 3
+_LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
+_NOUN = (
+    r"(?:documents?|documentation|texts?|passages?|excerpts?|contexts?|sections?|paragraphs?|articles?|pages?|sources?"
+    r"|information|files?)"
+)
+_POINTING = re.compile(
+    "|".join(
+        (
+            rf"\b(?:this|these|the (?:above|below|given|provided|present|attached|quoted)|provided|given) {_NOUN}\b",
+            rf"\b(?:according to|based on|(?:mentioned|described|stated|listed|shown|given) in) the {_NOUN}\b",
+            r"\bin the (?:passage|excerpt|(?:text|document|context)(?=\W*$))",
+            rf"\b{_NOUN} (?:above|below)\b",
+            r"\b(?:diese[mnrs]?|(?:laut|gemäß)(?: de[mr])?|(?:vor|oben )stehende[mnrs]?|obige[mnrs]?) "
+            r"(?:Text|Dokument|Abschnitt|Textabschnitt|Passage|Kontext)(?:e?s|en)?\b",
+            r"\b(?:cet?|cette|(?:selon|d'après|dans) l[ea]) (?:document|texte|passage|extrait|contexte)\b",
+            r"\b(?:est[ea]|(?:según|en) el) (?:documento|texto|pasaje|fragmento|contexto)\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""Questions that can't be understood without the document; in other languages, the model alone finds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to make: `count` questions, in `shares` by kind (together 1), each in at most `tries` drafts.
+
+    With `pairs`, also answers made worse on purpose and diluted contexts.
+    """
+
+    count: int
+    shares: Mapping[Kind, float] = field(default_factory=lambda: DEFAULT_SHARES)
+    tries: int = TRIES
+    seed: int = 0
+    pairs: bool = False
+
+    def counts(self) -> dict[Kind, int]:
+        """How many questions of each kind: shares of `count`, rounded by the largest remainder."""
+        exact = {kind: self.shares.get(kind, 0.0) * self.count for kind in Kind}
+        whole = {kind: int(value + 1e-9) for kind, value in exact.items()}
+        missing = self.count - sum(whole.values())
+        for kind in sorted(exact, key=lambda one: (whole[one] - exact[one], list(Kind).index(one)))[:missing]:
+            whole[kind] += 1
+        return {kind: number for kind, number in whole.items() if number}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The documents and their passages."""
+
+    documents: Documents
+    passages: Sequence[Passage]
+
+    @property
+    def asked_about(self) -> int:
+        """The number of documents that have a passage."""
+        return len({passage.document for passage in self.passages})
+
+
+def read_material(places: Sequence[Path]) -> Material:
+    """The documents in `places`, in Unicode's form NFC and without invisible characters, divided into passages.
+
+    Raises ConfigError as `read_documents`, and if there is no passage to ask about.
+    """
+    found = read_documents(places)
+    documents = tuple(Document(one.id, cleaned(unicodedata.normalize("NFC", one.text))) for one in found.read)
+    passages = passages_of(documents)
+    if not passages:
+        raise ConfigError(
+            f"{counted(len(documents), 'document')}, but no passage of some length.",
+            where=", ".join(map(str, places)),
+            hint="Documents need whole sentences to be asked about.",
+        )
+    return Material(replace(found, read=documents), passages)
+
+
+def require_writer(settings: JudgeSettings) -> None:
+    """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
+    provider, _ = split_name(settings.name)
+    if provider in (*OFFLINE_PROVIDERS, "scripted"):
+        raise ConfigError(
+            f"the judge '{settings.name}' can't write questions: that takes a language model.",
+            where="judge.name",
+            hint="For example: --judge openai:gpt-5.4-mini, with OPENAI_API_KEY set.",
+        )
+
+
+def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tuple[CostEstimate, CostEstimate]:
+    """The cost if no draft is refused, and if every question takes all its tries."""
+    passage = mean(len(one.text) for one in material.passages)
+    counts = Counter(wanted.counts())
+    paired = sum(counts[kind] for kind in _PAIRED)
+    unanswerable, paraphrases = counts[Kind.UNANSWERABLE], counts[Kind.PARAPHRASE]
+    written = counts[Kind.SINGLE] + paired
+    answerable = written + paraphrases
+    evidence, question, answer = 400, 100, 200
+    once = [
+        PlannedCalls(prompts.DRAFT_QUESTION, counts[Kind.SINGLE], passage, 200),
+        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * passage, 250),
+        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, passage, 50),
+        PlannedCalls(prompts.DRAFT_PARAPHRASE, paraphrases, question + answer, 50),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, question + evidence, 60),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, question + (1 + _SEARCHED) * passage, 30),
+        PlannedCalls(prompts.DRAFT_RECALL, answerable, question, 40),
+        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, question + 3 * answer, 90),
+        PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, question, 60),
+    ]
+    pairs = [
+        PlannedCalls(prompts.DRAFT_WORSE, answerable, question + answer + 1.5 * passage, 150),
+        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, question + 3 * answer, 90),
+    ]
+    own = pairs if wanted.pairs else []
+    all_tries = [replace(one, calls=one.calls * wanted.tries) for one in once]
+    return estimate_calls(settings, [*once, *own]), estimate_calls(settings, [*all_tries, *own])
+
+
+def plan_lines(material: Material, wanted: Wanted, settings: JudgeSettings) -> Iterator[str]:
+    """What would be made, and what it would cost, as lines of text."""
+    yield from _material_lines(material)
+    yield f"{counted(wanted.count, 'question')} to write, each in at most {counted(wanted.tries, 'draft')}:"
+    for kind, number in wanted.counts().items():
+        yield f"  {kind:<15}  {number:,}"
+    once, most = estimates(settings, material, wanted)
+    yield f"With {settings.name}, if no draft is refused:  {_cost(once)}"
+    yield f"At most, if each question takes all its drafts:  {_cost(most)}"
+    yield f"Assumed: {once.assumptions}."
+
+
+def _cost(found: CostEstimate) -> str:
+    cost = "price unknown" if found.usd is None else f"about {dollars(max(found.usd, 0.01))}"
+    tokens = f"{found.input_tokens:,} tokens in, {found.output_tokens:,} out"
+    return f"{counted(found.calls, 'judge call')}, {tokens}, {cost}"
+
+
+def _material_lines(material: Material) -> Iterator[str]:
+    documents = material.documents
+    yield (
+        f"{counted(len(documents.read), 'document')} with {counted(len(material.passages), 'passage')}"
+        + (f"; {counted(documents.other, 'other file')} left out" if documents.other else "")
+    )
+    short = len(documents.read) - material.asked_about
+    if short:
+        yield f"  {counted(short, 'document')} too short to ask about, or a copy of another"
+    if documents.unreadable:
+        names = [f"{name} ({reason})" for name, reason in documents.unreadable]
+        yield f"  {counted(len(names), 'file')} can't be read: {some(names, 10)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason.
+
+    `given_up` are questions that no draft was accepted for, by kind and reason. `stopped` is the error that ended the
+    work early. `pairs` are rows for `ragstone meta-eval`; `unpaired` are questions without, by reason.
+    """
+
+    material: Material
+    wanted: Wanted
+    samples: tuple[Sample, ...]
+    drafts: int
+    refused: Mapping[tuple[Kind, str], int]
+    given_up: Mapping[tuple[Kind, str], int]
+    unfinished: int
+    passages: int
+    documents: int
+    pairs: tuple[Mapping[str, object], ...]
+    unpaired: Mapping[str, int]
+    ledger: Ledger
+    stopped: JudgeError | None = None
+
+
+def summary_lines(found: Generated) -> Iterator[str]:
+    """The summary as lines of text: what was asked for, written and refused, and why."""
+    wanted = found.wanted.counts()
+    made = Counter(sample.tags[0] for sample in found.samples)
+    yield f"{len(found.samples):,} of {counted(found.wanted.count, 'question')} written:"
+    for kind, number in wanted.items():
+        yield f"  {kind:<15}  {made[kind]:,} of {number:,}"
+    general = sum(GENERAL_KNOWLEDGE in sample.tags for sample in found.samples)
+    if general:
+        yield f"  {general:,} of them tagged {GENERAL_KNOWLEDGE}: the model knows the answer without the documents"
+    refused = sum(found.refused.values())
+    left = f", {found.unfinished:,} unfinished" if found.unfinished else ""
+    yield f"{counted(found.drafts, 'draft')}: {len(found.samples):,} written, {refused:,} refused{left}"
+    reasons = Counter[str]()
+    for (_, reason), number in found.refused.items():
+        reasons[reason] += number
+    yield from (f"  {number:>4,}  {reason}" for reason, number in _most_first(reasons))
+    if found.given_up:
+        yield f"{counted(sum(found.given_up.values()), 'question')} given up:"
+        for (kind, reason), number in _most_first(found.given_up):
+            yield f"  {number:>4,}  {kind}: {reason}"
+    if found.wanted.pairs:
+        yield f"{counted(len(found.pairs), 'pair')} for meta-eval"
+        yield from (f"  {number:>4,}  left out: {reason}" for reason, number in _most_first(found.unpaired))
+    yield from _material_lines(found.material)
+    yield (
+        f"  asked about: {found.documents:,} of {counted(found.material.asked_about, 'document')}, "
+        f"{found.passages:,} of {counted(len(found.material.passages), 'passage')}"
+    )
+    ledger = found.ledger
+    yield f"{counted(ledger.calls, 'judge call')}, {ledger.cached_calls:,} from the cache, {dollars(ledger.cost_usd)}"
+
+
+def _most_first(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
+    return sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))
+
+
+class _Refused(Exception):  # noqa: N818 - an outcome of one draft
+    """The draft is refused; its text is the reason."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One question to be written."""
+
+    order: int
+    kind: Kind
+    tries: int
+
+
+@dataclass(slots=True)
+class _Draft:
+    """One try: its slot, the passages it is about (the first is the seed), or the sample that it rewords."""
+
+    slot: _Slot
+    places: tuple[int, ...]
+    source: _Accepted | None = None
+    found: Drafted | None = None
+    evidence: tuple[tuple[int, str], ...] = ()
+    general: bool = False
+    reason: str | None = None
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    slot: _Slot
+    sample: Sample
+    places: tuple[int, ...]
+    evidence: tuple[tuple[int, str], ...]
+    difficulty: str | None
+
+
+async def generate(
+    judge: Judge,
+    material: Material,
+    wanted: Wanted,
+    *,
+    existing: Sequence[Sample] = (),
+    progress: Progress | None = None,
+    redact: Callable[[str], str] = str,
+) -> Generated:
+    """Write and check questions on `material`, none of them nearly one of `existing`.
+
+    The same documents, settings and replies give the same drafts, whatever order the replies arrive in, so a run that
+    was interrupted is continued from the judge's cache. A JudgeError ends the work; what is finished is returned with
+    it. Raises ConfigError if the judge can't write.
+    """
+    if not isinstance(judge, WritesQuestions):
+        raise ConfigError(
+            f"the judge '{judge.identity.label()}' can't write questions: that takes a language model.",
+            where="judge.name",
+            hint="For example: --judge openai:gpt-5.4-mini",
+        )
+    work = _Generation(judge.drafter, judge.identity.label(), material, wanted, existing, progress or Quiet(), redact)
+    return await work.run()
+
+
+class _Generation:
+    def __init__(
+        self,
+        drafter: Drafter,
+        label: str,
+        material: Material,
+        wanted: Wanted,
+        existing: Sequence[Sample],
+        progress: Progress,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._drafter = drafter
+        self._label = label
+        self._material = material
+        self._passages = material.passages
+        self._wanted = wanted
+        self._existing = [sample.question for sample in existing]
+        self._ids = {sample.id for sample in existing}
+        self._progress = progress
+        self._redact = redact
+        self._related = Related(material.passages)
+        self._coverage = Coverage(material.passages, wanted.seed)
+        self._texts = {document.id: document.text for document in material.documents.read}
+        self._barren: set[tuple[Kind, int]] = set()
+        self._matched: set[tuple[Kind, int, int]] = set()
+        self._asked: dict[int, list[str]] = defaultdict(list)
+        self._accepted: list[_Accepted] = []
+        self._reworded = Counter[int]()
+        self._drafts = self._unfinished = 0
+        self._refused = Counter[tuple[Kind, str]]()
+        self._given_up = Counter[tuple[Kind, str]]()
+        self._ledger = Ledger()
+        self._stopped: JudgeError | None = None
+
+    async def run(self) -> Generated:
+        slots = [
+            _Slot(order, kind, self._wanted.tries)
+            for order, kind in enumerate(kind for kind, number in self._wanted.counts().items() for _ in range(number))
+        ]
+        self._progress.start(len(slots))
+        try:
+            await self._write([slot for slot in slots if slot.kind is not Kind.PARAPHRASE])
+            await self._write([slot for slot in slots if slot.kind is Kind.PARAPHRASE])
+            pairs, unpaired = await self._pairs()
+        finally:
+            self._progress.finish()
+        self._accepted.sort(key=lambda one: one.slot.order)
+        used = {place for one in self._accepted for place in one.places}
+        return Generated(
+            material=self._material,
+            wanted=self._wanted,
+            samples=tuple(one.sample for one in self._accepted),
+            drafts=self._drafts,
+            refused=dict(self._refused),
+            given_up=dict(self._given_up),
+            unfinished=self._unfinished,
+            passages=len(used),
+            documents=len({self._passages[place].document for place in used}),
+            pairs=tuple(pairs),
+            unpaired=dict(unpaired),
+            ledger=self._ledger,
+            stopped=self._stopped,
+        )
+
+    async def _write(self, slots: Sequence[_Slot]) -> None:
+        """Fill `slots` in rounds: all drafts of a round, their checks by rule in order, then the model's checks."""
+        pending = list(slots)
+        while pending and self._stopped is None:
+            drafts, later = self._round(pending)
+            self._drafts += len(drafts)
+            await self._each(drafts, self._draft)
+            drafted = [draft for draft in drafts if draft.finished and draft.reason is None]
+            self._screen(drafted)
+            await self._each([draft for draft in drafted if draft.reason is None], self._verify)
+            for draft in drafts:
+                if self._settle(draft):
+                    later.append(draft.slot)
+            pending = sorted(later, key=lambda slot: slot.order)
+        for slot in pending:
+            self._give_up(slot, "not reached")
+
+    def _round(self, pending: Sequence[_Slot]) -> tuple[list[_Draft], list[_Slot]]:
+        """One draft for each slot that has something to ask about; a passage is the seed of one draft in a round."""
+        busy: set[int] = set()
+        drafts: list[_Draft] = []
+        later: list[_Slot] = []
+        for slot in pending:
+            draft = self._reword(slot) if slot.kind is Kind.PARAPHRASE else self._start(slot, busy)
+            if draft is not None:
+                drafts.append(draft)
+                busy.update(draft.places[:1])
+            elif slot.kind is not Kind.PARAPHRASE and any((slot.kind, place) not in self._barren for place in busy):
+                later.append(slot)
+            else:
+                self._give_up(slot, _NOTHING_LEFT[slot.kind])
+        return drafts, later
+
+    def _start(self, slot: _Slot, busy: set[int]) -> _Draft | None:
+        kind = slot.kind
+        while True:
+            seed = self._coverage.take(lambda at: at not in busy and (kind, at) not in self._barren)
+            if seed is None:
+                return None
+            if kind not in _PAIRED:
+                return _Draft(slot, (seed,))
+            partner = self._partner(kind, seed)
+            if partner is not None:
+                self._matched.update({(kind, seed, partner), (kind, partner, seed)})
+                return _Draft(slot, (seed, partner))
+            self._barren.add((kind, seed))
+
+    def _partner(self, kind: Kind, seed: int) -> int | None:
+        """The closest passage to go with `seed`: of the same document, or of another."""
+        own = self._passages[seed].document
+
+        def fits(at: int) -> bool:
+            if at == seed or (kind, seed, at) in self._matched:
+                return False
+            same = self._passages[at].document == own
+            return kind is Kind.COMPARISON or same is (kind is Kind.MULTI_PASSAGE)
+
+        found = self._related.to(self._passages[seed].text, most=1, least=2, among=fits)
+        if not found and kind is Kind.MULTI_PASSAGE:  # passages of one document have a subject in common
+            near = sorted(range(max(0, seed - 2), min(len(self._passages), seed + 3)), key=lambda at: abs(at - seed))
+            found = [at for at in near if fits(at)][:1]
+        return found[0] if found else None
+
+    def _reword(self, slot: _Slot) -> _Draft | None:
+        """A draft that rewords a question, each of them once."""
+        for number, source in enumerate(self._accepted):
+            if source.slot.kind not in (Kind.PARAPHRASE, Kind.UNANSWERABLE) and not self._reworded[number]:
+                self._reworded[number] += 1
+                return _Draft(slot, source.places, source)
+        return None
+
+    async def _each(self, drafts: Sequence[_Draft], work: Callable[[_Draft], Coroutine[object, object, None]]) -> None:
+        """Do `work` for all `drafts` at once; the judge limits its calls. A JudgeError stops everything."""
+
+        async def one(draft: _Draft) -> None:
+            try:
+                await work(draft)
+            except (_Refused, JudgementFailed) as refusal:
+                draft.reason = _plain(str(refusal))
+            draft.finished = True
+
+        for draft in drafts:
+            draft.finished = False
+        if self._stopped is not None:
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                for draft in drafts:
+                    group.create_task(one(draft))
+        except BaseExceptionGroup as errors:
+            first = _first(errors)
+            if not isinstance(first, JudgeError):
+                raise first from None
+            self._stopped = first
+
+    def _call(self, draft: _Draft) -> Call:
+        return Call(f"draft {draft.slot.order + 1}", ledger=self._ledger)
+
+    async def _draft(self, draft: _Draft) -> None:
+        call = self._call(draft)
+        if draft.source is not None:
+            source = draft.source.sample
+            question = await self._drafter.reworded(source.question, source.reference or "", call=call)
+            if question is not None:
+                draft.found = Drafted(question, source.reference or "", (), draft.source.difficulty)
+                draft.evidence = draft.source.evidence
+        else:
+            texts = [self._passages[place].text for place in draft.places]
+            asked = [question for place in draft.places for question in self._asked[place]]
+            asked = list(dict.fromkeys(asked))[-_MOST_ASKED:]
+            draft.found = await self._drafter.question(draft.slot.kind, texts, asked, call=call)
+        if draft.found is None:
+            raise _Refused("the model finds nothing to ask of this kind")
+
+    def _screen(self, drafts: Sequence[_Draft]) -> None:
+        """Check by rule, in order: an earlier draft of the round has precedence over a near-duplicate of it."""
+        for draft in drafts:
+            if draft.found is not None:
+                try:
+                    self._check_rules(draft, draft.found)
+                except _Refused as refusal:
+                    draft.reason = str(refusal)
+        left = [(draft, draft.found.question) for draft in drafts if draft.reason is None and draft.found is not None]
+        own = [one.sample.question for one in self._accepted]
+        texts = [*self._existing, *own, *(question for _, question in left)]
+        words = [words_of(text) for text in texts]
+        near: dict[int, list[int]] = defaultdict(list)
+        for pair in similar_pairs(texts):
+            near[pair.second].append(pair.first)
+        refused: set[int] = set()
+        for at, (draft, _) in enumerate(left, start=len(texts) - len(left)):
+            same = [other for other in range(at) if other not in refused and words[other] == words[at]]
+            close = [other for other in near[at] if other not in refused]
+            if same or close:
+                refused.add(at)
+                whose = "the golden set" if min(same + close) < len(self._existing) else "this run"
+                draft.reason = f"{'the' if same else 'nearly the'} same question is in {whose}"
+
+    def _check_rules(self, draft: _Draft, found: Drafted) -> None:
+        if len(found.question) > _MOST_CHARACTERS:
+            raise _Refused(f"the question is longer than {_MOST_CHARACTERS} characters")
+        if _POINTING.search(found.question):
+            raise _Refused("the question points to its document (by rule)")
+        if _LINK.search(found.answer) or _LINK.search(found.question):
+            raise _Refused("the question or the answer has a link")
+        if draft.source is None and draft.slot.kind is not Kind.UNANSWERABLE:
+            draft.evidence = self._located(draft, found)
+        texts = (found.question, found.answer, *(text for _, text in draft.evidence))
+        if any(self._redact(text) != text for text in texts):
+            raise _Refused("it contains a secret of the environment")
+
+    def _located(self, draft: _Draft, found: Drafted) -> tuple[tuple[int, str], ...]:
+        """The passage and the words of each quote, as the document has them."""
+        texts = [self._passages[place].text for place in draft.places]
+        evidence: dict[tuple[int, str], None] = {}
+        for number, quote in found.quotes:
+            others = [at for at in range(len(texts)) if at != number]
+            place = find_quote(quote, texts, skip=others) or find_quote(quote, texts)
+            if place is None:
+                raise _Refused("the evidence is not in the document")
+            evidence[draft.places[place[0]], place[1]] = None
+        if {at for at, _ in evidence} != set(draft.places):
+            raise _Refused("the evidence is from one of the two passages only")
+        return tuple(evidence)
+
+    async def _verify(self, draft: _Draft) -> None:
+        """Check by the model: answered by its evidence alone, not without it, standing alone."""
+        found = draft.found
+        if found is None:
+            return
+        call, question = self._call(draft), found.question
+        if draft.slot.kind is Kind.UNANSWERABLE:
+            near = [place for place in self._related.to(question, most=_SEARCHED) if place not in draft.places]
+            texts = [self._passages[place].text for place in (*draft.places, *near)]
+            if await self._drafter.attempt(question, texts, call=call) is not None:
+                raise _Refused("the documents answer it, and it was to be unanswerable")
+            answers: list[str] = []
+        else:
+            answer = await self._drafter.attempt(question, [text for _, text in draft.evidence], call=call)
+            if answer is None:
+                raise _Refused("its evidence alone doesn't answer it")
+            known = await self._drafter.attempt(question, None, call=call)
+            answers = [answer] if known is None else [answer, known]
+        seen = await self._drafter.inspect(question, found.answer, answers, call=call)
+        if not seen.standalone:
+            raise _Refused("the question doesn't stand alone (by the model)")
+        if not seen.sensible:
+            raise _Refused("no user would ask it (by the model)")
+        if seen.trivial:
+            raise _Refused("it is trivial (by the model)")
+        if answers and seen.matches[0] is not Match.SAME:
+            raise _Refused("another reading of its evidence gives another answer")
+        draft.general = len(answers) > 1 and seen.matches[1] is Match.SAME
+
+    def _settle(self, draft: _Draft) -> bool:
+        """Accept or refuse `draft`; whether its slot is to be tried again."""
+        slot = draft.slot
+        if draft.reason is None and draft.finished and draft.found is not None:
+            sample = self._sample(draft, draft.found)
+            draft.reason = _invalid(sample)
+            if draft.reason is None:
+                self._accept(draft, sample)
+                return False
+        if draft.reason is None:
+            self._unfinished += 1
+            self._give_up(slot, "not reached")
+            return False
+        self._refused[slot.kind, draft.reason] += 1
+        if draft.source is None:
+            self._barren.add((slot.kind, draft.places[0]))
+        slot.tries -= 1
+        if slot.tries <= 0:
+            self._give_up(slot, f"{counted(self._wanted.tries, 'draft')} refused")
+            return False
+        return True
+
+    def _accept(self, draft: _Draft, sample: Sample) -> None:
+        difficulty = draft.found.difficulty if draft.found is not None else None
+        self._accepted.append(_Accepted(draft.slot, sample, draft.places, draft.evidence, difficulty))
+        self._ids.add(sample.id)
+        for place in draft.places:
+            self._asked[place].append(sample.question)
+        self._progress.advance("written")
+
+    def _give_up(self, slot: _Slot, reason: str) -> None:
+        self._given_up[slot.kind, reason] += 1
+        self._progress.advance("given up")
+
+    def _sample(self, draft: _Draft, found: Drafted) -> Sample:
+        kind, seed = draft.slot.kind, self._passages[draft.places[0]]
+        named = dict.fromkeys(self._passages[place].document for place in draft.places)
+        digests = [f"{name} sha256:{_digest(self._texts[name])[:12]}" for name in named]
+        tags = [str(kind), *([found.difficulty] if found.difficulty else [])]
+        return Sample(
+            id=self._new_id(seed.document, found.question),
+            question=found.question,
+            reference=found.answer or None,
+            reference_contexts=tuple(text for _, text in draft.evidence),
+            relevant_ids={self._passages[place].document: 1.0 for place, _ in draft.evidence},
+            answerable=kind is not Kind.UNANSWERABLE,
+            tags=(*tags, *([GENERAL_KNOWLEDGE] if draft.general else [])),
+            group=seed.name,
+            review=Review("draft"),
+            provenance=f"ragstone generate {__version__}, {self._label}; {', '.join(digests)}",
+        )
+
+    def _new_id(self, document: str, question: str) -> str:
+        stem = re.sub(r"[^a-z0-9]+", "-", Path(document).stem.casefold()).strip("-")[:40].strip("-") or "q"
+        digest = _digest(question)
+        return next(name for length in range(8, len(digest)) if (name := f"{stem}-{digest[:length]}") not in self._ids)
+
+    async def _pairs(self) -> tuple[list[Mapping[str, object]], Counter[str]]:
+        """WikiEval's pairs for each answerable question: an ungrounded and a poor answer, and a diluted context."""
+        rows: dict[int, list[Mapping[str, object]]] = {}
+        unpaired = Counter[str]()
+        wanted = [one for one in self._accepted if one.sample.answerable] if self._wanted.pairs else []
+
+        async def make(draft: _Draft) -> None:
+            source = draft.source
+            if source is None:
+                return
+            sample, texts = source.sample, [self._passages[place].text for place in source.places]
+            reference, call = sample.reference or "", self._call(draft)
+            worse = await self._drafter.worsen(sample.question, reference, texts, call=call)
+            answers = [worse.ungrounded, worse.poor]
+            seen = await self._drafter.inspect(sample.question, reference, answers, call=call)
+            if Match.SAME in seen.matches:
+                raise _Refused("an answer that was to be worse says what the reference says")
+            if any(self._redact(text) != text for text in answers):
+                raise _Refused("it contains a secret of the environment")
+            rows[source.slot.order] = list(self._pair_rows(source, texts, worse.ungrounded, worse.poor))
+
+        drafts = [_Draft(one.slot, one.places, one) for one in wanted]
+        await self._each(drafts, make)
+        for draft in drafts:
+            own = rows.get(draft.slot.order)
+            if own is None:
+                unpaired[draft.reason or "not reached"] += 3
+            elif len(own) < 3:
+                unpaired["there is no related passage to dilute the context with"] += 1
+        return [row for order in sorted(rows) for row in rows[order]], unpaired
+
+    def _pair_rows(
+        self, source: _Accepted, texts: Sequence[str], ungrounded: str, poor: str
+    ) -> Iterator[Mapping[str, object]]:
+        sample = source.sample
+        quotes = [text for _, text in source.evidence]
+        near = self._related.to(
+            " ".join((sample.question, *texts)),
+            most=_DILUTION,
+            among=lambda at: (
+                at not in source.places and not any(find_quote(one, [self._passages[at].text]) for one in quotes)
+            ),
+        )
+        shared = {"kind": "pairwise", "preference": -1, "question": sample.question, "group": source.sample.group}
+        good = {"answer": sample.reference, "contexts": list(texts)}
+        changes: list[tuple[EvalTask, dict[str, object], str]] = [
+            (EvalTask.FAITHFULNESS, {"answer": ungrounded}, "the second answer was made up on purpose"),
+            (EvalTask.ANSWER_RELEVANCY, {"answer": poor}, "the second answer was made incomplete on purpose"),
+        ]
+        if near:
+            diluted = [*texts, *(self._passages[at].text for at in near)]
+            changes.append((EvalTask.CONTEXT_RELEVANCE, {"contexts": diluted}, "related passages were added"))
+        for task, change, why in changes:
+            yield {
+                **shared,
+                "id": f"{sample.id}/{task.value}",
+                "task": task.value,
+                "first": good,
+                "second": {**good, **change},
+                "why": why,
+            }
+
+
+_NOTHING_LEFT: Mapping[Kind, str] = {
+    Kind.SINGLE: "no passage left",
+    Kind.MULTI_PASSAGE: "no two passages of one document left",
+    Kind.MULTI_DOCUMENT: "no two related passages of different documents left",
+    Kind.COMPARISON: "no two related passages left",
+    Kind.PARAPHRASE: "no question left to put in other words",
+    Kind.UNANSWERABLE: "no passage left",
+}
+
+
+def pair_lines(rows: Iterable[Mapping[str, object]]) -> str:
+    """The rows as JSON Lines."""
+    return "".join(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
+
+
+def continued(error: JudgeError) -> JudgeError:
+    """The error that ended the work, with what to do next."""
+    hint = "What the model has answered is kept: run the same command again, with --force, to continue."
+    keep = error.hint if error.hint and "--resume" not in error.hint else None
+    return JudgeError(error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint)
+
+
+def _invalid(sample: Sample) -> str | None:
+    """Why a golden set can't hold `sample`: it is written, and read as any other."""
+    try:
+        (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])
+    except GoldenSetError as error:
+        return f"it is no valid sample: {error.message}"
+    return None if replace(read, origin=None) == sample else "it is no valid sample: it reads differently when written"
+
+
+def _plain(reason: str) -> str:
+    """A reason without the names of fields, so that equal ones are counted together."""
+    return re.sub(r" \([^()]*asked twice\)", " (asked twice)", reason)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    found = errors.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

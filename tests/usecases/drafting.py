@@ -1,0 +1,169 @@
+"""Documents to ask about, and a model that writes questions on them: realistic replies over the providers' protocol."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+PLANS = ("Northwind", "Larkspur", "Bramblewood", "Quartzite", "Juniperus", "Meadowlark")
+_TOPICS: Mapping[str, tuple[str, str, str, str]] = {
+    "mail": (
+        "The {0} plan stores mail for {1} days.",
+        "For how many days does the {0} plan store mail?",
+        "{1} days.",
+        "when does {0} throw my old messages away?",
+    ),
+    "price": (
+        "Members of {0} pay {1} euros each month.",
+        "What do members of {0} pay each month?",
+        "{1} euros.",
+        "how expensive is {0}, please?",
+    ),
+    "support": (
+        "{0} answers requests for help within {1} hours.",
+        "Within which time does {0} answer requests for help?",
+        "{1} hours.",
+        "i wrote to the {0} hotline, how long must i wait?",
+    ),
+    "notice": (
+        "To cancel {0}, give {1} weeks of notice in writing.",
+        "How much notice must be given to cancel {0}?",
+        "{1} weeks.",
+        "want out of my {0} contract, how early do i say so?",
+    ),
+}
+_FILLER = (
+    "Our colleagues in the {0} team wrote this paragraph for {1}, and it is read again every spring by someone who "
+    "knows {1} well and changes what has changed."
+)
+
+
+class Fact:
+    def __init__(self, plan: str, topic: str, number: int) -> None:
+        sentence, question, answer, informal = _TOPICS[topic]
+        self.sentence, self.question = sentence.format(plan, number), question.format(plan)
+        self.answer, self.informal = answer.format(plan, number), informal.format(plan)
+        self.filler = _FILLER.format(plan, topic)
+
+
+FACTS = {
+    (plan, topic): Fact(plan, topic, 3 + 7 * p + 2 * t)
+    for p, plan in enumerate(PLANS)
+    for t, topic in enumerate(_TOPICS)
+}
+
+
+def write_documents(folder: Path, plans: int = len(PLANS)) -> Path:
+    """A Markdown file for each plan, with a section for each topic."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for plan in PLANS[:plans]:
+        sections = [
+            f"## {topic.title()} of {plan}\n\n{FACTS[plan, topic].sentence} {FACTS[plan, topic].filler}"
+            for topic in _TOPICS
+        ]
+        (folder / f"{plan.lower()}.md").write_text("\n\n".join([f"# {plan}", *sections]) + "\n", encoding="utf-8")
+    return folder
+
+
+def block(data: str, name: str) -> str | None:
+    """The text of the block called `name` in a request."""
+    found = re.search(rf"<<<{name} (\w+)>>>\n(.*?)\n<<<end {name} \1>>>", data, re.DOTALL)
+    return found[2] if found else None
+
+
+def passages(data: str) -> list[str]:
+    return [text for at in range(1, 20) if (text := block(data, f"passage p{at}")) is not None]
+
+
+def facts_in(text: str) -> list[Fact]:
+    return [fact for fact in FACTS.values() if fact.sentence in text]
+
+
+def asked_for(question: str) -> list[Fact]:
+    found = [fact for fact in FACTS.values() if fact.question in question or fact.informal == question]
+    return sorted(found, key=lambda fact: question.find(fact.question))
+
+
+class Writer:
+    """Fills in the forms as a good model would; `faults` change the reply to a task, given the request's data."""
+
+    def __init__(self) -> None:
+        self.faults: dict[str, Callable[[dict[str, Any], str], Any]] = {}
+        self.tasks: list[str] = []
+
+    def __call__(self, schema: Mapping[str, Any], data: str) -> Any:
+        task = task_of(schema, data)
+        self.tasks.append(task)
+        reply = getattr(self, task)(data)
+        return self.faults[task](reply, data) if task in self.faults else reply
+
+    def question(self, data: str) -> dict[str, Any]:
+        shown = passages(data)
+        known = block(data, "asked") or ""
+        facts = [facts_in(text)[:1] for text in shown]
+        if not all(facts) or facts[0][0].question in known:
+            return {"draft": {"possible": "no", "question": "", "answer": "", "quotes": [], "difficulty": "easy"}}
+        used = [found[0] for found in facts]
+        question = used[0].question if len(used) == 1 else f"{used[0].question} And then: {used[1].question}"
+        return {
+            "draft": {
+                "possible": "yes",
+                "question": question,
+                "answer": " ".join(fact.answer for fact in used),
+                "quotes": [{"passage": f"p{at}", "quote": fact.sentence} for at, fact in enumerate(used, start=1)],
+                "difficulty": "easy" if len(used) == 1 else "hard",
+            }
+        }
+
+    def unanswerable(self, data: str) -> dict[str, Any]:
+        heading = passages(data)[0].splitlines()[0].lstrip("# ")
+        return {"draft": {"possible": "yes", "question": f"Which person first invented {heading} in history?"}}
+
+    def paraphrase(self, data: str) -> dict[str, Any]:
+        facts = asked_for(block(data, "question") or "")
+        single = len(facts) == 1
+        return {"draft": {"possible": "yes" if single else "no", "question": facts[0].informal if single else ""}}
+
+    def attempt(self, data: str) -> dict[str, Any]:
+        facts = asked_for(block(data, "question") or "")
+        known = bool(facts) and all(fact.sentence in "\n".join(passages(data)) for fact in facts)
+        return {
+            "attempt": {
+                "answerable": "yes" if known else "no",
+                "answer": " ".join(fact.answer for fact in facts) if known else "",
+            }
+        }
+
+    def recall(self, data: str) -> dict[str, Any]:
+        return {"attempt": {"answerable": "no", "answer": ""}}
+
+    def inspection(self, data: str) -> dict[str, Any]:
+        reference = block(data, "reference")
+        answers = [(f"a{at}", block(data, f"answer a{at}")) for at in range(1, 4)]
+        return {
+            "checks": [
+                {"id": "question", "reason": "It is clear.", "standalone": "yes", "sensible": "yes", "trivial": "no"}
+            ],
+            "answers": [
+                {"id": name, "match": "same" if text == reference else "different"}
+                for name, text in answers
+                if text is not None
+            ],
+        }
+
+    def worse(self, data: str) -> dict[str, Any]:
+        return {"worse": {"ungrounded": "Exactly 999 years.", "poor": "There is a rule for that."}}
+
+
+def task_of(schema: Mapping[str, Any], data: str) -> str:
+    """Which task a request is, by its form and its blocks."""
+    name = next(iter(schema["properties"]))
+    shown = block(data, "passage p1") is not None
+    if name == "draft":
+        return "question" if "quotes" in json.dumps(schema) else "unanswerable" if shown else "paraphrase"
+    if name == "attempt":
+        return "attempt" if shown else "recall"
+    return "inspection" if name == "checks" else name
