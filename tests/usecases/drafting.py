@@ -41,8 +41,19 @@ _FILLER = (
 )
 
 
+_CASES = {
+    "Northwind": "before a winter journey",
+    "Larkspur": "for my grandmother",
+    "Bramblewood": "after moving house",
+    "Quartzite": "as a student abroad",
+    "Juniperus": "with two children",
+    "Meadowlark": "during parental leave",
+}
+
+
 class Fact:
     def __init__(self, plan: str, topic: str, number: int) -> None:
+        self.case = _CASES[plan]
         sentence, question, answer, informal = _TOPICS[topic]
         self.sentence, self.question = sentence.format(plan, number), question.format(plan)
         self.answer, self.informal = answer.format(plan, number), informal.format(plan)
@@ -107,7 +118,9 @@ class Writer:
         if not all(facts) or facts[0][0].question in known:
             return {"draft": {"possible": "no", "question": "", "answer": "", "quotes": [], "difficulty": "easy"}}
         used = [found[0] for found in facts]
-        question = used[0].question if len(used) == 1 else f"{used[0].question} And then: {used[1].question}"
+        question = used[0].question
+        if len(used) == 2:
+            question = f"I ask {used[0].case}: {question} And {used[1].case}: {used[1].question}"
         return {
             "draft": {
                 "possible": "yes",

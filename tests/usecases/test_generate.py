@@ -17,6 +17,7 @@ from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.corpus import check_references, read_corpus
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.near_duplicates import similar_pairs
 from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.llm.layout import layout_of
@@ -100,6 +101,7 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk, 
         "paraphrase": 3,
         "unanswerable": 3,
     }
+    assert similar_pairs([sample.question for sample in found.samples]) == []
     folder = desk.folder / "docs"
     for sample in found.samples:
         assert sample.draft
@@ -158,6 +160,28 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
     again = desk.make(6, SINGLE, judge={"cache": None})
     assert [sample.question for sample in again.samples] == [question]
     assert reasons(again) == {"the same question is in this run": again.drafts - 1}
+
+
+def test_near_duplicates_that_show_only_at_the_end_are_refused_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ragstone.usecases.generate as module
+
+    real, screened = similar_pairs, list[int]()
+
+    def blind_at_first(texts: Sequence[str]) -> object:
+        screened.append(len(texts))
+        return [] if len(screened) == 1 else real(texts)
+
+    monkeypatch.setattr(module, "similar_pairs", blind_at_first)
+    desk.fault("attempt", lambda _, __: {"attempt": {"answerable": "yes", "answer": "It is."}})
+    desk.fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
+    numbers = iter("abcdefgh")
+    desk.fault(
+        "question",
+        lambda reply, _: change_draft(question=f"What does a member of the club pay, {next(numbers)}?")(reply, ""),
+    )
+    found = desk.make(3, SINGLE, tries=1)
+    assert len(found.samples) == 1
+    assert reasons(found) == {"nearly the same question is in this run": 2}
 
 
 def change_draft(**changes: object) -> Callable[[dict[str, Any], str], Any]:

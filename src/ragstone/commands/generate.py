@@ -123,7 +123,10 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
         finally:
             await judge.close()
 
-    return run_to_end(work())
+    found = run_to_end(work())
+    for note in getattr(judge, "notes", ()):
+        say(f"note: {note}", err=True)
+    return found
 
 
 def _write(found: Generated, output: Path, pairs: Path | None) -> int:

@@ -23,6 +23,8 @@ LEAST = 80
 _BLOCK = re.compile(r"\n[ \t]*\n\s*")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 _BREAKS = (re.compile(r"\n"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s+"))
+_COMMON = 2_000
+"""A term in more passages tells them apart too little for the time that it takes."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PLAIN = str.maketrans(
@@ -160,7 +162,7 @@ class Related:
         count = len(self._passages)
         for term in sorted(set(_terms(text))):
             places = self._places.get(term, ())
-            if not places or (count > 4 and len(places) > count / 2):
+            if not places or (count > 4 and len(places) > min(count / 2, _COMMON)):
                 continue
             weight = math.log((count + 0.5) / len(places))
             for at in places:

@@ -284,6 +284,7 @@ class _Draft:
     found: Drafted | None = None
     evidence: tuple[tuple[int, str], ...] = ()
     general: bool = False
+    sample: Sample | None = None
     reason: str | None = None
     finished: bool = False
 
@@ -346,10 +347,11 @@ class _Generation:
         self._coverage = Coverage(material.passages, wanted.seed)
         self._texts = {document.id: document.text for document in material.documents.read}
         self._barren: set[tuple[Kind, int]] = set()
-        self._matched: set[tuple[Kind, int, int]] = set()
+        self._matched: set[tuple[int, int]] = set()
         self._asked: dict[int, list[str]] = defaultdict(list)
         self._accepted: list[_Accepted] = []
-        self._reworded = Counter[int]()
+        self._reworded: set[str] = set()
+        self._shown: set[int] = set()
         self._drafts = self._unfinished = 0
         self._refused = Counter[tuple[Kind, str]]()
         self._given_up = Counter[tuple[Kind, str]]()
@@ -365,10 +367,12 @@ class _Generation:
         try:
             await self._write([slot for slot in slots if slot.kind is not Kind.PARAPHRASE])
             await self._write([slot for slot in slots if slot.kind is Kind.PARAPHRASE])
+            await self._write(self._without_repeats())
+            for slot in self._without_repeats():
+                self._give_up(slot, "a near-duplicate to the end")
             pairs, unpaired = await self._pairs()
         finally:
             self._progress.finish()
-        self._accepted.sort(key=lambda one: one.slot.order)
         used = {place for one in self._accepted for place in one.places}
         return Generated(
             material=self._material,
@@ -403,6 +407,22 @@ class _Generation:
         for slot in pending:
             self._give_up(slot, "not reached")
 
+    def _without_repeats(self) -> list[_Slot]:
+        """Refuse near-duplicates that show only now, since the weight of words depends on all questions.
+
+        The slots that have tries left.
+        """
+        self._accepted.sort(key=lambda one: one.slot.order)
+        repeats = {pair.second for pair in similar_pairs([one.sample.question for one in self._accepted])}
+        dropped = [one.slot for at, one in enumerate(self._accepted) if at in repeats]
+        self._accepted = [one for at, one in enumerate(self._accepted) if at not in repeats]
+        for slot in dropped:
+            self._refused[slot.kind, _REPEATS] += 1
+            slot.tries -= 1
+            if slot.tries <= 0:
+                self._give_up(slot, f"{counted(self._wanted.tries, 'draft')} refused")
+        return [slot for slot in dropped if slot.tries > 0]
+
     def _round(self, pending: Sequence[_Slot]) -> tuple[list[_Draft], list[_Slot]]:
         """One draft for each slot that has something to ask about; a passage is the seed of one draft in a round."""
         busy: set[int] = set()
@@ -429,7 +449,7 @@ class _Generation:
                 return _Draft(slot, (seed,))
             partner = self._partner(kind, seed)
             if partner is not None:
-                self._matched.update({(kind, seed, partner), (kind, partner, seed)})
+                self._matched.update({(seed, partner), (partner, seed)})
                 return _Draft(slot, (seed, partner))
             self._barren.add((kind, seed))
 
@@ -438,7 +458,7 @@ class _Generation:
         own = self._passages[seed].document
 
         def fits(at: int) -> bool:
-            if at == seed or (kind, seed, at) in self._matched:
+            if at == seed or (seed, at) in self._matched:
                 return False
             same = self._passages[at].document == own
             return kind is Kind.COMPARISON or same is (kind is Kind.MULTI_PASSAGE)
@@ -451,9 +471,9 @@ class _Generation:
 
     def _reword(self, slot: _Slot) -> _Draft | None:
         """A draft that rewords a question, each of them once."""
-        for number, source in enumerate(self._accepted):
-            if source.slot.kind not in (Kind.PARAPHRASE, Kind.UNANSWERABLE) and not self._reworded[number]:
-                self._reworded[number] += 1
+        for source in self._accepted:
+            if source.slot.kind not in (Kind.PARAPHRASE, Kind.UNANSWERABLE) and source.sample.id not in self._reworded:
+                self._reworded.add(source.sample.id)
                 return _Draft(slot, source.places, source)
         return None
 
@@ -522,7 +542,7 @@ class _Generation:
             if same or close:
                 refused.add(at)
                 whose = "the golden set" if min(same + close) < len(self._existing) else "this run"
-                draft.reason = f"{'the' if same else 'nearly the'} same question is in {whose}"
+                draft.reason = f"the same question is in {whose}" if same else f"nearly the same question is in {whose}"
 
     def _check_rules(self, draft: _Draft, found: Drafted) -> None:
         if len(found.question) > _MOST_CHARACTERS:
@@ -579,16 +599,17 @@ class _Generation:
         if answers and seen.matches[0] is not Match.SAME:
             raise _Refused("another reading of its evidence gives another answer")
         draft.general = len(answers) > 1 and seen.matches[1] is Match.SAME
+        draft.sample = self._sample(draft, found)
+        if (problem := _invalid(draft.sample)) is not None:
+            raise _Refused(problem)
+        self._show(draft.slot, "written")
 
     def _settle(self, draft: _Draft) -> bool:
         """Accept or refuse `draft`; whether its slot is to be tried again."""
         slot = draft.slot
-        if draft.reason is None and draft.finished and draft.found is not None:
-            sample = self._sample(draft, draft.found)
-            draft.reason = _invalid(sample)
-            if draft.reason is None:
-                self._accept(draft, sample)
-                return False
+        if draft.reason is None and draft.finished and draft.sample is not None:
+            self._accept(draft, draft.sample)
+            return False
         if draft.reason is None:
             self._unfinished += 1
             self._give_up(slot, "not reached")
@@ -608,11 +629,16 @@ class _Generation:
         self._ids.add(sample.id)
         for place in draft.places:
             self._asked[place].append(sample.question)
-        self._progress.advance("written")
 
     def _give_up(self, slot: _Slot, reason: str) -> None:
         self._given_up[slot.kind, reason] += 1
-        self._progress.advance("given up")
+        self._show(slot, "given up")
+
+    def _show(self, slot: _Slot, state: str) -> None:
+        """Show progress, once for each question."""
+        if slot.order not in self._shown:
+            self._shown.add(slot.order)
+            self._progress.advance(state)
 
     def _sample(self, draft: _Draft, found: Drafted) -> Sample:
         kind, seed = draft.slot.kind, self._passages[draft.places[0]]
@@ -673,13 +699,10 @@ class _Generation:
     ) -> Iterator[Mapping[str, object]]:
         sample = source.sample
         quotes = [text for _, text in source.evidence]
-        near = self._related.to(
-            " ".join((sample.question, *texts)),
-            most=_DILUTION,
-            among=lambda at: (
-                at not in source.places and not any(find_quote(one, [self._passages[at].text]) for one in quotes)
-            ),
+        close = self._related.to(
+            " ".join((sample.question, *texts)), most=4 * _DILUTION, among=lambda at: at not in source.places
         )
+        near = [at for at in close if not any(find_quote(quote, [self._passages[at].text]) for quote in quotes)]
         shared = {"kind": "pairwise", "preference": -1, "question": sample.question, "group": source.sample.group}
         good = {"answer": sample.reference, "contexts": list(texts)}
         changes: list[tuple[EvalTask, dict[str, object], str]] = [
@@ -687,7 +710,7 @@ class _Generation:
             (EvalTask.ANSWER_RELEVANCY, {"answer": poor}, "the second answer was made incomplete on purpose"),
         ]
         if near:
-            diluted = [*texts, *(self._passages[at].text for at in near)]
+            diluted = [*texts, *(self._passages[at].text for at in near[:_DILUTION])]
             changes.append((EvalTask.CONTEXT_RELEVANCE, {"contexts": diluted}, "related passages were added"))
         for task, change, why in changes:
             yield {
@@ -700,6 +723,7 @@ class _Generation:
             }
 
 
+_REPEATS = "nearly the same question is in this run"
 _NOTHING_LEFT: Mapping[Kind, str] = {
     Kind.SINGLE: "no passage left",
     Kind.MULTI_PASSAGE: "no two passages of one document left",
