@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,10 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.ci.receiver import Receiver, receiver
 
-def monitor(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+__all__ = ["receiver"]
+
+
+def monitor(folder: Path, *more: str, **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ragstone", "monitor", *more]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    env = {**os.environ, **environ}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -59,3 +65,31 @@ def test_without_a_log_it_says_what_to_do(tmp_path: Path) -> None:
     done = monitor(tmp_path)
     assert done.returncode == 2
     assert "paths under [logs] in alerts.toml" in done.stderr
+
+
+def test_a_webhook_is_told_once_what_lasts_and_again_if_it_was_not_reached(project: Path, receiver: Receiver) -> None:
+    receiver.statuses = [(400, {})]
+    told = {"RAGSTONE_WEBHOOK_URL": receiver.url, "RAGSTONE_WEBHOOK_SECRET": "a secret of ours"}
+    first = monitor(project, **told)
+    assert first.returncode == 1
+    assert "The webhook was not told: it answered 400." in first.stderr
+    for _ in range(2):
+        done = monitor(project, **told)
+        assert (done.returncode, done.stderr) == (1, "")
+    bodies = [json.loads(body) for _, _, body in receiver.got]
+    assert len(bodies) == 2
+    assert bodies[1]["failing"] is True
+    assert [one["name"] for one in bodies[1]["alerts"]] == ["error_rate"]
+    assert "secret" not in first.stdout + first.stderr
+
+
+def test_a_webhook_that_is_no_https_is_an_error(project: Path) -> None:
+    done = monitor(project, RAGSTONE_WEBHOOK_URL="http://example.org/T-secret")
+    assert done.returncode == 2
+    assert "T-secret" not in done.stderr
+
+
+def test_github_outside_a_job_is_an_error(project: Path) -> None:
+    done = monitor(project, "--github", GITHUB_EVENT_PATH="")
+    assert done.returncode == 2
+    assert "not a GitHub Actions job" in done.stderr

@@ -1,1 +1,1 @@
-"""CI systems other than GitHub: their jobs, stores for baselines, comments on merge requests."""
+"""CI systems other than GitHub: their jobs, stores for baselines, comments on merge requests; webhooks."""

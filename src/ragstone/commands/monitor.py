@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ragstone.commands.options import CONFIG, JUDGE, settings_from, with_options
 from ragstone.commands.output import say, write_text
+
+if TYPE_CHECKING:
+    from ragstone.ci.webhook import Format
+    from ragstone.monitor.outcome import Monitored
+    from ragstone.usecases.run import RunContext
 
 DEFAULT_STATE = "ragstone-monitor.sqlite"
 DEFAULT_OUT = "ragstone-monitored"
@@ -39,6 +47,7 @@ DEFAULT_OUT = "ragstone-monitored"
 )
 @with_options((CONFIG,), JUDGE)
 @click.option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
+@click.option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
 @click.option(
     "--format",
     "form",
@@ -56,6 +65,7 @@ def command(
     state: Path,
     out: Path,
     no_scores: bool,
+    github: bool,
     form: str,
     output: Path | None,
     **flags: object,
@@ -71,6 +81,7 @@ def command(
       ragstone monitor interactions.jsonl --no-scores
       ragstone monitor --alerts alerts.toml --judge openai:gpt-5.4-mini --format md -o monitor.md
     """
+    from ragstone.ci.webhook import URL
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import EXIT_GATE_FAILED, ConfigError
     from ragstone.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
@@ -86,11 +97,16 @@ def command(
         table = table.model_copy(update={"sample": table.sample.model_copy(update={"size": 0})})
     paths = logs or tuple(str(file.parent / path) for path in table.logs.paths)
     with run_context(settings) as context:
+        told = partial(_tell, table.webhook.format, context) if os.environ.get(URL, "").strip() else None
         found = run_to_end(
-            monitor(paths, table, settings, context, state_file=state, out=out.absolute(), where=str(file))
+            monitor(paths, table, settings, context, state_file=state, out=out.absolute(), where=str(file), notify=told)
         )
         render = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}[form]
         text = context.redact(render(found))
+        if github:
+            from ragstone.job.monitor import publish_monitored
+
+            publish_monitored(found, os.environ, context.redact, context.say)
     if output is None:
         if form == "text":
             say(text.rstrip("\n"))
@@ -99,3 +115,17 @@ def command(
     else:
         write_text(output, text)
     return EXIT_GATE_FAILED if found.failing else 0
+
+
+def _tell(form: Format, context: RunContext, found: Monitored) -> bool:
+    """Tell the webhook; whether it arrived."""
+    import time
+
+    from ragstone.ci.webhook import post, webhook_body
+    from ragstone.report.monitoring import monitor_message
+
+    text, facts = monitor_message(found)
+    problem = post(context.environ, webhook_body(form, context.redact(text), facts), now=context.now, sleep=time.sleep)
+    if problem is not None:
+        context.say(problem)
+    return problem is None

@@ -99,6 +99,15 @@ class AlertRule(_Table):
     worse: Literal["higher", "lower"] | None = Field(default=None, description="Which way is worse.")
 
 
+class WebhookRules(_Table):
+    """[webhook]: where the address is in the environment variable RAGSTONE_WEBHOOK_URL"""
+
+    format: Literal["json", "slack", "teams"] = Field(default="json", description="What the receiver reads.")
+    when: Literal["changes", "alerts"] = Field(
+        default="changes", description="changes: if other alerts last than at the last message. alerts: at every job."
+    )
+
+
 class AlertsTable(_Table):
     """The content of alerts.toml."""
 
@@ -106,6 +115,7 @@ class AlertsTable(_Table):
     windows: WindowRules = Field(default=WindowRules(), description="Into what time is divided.")
     sample: SampleRules = Field(default=SampleRules(), description="What is scored by the judge.")
     privacy: PrivacyRules = Field(default=PrivacyRules(), description="What is kept and shown of persons.")
+    webhook: WebhookRules = Field(default=WebhookRules(), description="What a webhook is told.")
     alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
 
     def windows_in_zone(self) -> Windows:

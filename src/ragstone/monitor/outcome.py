@@ -53,11 +53,11 @@ class Monitored:
         return any(one.action == "fail" for one in self.alerts) or (self.empty and self._volume_fails)
 
     @property
-    def _volume_fails(self) -> bool:
-        return any(one.name == "interactions" and one.action == "fail" for one in self.figures)
+    def lasting(self) -> str:
+        """The alerts that last, with their actions, as one text; empty for none."""
+        names = [f"{one.name}:{one.action}" for one in self.alerts] + (["empty"] if self.empty else [])
+        return " ".join(sorted(names))
 
     @property
-    def changed(self) -> bool:
-        """Whether an alert began or ended in the newest window, and this job decided it."""
-        fresh = bool(self.decided and self.windows and self.windows[-1].name == self.decided[-1])
-        return fresh and (self.empty or any(one.began or one.ended for one in self.figures))
+    def _volume_fails(self) -> bool:
+        return any(one.name == "interactions" and one.action == "fail" for one in self.figures)

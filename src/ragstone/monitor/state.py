@@ -260,6 +260,16 @@ class State:
             > 0
         )
 
+    def told(self) -> str:
+        """What a webhook was told last; empty for nothing."""
+        row = self._db.execute("SELECT value FROM meta WHERE name = 'told'").fetchone()
+        return "" if row is None else bytes(row[0]).decode()
+
+    def tell(self, what: str) -> None:
+        """Remember what a webhook was told."""
+        with self.transaction():
+            self._set("told", what.encode())
+
     def forget(self, before: str) -> None:
         """Remove the interactions of decided windows before a window."""
         with self.transaction():

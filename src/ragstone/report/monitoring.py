@@ -65,7 +65,6 @@ def monitor_json(found: Monitored) -> str:
         "length": found.length,
         "timezone": found.timezone,
         "failing": found.failing,
-        "changed": found.changed,
         "empty": found.empty,
         "decided": list(found.decided),
         "figures": [_figure(one) for one in found.figures],
@@ -98,6 +97,18 @@ def monitor_json(found: Monitored) -> str:
         "runs": [str(run) for run in found.runs],
     }
     return json.dumps(encodable(body), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def monitor_message(found: Monitored) -> tuple[str, dict[str, Any]]:
+    """What a webhook is told: a text of a few lines, and the facts for programs."""
+    lines = [headline(found), *(f"{_mark(one)}: {sentence(one)}" for one in found.alerts)]
+    facts = {
+        "window": found.windows[-1].name if found.windows else None,
+        "failing": found.failing,
+        "empty": found.empty,
+        "alerts": [_figure(one) for one in found.alerts],
+    }
+    return "\n".join(lines), facts
 
 
 def headline(found: Monitored) -> str:

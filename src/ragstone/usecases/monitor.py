@@ -46,12 +46,14 @@ async def monitor(
     state_file: Path,
     out: Path,
     where: str = "alerts.toml",
+    notify: Callable[[Monitored], bool] | None = None,
 ) -> Monitored:
     """Read the logs `paths`, decide all windows that are over, and compare the newest with those before.
 
     `paths` are files and globs. The sample of each window is scored by the judge in `settings` and kept as a run in
     `out`, or nowhere if texts are private. Raises ConfigError if a named log is missing, and what rescoring raises:
-    then the window is not decided, and the next job tries again.
+    then the window is not decided, and the next job tries again. `notify` is told when other alerts last than when it
+    was told last, or at every job with an alert, as the rules say; it returns whether the message arrived.
     """
     for name in table.alerts:
         if not is_known(name, settings.metrics):
@@ -84,19 +86,24 @@ async def monitor(
         running = tuple(
             Window(name, figures_of(state, name, slow_s=table.windows.slow_s)) for name in state.open_windows()
         )
-    figures = watch_figures(known, table, per_year=windows.per_year)
-    return Monitored(
-        logs=logs,
-        windows=known,
-        decided=tuple(decided),
-        figures=figures,
-        open=running,
-        length=table.windows.length,
-        timezone=table.windows.timezone,
-        notes=tuple(_notes(figures)),
-        runs=tuple(runs),
-        empty=bool(known) and known[-1].figures["interactions"].value == 0.0,
-    )
+        figures = watch_figures(known, table, per_year=windows.per_year)
+        found = Monitored(
+            logs=logs,
+            windows=known,
+            decided=tuple(decided),
+            figures=figures,
+            open=running,
+            length=table.windows.length,
+            timezone=table.windows.timezone,
+            notes=tuple(_notes(figures)),
+            runs=tuple(runs),
+            empty=bool(known) and known[-1].figures["interactions"].value == 0.0,
+        )
+        if notify is not None:
+            often = table.webhook.when == "alerts" and found.lasting
+            if (often or found.lasting != state.told()) and notify(found):
+                state.tell(found.lasting)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
