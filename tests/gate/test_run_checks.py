@@ -119,7 +119,7 @@ def test_latency_clearly_over_its_limit_fails(run: MakeRun) -> None:
     check = latency(run, [0.5] * 40 + [3.0] * 20)
     assert check.status is Status.FAIL
     assert check.estimate == 3.0
-    assert "over the limit of 2 s" in check.reason
+    assert "over the limit of 2.00 s" in check.reason
 
 
 def test_one_slow_answer_too_many_may_be_chance(run: MakeRun) -> None:

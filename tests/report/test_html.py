@@ -216,7 +216,7 @@ def test_no_column_is_cut_off(page: Page, make_view: Callable[..., ReportView], 
     assert (
         page.run("[...document.querySelectorAll('.scroll')].map(one => one.scrollWidth - one.clientWidth)") == [0] * 4
     )
-    assert page.run("document.querySelectorAll('#samples th').length") == 11
+    assert page.run("document.querySelectorAll('#samples th').length") == 10
     chosen(page, "metric", "11")
     assert page.run("[...document.querySelectorAll('#samples th')].map(one => one.textContent)") == [
         "Sample",
@@ -303,6 +303,37 @@ def test_an_opened_sample_shows_answers_contexts_and_statements(
     assert "Reference" in heads
     assert page.run("document.activeElement.textContent") == "port-default"
     assert page.complaints == []
+
+
+@browser
+@needs_chromium
+def test_evidence_is_marked_also_in_what_a_context_lost(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path
+) -> None:
+    view, mine = make_view(), record(Text())
+    evidence = "Port 8443 is the default of the gateway."
+    sample = replace(mine.sample, reference_contexts=(evidence,))
+
+    def returning(*contexts: Context) -> dict[str, SampleRecord]:
+        answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
+        return {"port-default": replace(mine, sample=sample, answers=(answer,))}
+
+    now = returning(Context("Ports. See below.", "a"), Context("New.", "b"), Context("Last.", "c"))
+    then = returning(Context("Gone.", "d"), Context(f"Ports. {evidence} See below.", "a"), Context("Last.", "c"))
+    sample_opened(page, tmp_path, view, paged(view, now, then))
+    items = f"[...{TEXTS}.querySelectorAll('.contexts > li')]"
+    pills = page.run(f"{items}.map(one => [...one.querySelectorAll('.pill')].map(pill => pill.textContent).join())")
+    assert [said.removesuffix(",useful").removesuffix(",not useful") for said in pills] == [
+        "up from 2,text changed,evidence lost",
+        "added",
+        "",
+        "lost",
+    ]
+    assert page.run(f"[...{TEXTS}.querySelectorAll('.contexts del mark')].map(one => one.textContent)") == [
+        evidence[:-1]
+    ]
+    heads = page.run(f"[...{TEXTS}.querySelectorAll('h4')].map(one => one.textContent)")
+    assert "Contexts: 1 added, 1 lost, 1 moved, 1 with another text" in heads
 
 
 @browser

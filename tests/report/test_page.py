@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,9 +13,10 @@ import pytest
 from ragstone.golden.sample import Origin
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, ReportView, SampleRow
+from ragstone.report.parts import BadStatement, Links, ReportView, SampleRow
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
+from ragstone.report.texts import Json
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import packed_in, page_lines, paged, unpacked
@@ -49,12 +50,12 @@ def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatc
 def test_samples_are_taken_one_by_one() -> None:
     taken = []
 
-    def samples() -> object:
+    def samples() -> Iterator[tuple[SampleRow, Json | None]]:
         for row in rows(5000):
             taken.append(row.id)
             yield row, {"about": "x" * 1000}
 
-    lines = pack(samples(), str)  # type: ignore[arg-type]
+    lines = pack(samples(), str)
     next(lines)
     assert len(taken) < 500
 
@@ -140,3 +141,24 @@ def test_more_than_twenty_samples_that_got_worse_are_counted(make_view: Callable
     assert '"worst_left": 5' in render(view, "json")
     assert '<property name="samples_left_out" value="5"' in render(view, "junit")
     assert render(view, "junit").count('classname="ragstone.samples"') == 30 + 2
+
+
+def test_reports_say_how_much_of_a_long_answer_they_leave_out(make_view: Callable[..., ReportView]) -> None:
+    view = make_view()
+    bad = BadStatement("So it is.", "unsupported")
+    long = replace(view.worst[0], answer="a" * 2_000_000, baseline_answer="b" * 2_000_000, unsupported=(bad,) * 50)
+    view = replace(view, worst=(long, *view.worst[1:]))
+    for form in ("html", "json"):
+        text = render(view, form)
+        assert len(text) < 1_000_000
+        assert text.count("(and 1,980,000 more characters)") == 2
+    assert "and 30 more statements" in render(view, "html")
+
+
+def test_many_failed_samples_do_not_flood_a_test_viewer(make_view: Callable[..., ReportView]) -> None:
+    view = make_view()
+    (first, *_) = view.failures
+    many = replace(first, samples=tuple(replace(first.samples[0], id=f"f{at}") for at in range(1500)))
+    text = render(replace(view, failures=(many,)), "junit")
+    assert text.count("(no score)") == 1000
+    assert '<property name="failed_left_out" value="500"' in text

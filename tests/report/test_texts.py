@@ -41,10 +41,13 @@ def test_contexts_are_added_lost_moved_or_changed() -> None:
     one, two, three, new = (Context(text, text[:3]) for text in ("One.", "Two.", "Three.", "New."))
     changed = Context("Three, in other words.", "Thr")
     found = contexts(record(two, new, changed), record(one, two, three))
-    assert [(entry["id"], entry.get("now"), entry.get("then"), entry.get("was")) for entry in found] == [
+    was = [entry["was"]["pieces"] if "was" in entry else None for entry in found]
+    assert [
+        (entry["id"], entry.get("now"), entry.get("then"), then) for entry, then in zip(found, was, strict=True)
+    ] == [
         ("Two", 1, 2, None),
         ("New", 2, None, None),
-        ("Thr", 3, 3, "Three."),
+        ("Thr", 3, 3, [["", "Three."]]),
         ("One", None, 1, None),
     ]
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragstone.gate.verdict import Check, Interval
 from ragstone.golden.sample import Origin
 from ragstone.metrics.score import FailedBy
-from ragstone.report.escape import encodable
+from ragstone.report.escape import bounded, encodable
 from ragstone.report.parts import FailureGroup, MetricRow, ReportView, RunFacts, WorstSample
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -495,16 +495,16 @@ def _check(check: Check) -> CheckPart:
 def _sample(sample: WorstSample) -> SamplePart:
     return SamplePart(
         id=sample.id,
-        question=sample.question,
+        question=bounded(sample.question),
         place=_place(sample.origin, sample.url),
         tags=sample.tags,
         changes=tuple(
             ChangePart(metric=change.metric, current=change.current, baseline=change.baseline, note=change.note)
             for change in sample.changes
         ),
-        answer=sample.answer,
-        baseline_answer=sample.baseline_answer,
-        reference=sample.reference,
+        answer=bounded(sample.answer),
+        baseline_answer=None if sample.baseline_answer is None else bounded(sample.baseline_answer),
+        reference=None if sample.reference is None else bounded(sample.reference),
         unsupported=tuple(
             StatementPart(text=bad.text, verdict=bad.verdict, quote=bad.quote) for bad in sample.unsupported
         ),

@@ -13,8 +13,12 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from ragstone.formatting import counted
+
 ZERO_WIDTH_SPACE = "\u200b"
 REPLACEMENT = "\ufffd"
+LONGEST = 20_000
+"""Characters of an answer in a report; all of it is in samples.jsonl."""
 
 _JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
 _BLANKS = "\u115f\u1160\u3164\uffa0"  # letters that show nothing
@@ -80,6 +84,11 @@ def one_line(text: str) -> str:
 def clip(text: str, length: int) -> str:
     """At most `length` characters of `text`, with an ellipsis if it is cut."""
     return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
+
+
+def bounded(text: str, length: int = LONGEST) -> str:
+    """The first `length` characters of `text`, and how many are left out."""
+    return text if len(text) <= length else f"{text[:length]}… (and {counted(len(text) - length, 'more character')})"
 
 
 def without_commands(text: str) -> str:

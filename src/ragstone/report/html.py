@@ -17,9 +17,9 @@ from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind
 from ragstone.report import plots, wording
+from ragstone.report.escape import bounded, url
 from ragstone.report.escape import clean as visible
 from ragstone.report.escape import html as clean
-from ragstone.report.escape import url
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title
@@ -30,7 +30,7 @@ from ragstone.report.trend import picture
 
 _STATIC_ROWS = 100
 """Rows of the table of samples that are there without JavaScript."""
-_COLUMNS = 9
+_COLUMNS = 8
 """Metrics in that table at once, so that it fits; report.js has the same number."""
 _ARTICLES = 20
 """Samples that got worse, shown above the table."""
@@ -51,7 +51,7 @@ def html_environment() -> Environment:
         score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
     )
     environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading)
-    environment.filters.update(url=url, cell=cell, state=state, fragment=_fragment)
+    environment.filters.update(url=url, cell=cell, state=state, fragment=_fragment, bounded=bounded)
     environment.filters.update(inert=_inert)
     return environment
 

@@ -18,11 +18,11 @@ from ragstone.metrics.evidence import locate, passages
 from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.report import wording
-from ragstone.report.escape import clean
+from ragstone.report.escape import LONGEST, clean
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context
 
-ANSWER_CHARS = 20_000
+ANSWER_CHARS = LONGEST
 CONTEXT_CHARS = 5_000
 TEXT_CHARS = 2_000
 CONTEXTS = 30
@@ -158,7 +158,7 @@ def _contexts(
 ) -> list[Json]:
     """The contexts of both answers: those of the new one by rank, then those that were lost.
 
-    A context is the same one if its text is, or else its id. Each has its ranks, from 1.
+    A context is the same one if its text is, or else its id; then `was` is what it was. Each has its ranks, from 1.
     """
     new = answer.response.contexts[:CONTEXTS]
     old = before.response.contexts[:CONTEXTS] if before is not None else ()
@@ -182,7 +182,7 @@ def _contexts(
             other = partner[rank]
             entry["then"] = other + 1
             if old[other].text != new[rank].text:
-                entry["was"] = texts.long(old[other].text, CONTEXT_CHARS)
+                (entry["was"],) = marked.shown([old[other]])
     lost = [rank for rank in range(len(old)) if rank not in set(partner.values())]
     for rank, entry in zip(lost, marked.shown([old[rank] for rank in lost]), strict=True):
         shown.append({**entry, "then": rank + 1})

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const PAGE = 100, COLUMNS = 9, MOST_UNPACKED = 64 * 1024 * 1024, MOST_TOKENS = 8000, MOST_EDITS = 1000;
+  const PAGE = 100, COLUMNS = 8, MOST_UNPACKED = 64 * 1024 * 1024, MOST_TOKENS = 8000, MOST_EDITS = 1000;
   const table = document.getElementById("samples");
   if (!table) { return; }
   const get = id => document.getElementById(id);
@@ -169,6 +169,34 @@
     return [heading(title), make("ul", { class: "statements" }, ...items), leftOver(left, "statement")];
   }
 
+  const marked = ([kind, text]) => kind ? make("mark", { class: kind, title: kind === "q" ? "quoted by the judge" : "evidence" }, text) : text;
+  const joined = pieces => pieces.map(piece => piece[1]).join("");
+
+  // The part of `pieces` from one place in their text to another.
+  function part(pieces, start, end) {
+    const found = [];
+    let at = 0;
+    for (const [kind, text] of pieces) {
+      const cut = text.slice(Math.max(start - at, 0), Math.max(end - at, 0));
+      if (cut) { found.push(marked([kind, cut])); }
+      at += text.length;
+    }
+    return found;
+  }
+
+  // The word diff of two marked texts.
+  function changedText(before, after) {
+    let old = 0, now = 0;
+    return diff(joined(before), joined(after)).flatMap(([kind, text]) => {
+      if (kind === "-") { return [make("del", {}, ...part(before, old, old += text.length))]; }
+      const start = now;
+      now += text.length;
+      if (kind === "+") { return [make("ins", {}, ...part(after, start, now))]; }
+      old += text.length;
+      return part(after, start, now);
+    });
+  }
+
   function contextBlock(one, compared) {
     const { now, then } = one;
     const moved = now && then && now !== then;
@@ -177,15 +205,12 @@
     if (compared && !now) { marks.push(["fail", "lost"]); }
     if (moved) { marks.push(["warn", `${now < then ? "up" : "down"} from ${then}`]); }
     if (one.was !== undefined) { marks.push(["warn", "text changed"]); }
-    if (one.evidence) { marks.push(["error", "evidence"]); }
+    if (one.evidence) { marks.push(["error", "evidence"]); } else if (one.was && one.was.evidence) { marks.push(["fail", "evidence lost"]); }
     if (one.useful !== undefined) { marks.push(["", one.useful ? "useful" : "not useful"]); }
-    const pieces = one.pieces.map(([kind, text]) => kind ? make("mark", { class: kind, title: kind === "q" ? "quoted by the judge" : "evidence" }, text) : text);
-    const text = one.was !== undefined
-      ? diff(plain(one.was), one.pieces.map(piece => piece[1]).join("")).map(([kind, part]) => kind === "-" ? make("del", {}, part) : kind === "+" ? make("ins", {}, part) : part)
-      : pieces;
+    const text = one.was === undefined ? one.pieces.map(marked) : changedText(one.was.pieces, one.pieces);
     return make("li", { class: now ? "" : "lost" },
       make("p", {}, make("b", {}, now ? `${now}` : `was ${then}`), one.id ? make("code", {}, one.id) : null, ...marks.map(([kind, word]) => make("span", { class: `pill ${kind}` }, word))),
-      make("pre", { tabindex: "0" }, ...text), left(one.cut || 0));
+      make("pre", { tabindex: "0" }, ...text), left(Math.max(one.cut || 0, one.was ? one.was.cut || 0 : 0)));
   }
 
   function contextsBlock(pair, compared) {
@@ -194,7 +219,7 @@
     const count = test => contexts.filter(test).length;
     const said = [];
     if (both) {
-      const parts = [[count(one => one.now && !one.then), "added"], [count(one => !one.now), "lost"], [count(one => one.now && one.then && one.now !== one.then), "moved"]];
+      const parts = [[count(one => one.now && !one.then), "added"], [count(one => !one.now), "lost"], [count(one => one.now && one.then && one.now !== one.then), "moved"], [count(one => one.was !== undefined), "with another text"]];
       said.push(parts.filter(([found]) => found).map(([found, word]) => `${found} ${word}`).join(", ") || "the same as in the baseline, in the same order");
     }
     return [heading(`Contexts${said.length ? `: ${said[0]}` : ""}`),
