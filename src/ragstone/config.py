@@ -39,6 +39,7 @@ SHORTEST_SECRET = 6
 """Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
 
 MAX_SHARDS = 256
+MAX_GATES = 500
 """As many as a matrix of GitHub has jobs."""
 
 _PREFIX = "RAGSTONE_"
@@ -315,6 +316,12 @@ class GateSettings(_Table):
     fail_on: Literal["fail", "inconclusive", "never"] | None = _optional(
         "verdicts that fail the job: `fail`, `inconclusive` (and `fail`), or `never`", "as the policy says"
     )
+    gates: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_GATES,
+        description="number of gates that share the policy's error rate, this one included: each gets an equal part",
+    )
     without_key: Literal["skip", "offline"] = Field(
         default="skip",
         description="for a pull request without secrets (from a fork), if the judge needs a key: skip the metrics that "
@@ -515,6 +522,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("gate.baseline_branch", "RAGSTONE_BASELINE_BRANCH", "baseline-branch", of_gate=True),
     Option("gate.save_baseline", "RAGSTONE_SAVE_BASELINE", "save-baseline", of_gate=True),
     Option("gate.fail_on", "RAGSTONE_FAIL_ON", "fail-on", of_gate=True),
+    Option("gate.gates", "RAGSTONE_GATES", "gates", of_gate=True),
 )
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)

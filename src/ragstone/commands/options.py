@@ -86,6 +86,7 @@ GATE = (
     setting("stop_early"),
     setting("seed", "N"),
     setting("fail_on"),
+    setting("gates", "N"),
 )
 
 REPORT = (

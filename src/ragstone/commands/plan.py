@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, POLICY, settings_from
+from ragstone.commands.options import CONFIG, POLICY, setting, settings_from
 from ragstone.commands.output import say
 
 
@@ -21,6 +22,7 @@ from ragstone.commands.output import say
 @click.option(
     "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."
 )
+@setting("gates", "N")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
@@ -33,6 +35,7 @@ def command(
     thresholds: Path | None,
     sd: float | None,
     changed: float,
+    gates: int | None,
     form: str,
 ) -> int:
     """Calculate how many golden samples are needed to detect a drop.
@@ -53,9 +56,10 @@ def command(
 
     if baseline is not None and run is None:
         raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
-    settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
+    given = {"config": config, "thresholds": None if thresholds is None else str(thresholds), "gates": gates}
+    settings = settings_from(given)
     named = settings.gate.thresholds
-    policy = read_compare_policy(None if named is None else settings.path(named))
+    policy = replace(read_compare_policy(None if named is None else settings.path(named)), gates=settings.gate.gates)
     found = [
         plan(
             policy,

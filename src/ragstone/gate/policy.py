@@ -36,7 +36,8 @@ class Policy:
     """A policy in force. `file` and `lines` are empty if it was not read from a file.
 
     `calibration` compares the judge with human labels, if the policy names such a file. `accepted` are the entries of
-    accepted.toml next to it; those in `widened` are in force.
+    accepted.toml next to it; those in `widened` are in force. `gates` is the number of gates, this one included, that
+    share the policy's error rate.
     """
 
     table: PolicyTable
@@ -45,6 +46,7 @@ class Policy:
     calibration: Calibration | None = None
     accepted: tuple[AcceptedEntry, ...] = ()
     widened: Mapping[Target, AcceptedEntry] = field(default_factory=dict)
+    gates: int = 1
 
     @property
     def gate(self) -> GateRules:
@@ -84,12 +86,16 @@ class Policy:
 
     @property
     def alpha(self) -> float:
-        """The share of unchanged runs that may fail by chance, in (0, 0.5]."""
-        return 1.0 - self.gate.confidence
+        """The share of unchanged runs that may fail by chance, in (0, 0.5].
+
+        Of several gates, each gets an equal part: by Bonferroni's inequality (the union bound), the chance that any of
+        them fails is then at most the whole, however the gates depend on each other.
+        """
+        return (1.0 - self.gate.confidence) / self.gates
 
     def at(self, share: float) -> Policy:
         """The same policy with a `share` of its error rate."""
-        gate = self.gate.model_copy(update={"confidence": 1.0 - share * self.alpha})
+        gate = self.gate.model_copy(update={"confidence": 1.0 - share * (1.0 - self.gate.confidence)})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
     def lower_is_better(self, metric: str) -> bool:

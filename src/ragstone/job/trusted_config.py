@@ -3,8 +3,8 @@
 The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
 `ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
 from the environment, or with their value in the base's config. The same applies to the digests of local models, because
-their files are also in the checkout. What fails the job (`fail_on`) and how many samples are evaluated (`limit`) follow
-the base's config too.
+their files are also in the checkout. What fails the job (`fail_on`), how many samples are evaluated (`limit`) and how
+many gates share the error rate (`gates`) follow the base's config too.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ _FREE_PARAMETERS = frozenset(
 _BUDGET = "judge.max_cost_usd"
 _FAIL_ON = "gate.fail_on"
 _LIMIT = "golden.limit"
+_GATES = "gate.gates"
+_OF_VERDICT = (_FAIL_ON, _LIMIT, _GATES)
 _ENV = "system.env"
 _WHY = {
     "judge.base_url": "the judge's key would be sent there",
@@ -93,7 +95,7 @@ def hold_to_base(
         wanted += [key for key in LOCAL_GUARDED if key in settings.from_file]
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
-    verdict_open = _FAIL_ON in settings.from_file or _LIMIT in settings.from_file
+    verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
     if not (wanted or bundle or secrets or budget_open or local or verdict_open):
         return Held(settings)
     needed = bool(wanted or bundle or secrets or unpinned)
@@ -102,7 +104,7 @@ def hold_to_base(
     except _Unreadable as unreadable:
         if not needed:
             why = f"the base branch can't be read: {unreadable}"
-            held = _with_limit(_with_fail_on(Held(settings), None, why), None, why)
+            held = _with_gates(_with_limit(_with_fail_on(Held(settings), None, why), None, why), 1, why)
             return replace(held, notes=(*held.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())))
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
@@ -125,7 +127,8 @@ def hold_to_base(
         settings = _with_bundle(settings, bundle, base)
     held = _within_budget(settings, base) if budget_open else Held(settings)
     why = "as in the base branch"
-    return _with_limit(_with_fail_on(held, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
+    held = _with_limit(_with_fail_on(held, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
+    return _with_gates(held, base.settings.gate.gates, why)
 
 
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
@@ -337,3 +340,14 @@ def _with_limit(held: Held, theirs: int | None, why: str) -> Held:
     note = f"'{_LIMIT}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
     golden = settings.golden.model_copy(update={"limit": theirs})
     return replace(held, settings=settings.model_copy(update={"golden": golden}), notes=(*held.notes, note))
+
+
+def _with_gates(held: Held, theirs: int, why: str) -> Held:
+    """A pull request's config file can't say that more gates share the error rate: each of them would fail less."""
+    settings = held.settings
+    mine = settings.gate.gates
+    if _GATES not in settings.from_file or mine == theirs:
+        return held
+    note = f"'{_GATES}' is {theirs} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
+    gate = settings.gate.model_copy(update={"gates": theirs})
+    return replace(held, settings=settings.model_copy(update={"gate": gate}), notes=(*held.notes, note))

@@ -52,8 +52,12 @@ FailOn = Literal["fail", "inconclusive", "never"]
 def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
     """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
 
-    It can name the built-in metrics, those of `settings`, and `scored`.
+    It can name the built-in metrics, those of `settings`, and `scored`. Its error rate is shared as the settings say.
     """
+    return replace(_policy_in(settings, scored), gates=settings.gate.gates)
+
+
+def _policy_in(settings: Settings, scored: Collection[str]) -> Policy:
     known = {*settings.metrics, *scored}
     if settings.gate.thresholds is not None:
         return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)
@@ -233,6 +237,7 @@ def decide(
             *notes,
             *_draft_notes(current),
             *_renamed_notes(baseline),
+            *_shared_notes(terms.policy),
             *why,
             *verdict.notes,
             *spared,
@@ -253,6 +258,11 @@ def decide(
     if run is not None and baseline is not None and baseline.run is not None:
         verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
     return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def _shared_notes(policy: Policy) -> tuple[str, ...]:
+    n = policy.gates
+    return () if n == 1 else (f"{n} gates share the policy's error rate: this one is decided at 1/{n} of it.",)
 
 
 def _retrieval_changes(

@@ -33,7 +33,7 @@ MAX_VERDICT_BYTES = 512 * 1024 * 1024
 class RecordedTerms:
     """The terms of a verdict. `baseline` is the place of the baseline, `fingerprint` is which run it was.
     `history` is the place of a history that is not in the run. `looked_in_order`
-    and `unproven` are as in `decide`. `limited`: a limit left samples out.
+    and `unproven` are as in `decide`. `limited`: a limit left samples out. `gates` share the policy's error rate.
     """
 
     policy: PolicyTable
@@ -47,6 +47,7 @@ class RecordedTerms:
     looked_in_order: tuple[str, ...] | None = None
     unproven: str | None = None
     limited: bool = False
+    gates: int = 1
 
     @classmethod
     def of(
@@ -71,11 +72,18 @@ class RecordedTerms:
             looked_in_order=looked_in_order,
             unproven=unproven,
             limited=limited,
+            gates=policy.gates,
         )
 
     def policy_again(self) -> Policy:
         """The policy as it was."""
-        return Policy(self.policy, file=self.policy_file, calibration=self.calibration, accepted=self.accepted)
+        return Policy(
+            self.policy,
+            file=self.policy_file,
+            calibration=self.calibration,
+            accepted=self.accepted,
+            gates=self.gates,
+        )
 
     def baseline_again(self, run: RunDirectory) -> ComparedRun | None:
         """The baseline of `run` as it was, if there was one: in the run, or where it was then.
