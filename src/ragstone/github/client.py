@@ -13,6 +13,7 @@ counted.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -162,6 +163,27 @@ class GitHubApi:
         """Change something; retried, because the same change can be sent again. Raises GitHubApiError."""
         return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
 
+    def patch_once(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
+        """Change something that others change too: not retried, so nothing is sent late. Raises GitHubApiError."""
+        return self._parse(model, self._json("PATCH", path, body=body, attempts=1), wrote=True)
+
+    def post_new(self, model: type[Model], path: str, body: Mapping[str, object]) -> tuple[bool, Model]:
+        """Create something that can exist only once: whether this request created it (201), and what exists now.
+
+        Raises GitHubApiError.
+        """
+
+        def ask() -> tuple[int, object]:
+            requester = self._github.requester
+            status, headers, text = requester.requestJson("POST", path, input=dict(body))
+            found = json.loads(text)
+            if status >= 400:
+                raise requester.createException(status, headers, found if isinstance(found, dict) else {})
+            return status, found
+
+        status, found = self._attempts("POST", path, ask)
+        return status == 201, self._parse(model, found, wrote=True)
+
     def delete(self, path: str) -> None:
         """Delete something. Raises GitHubApiError."""
         self._json("DELETE", path)
@@ -189,6 +211,7 @@ class GitHubApi:
         path: str,
         parameters: Mapping[str, str | int] | None = None,
         body: Mapping[str, object] | None = None,
+        attempts: int | None = None,
     ) -> Any:
         def ask() -> Any:
             _, found = self._github.requester.requestJsonAndCheck(
@@ -196,10 +219,10 @@ class GitHubApi:
             )
             return found
 
-        return self._attempts(verb, path, ask)
+        return self._attempts(verb, path, ask, attempts)
 
-    def _attempts(self, verb: str, path: str, ask: Callable[[], Model]) -> Model:
-        attempts = self.patience.attempts
+    def _attempts(self, verb: str, path: str, ask: Callable[[], Model], attempts: int | None = None) -> Model:
+        attempts = attempts or self.patience.attempts
         for attempt in range(1, attempts + 1):
             try:
                 return ask()
