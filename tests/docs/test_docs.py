@@ -26,6 +26,7 @@ from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
 from ragstone.golden.load import load_golden_set
+from ragstone.job.gates_file import read_gates_file
 from ragstone.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]
@@ -134,6 +135,10 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
         return
     if set(document) == {"accepted"}:
         assert parse_accepted(block.text, str(block))
+        return
+    if "gates" in document:
+        (tmp_path / "gates.toml").write_text(block.text, encoding="utf-8")
+        assert read_gates_file(tmp_path / "gates.toml", str(block)).gates
         return
     own = [table for table in document.get("metrics", {}).values() if {"rubric", "python"} & set(table)]
     if set(document) == {"metrics"} and own:

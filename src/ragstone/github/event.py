@@ -85,6 +85,7 @@ class Event:
     pull_request: PullRequest | None = None
     upstream: UpstreamRun | None = None
     message: str | None = None
+    attempt: int = 1
 
     @property
     def report_sha(self) -> str:
@@ -92,7 +93,11 @@ class Event:
 
     @property
     def run_url(self) -> str:
-        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+        return self.url_of(self.run_id)
+
+    def url_of(self, run_id: int) -> str:
+        """The page of a run of this repository."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{run_id}"
 
     @property
     def without_secrets(self) -> bool:
@@ -212,6 +217,7 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         pull_request=pull,
         upstream=_upstream(document.workflow_run),
         message=document.head_commit.message if document.head_commit else None,
+        attempt=_number(environ, "GITHUB_RUN_ATTEMPT") or 1,
     )
 
 

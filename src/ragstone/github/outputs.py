@@ -33,7 +33,7 @@ def is_output_name(name: str) -> bool:
 
 
 OUTPUTS: tuple[Output, ...] = (
-    Output("verdict", "`pass`, `fail`, `inconclusive` or `error`"),
+    Output("verdict", "`pass`, `fail`, `inconclusive` or `error`; with `gates-file` also `not-affected`"),
     Output("passed", "`true` if the gate passed, else `false`, regardless of `fail-on`"),
     *(
         Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty if nothing was scored")

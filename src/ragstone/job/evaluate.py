@@ -16,7 +16,9 @@ from ragstone.github.event import EventKind
 from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import TrustedBaseline, find_baseline
+from ragstone.job.gates import gates_of_job, require_own_paths
 from ragstone.job.job import Job
+from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
@@ -42,9 +44,10 @@ _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATC
 _LOG_TAIL = 64 * 1024
 
 
-async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | ShardOutcome:
+async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | ShardOutcome | NotAffected:
     """The verdict, or a shard, which has none. What can be checked without running user code is checked first."""
     plan_shards(job)
+    _find_gates(job)
     _refuse_configured_baseline(job)
     commit = job.base_commit = find_base_commit(job)
     held = hold_to_base(
@@ -55,12 +58,18 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = held.settings
+    settings = job.settings = _with_gates(held.settings, job)
     job.notes += held.notes
     # Everything in the checkout that affects the verdict is read here, once: later changes by user code have no effect.
     job.policy = gate_policy(settings)
     job.templates = own_templates(settings.root, settings.within)
     golden = read_golden_set(settings)
+    if job.gates is not None:
+        require_own_paths(job.gates, settings, job.policy, golden, _workflow_path(job), job.places)
+        if not job.gates.affected:
+            found = not_affected(job)
+            job.notes.append(found.why)
+            return ShardOutcome() if settings.run.shard is not None else found
     context = RunContext(
         environ=job.environ,
         progress=LineProgress(job.out),
@@ -124,6 +133,29 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
         _show_log(log, write)
         if inputs.base is not None and inputs.base.log is not None:
             _show_log(inputs.base.log, write, of=f" at {inputs.base.name}")
+
+
+def _find_gates(job: Job) -> None:
+    job.gates = gates_of_job(
+        job.inputs, job.event, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
+    )
+    if job.gates is not None and job.gates.note is not None:
+        job.notes.append(job.gates.note)
+
+
+def _with_gates(settings: Settings, job: Job) -> Settings:
+    """`settings` with the number of gates that share the error rate, if a file lists them."""
+    if job.gates is None:
+        return settings
+    gate_settings = settings.gate.model_copy(update={"gates": job.gates.sharing})
+    from_file = settings.from_file - {"gate.gates"}
+    return settings.model_copy(update={"gate": gate_settings, "from_file": from_file})
+
+
+def _workflow_path(job: Job) -> str | None:
+    """The workflow's path, if it is a file of this repository."""
+    reference, prefix = job.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0], f"{job.event.repository}/"
+    return reference.removeprefix(prefix) if reference.startswith(prefix) else None
 
 
 def _refuse_configured_baseline(job: Job) -> None:

@@ -19,7 +19,9 @@ from ragstone.github.event import Event
 from ragstone.github.trusted_runs import WorkflowRun
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
+from ragstone.job.gates import every_gate, narrowed
 from ragstone.job.job import Job
+from ragstone.job.not_affected import not_affected
 from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
@@ -81,8 +83,14 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
     golden = read_golden_set(settings)
     policy, undrawn = policy_for(read_policy(settings), golden)
+    every = every_gate(job.inputs, job.places.workspace)
     try:
         head, pull = _head_and_pull(api, event)
+        if every is not None:
+            gates = job.gates = narrowed(every, api, pull.base.sha, head.head_sha, job.temporary / "gates")
+            policy = replace(policy, gates=gates.sharing)
+            if not gates.affected:
+                return ForkReport(Report(unaffected=not_affected(job)), pull.number)
         custom = custom_metrics(settings)
         run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None

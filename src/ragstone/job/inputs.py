@@ -117,6 +117,11 @@ INPUTS: tuple[Input, ...] = (
         "Identifies the gate if a repository has several: each has its own comment and issue.",
         default="default",
     ),
+    Input(
+        "gates-file",
+        "File that lists all gates of the repository, with the paths that affect each: they share one comment and one "
+        "error rate, and a gate that a change does not affect passes without being run.",
+    ),
     Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true"),
     Input("shard", "Nothing is decided then: another job does that, with `merge`.", key="run.shard"),
     Input(
@@ -135,13 +140,16 @@ INPUTS: tuple[Input, ...] = (
     Input("max-cost-usd", key="judge.max_cost_usd"),
     Input(
         "github-token",
-        "Token for the baseline (`actions: read`), the comment (`pull-requests: write`) and the issue "
-        "(`issues: write`).",
+        "Token for the baseline (`actions: read`), the comment (`pull-requests: write`), the issue (`issues: write`), "
+        "and with `gates-file` the check runs (`checks: write`).",
         default="${{ github.token }}",
     ),
 )
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+COMMENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+"""What identifies a gate, as a regular expression."""
+
+_ID = re.compile(COMMENT_ID)
 _PYTHON = re.compile(r"(?:(?:cpython|pypy)[@-]?)?3\.\d{1,2}(?:\.\d{1,3})?t?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARTIFACT_FORBIDDEN = re.compile(r'["\x00-\x1f:<>|*?\\/]')
@@ -163,6 +171,7 @@ class ActionInputs:
     artifact_name: str = DEFAULT_ARTIFACT
     comment: CommentMode = CommentMode.ALWAYS
     comment_id: str = "default"
+    gates_file: str | None = None
     annotations: bool = True
     report_issue: bool = False
     merge: str | None = None
@@ -213,6 +222,7 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
         artifact_name=check.artifact("artifact-name"),
         comment=CommentMode(values["comment"]),
         comment_id=check.pattern("comment-id", _ID, "letters, digits, dots, dashes and underscores, 64 at most"),
+        gates_file=values["gates-file"] or None,
         annotations=check.boolean("annotations"),
         report_issue=check.boolean("report-issue"),
         merge=check.artifact("merge", pattern=True) or None,

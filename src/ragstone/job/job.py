@@ -15,6 +15,7 @@ from ragstone.github.client import GitHubApi
 from ragstone.github.event import Event
 from ragstone.job.annotations import Places
 from ragstone.job.baseline import TrustedBaseline
+from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import ActionInputs
 from ragstone.job.plan import JobPlan
 from ragstone.report.parts import Links
@@ -48,6 +49,7 @@ class Job:
     history: bytes | None = None
     policy: Policy | None = None
     templates: Templates | None = None
+    gates: GatesOfJob | None = None
 
     @property
     def runs_users_code(self) -> bool:

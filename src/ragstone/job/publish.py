@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ragstone.errors import ConfigError, RagstoneError
+from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.verdict import Action, Status
+from ragstone.github.check_runs import MAX_SUMMARY, create_check_run
 from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.comment import post_comment
 from ragstone.github.event import Event
 from ragstone.github.issue import IssueResult, IssueStep, follow_up
 from ragstone.github.outputs import is_output_name, metric_output, output_path, write_outputs
 from ragstone.github.posts import MAX_BODY, marker
+from ragstone.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.github.summary import write_summary
+from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import CommentMode
+from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import IssueMode
 from ragstone.metrics.registry import METRICS
+from ragstone.report import wording
 from ragstone.report.escape import markdown_fence
+from ragstone.report.gates import (
+    NOT_AFFECTED,
+    GateRow,
+    clipped,
+    merged_rows,
+    read_rows,
+    render_gates,
+    row_texts,
+)
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.templates import Templates
@@ -35,7 +50,7 @@ _ROOM = 200
 class Report:
     """What to publish: the view of a verdict, or the error instead of one.
 
-    `view`, and `said`, the text of the error, are already redacted.
+    `view`, and `said`, the text of the error, are already redacted. `unaffected`: there was nothing to evaluate.
     """
 
     view: ReportView | None = None
@@ -43,13 +58,28 @@ class Report:
     said: str = ""
     templates: Templates | None = None
     preface: str = ""
+    unaffected: NotAffected | None = None
 
     @property
     def passed(self) -> bool:
-        return self.view is not None and self.view.passed
+        return self.unaffected is not None or (self.view is not None and self.view.passed)
+
+    @property
+    def verdict(self) -> str:
+        """As the output `verdict` has it."""
+        return "not-affected" if self.unaffected is not None else str(self.status)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that goes with it."""
+        if self.error is not None:
+            return self.error.exit_code
+        return self.view.exit_code if self.view is not None else EXIT_PASS
 
     @property
     def status(self) -> Status:
+        if self.unaffected is not None:
+            return Status.PASS
         return self.view.status if self.view is not None else Status.ERROR
 
     @property
@@ -63,6 +93,8 @@ class Report:
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working one."""
+        if self.unaffected is not None:
+            return self.unaffected.markdown()
         if self.view is None:
             said = markdown_fence(self.said[:4_000])
             return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{said}\n"
@@ -122,6 +154,84 @@ def tell_comment(
         published.comment_url = posted.url if posted is not None else ""
 
 
+def tell_row(
+    api: GitHubApi, row: GateRow, number: int, names: Mapping[str, bool], file: str, published: Published
+) -> None:
+    """Put the row of a gate into the comment that it shares with other gates, on pull request `number`."""
+    mark = marker("gates", hashlib.sha256(file.encode()).hexdigest()[:16])
+
+    def change(contents: Sequence[str]) -> str:
+        rows = merged_rows(*map(read_rows, contents), [row])
+        return render_gates(rows, names, limit=MAX_BODY - _ROOM - len(mark))
+
+    def holds(content: str) -> bool:
+        # A later attempt of this job may have written its own.
+        return any(one.gate == row.gate and one.age >= row.age for one in read_rows(content))
+
+    try:
+        published.comment_url = update_shared_comment(api, number, mark, change, holds=holds).url
+    except GitHubApiError as api_error:
+        published.notices.append(_no_comment(api_error))
+    except CommentBusyError as busy:
+        published.notices.append(f"The gates' comment lacks this one: {busy}. The job summary has the report.")
+
+
+def row_of(report: Report, event: Event, gates: GatesOfJob | None, own: str, *, code: int) -> GateRow:
+    """The row of a gate in the shared comment: of this job's run, or of the run that this job reports."""
+    followed = event.upstream
+    details: tuple[str, ...] = ()
+    if report.unaffected is not None:
+        reason = clipped(report.unaffected.carried)
+    elif report.view is not None:
+        reason, details = row_texts(report.view)
+        reason = clipped(f"In the fork's own run: {reason}") if followed is not None else reason
+    else:
+        reason = clipped(report.said)
+    return GateRow(
+        gate=own,
+        verdict=NOT_AFFECTED if report.unaffected is not None else report.status.value,
+        reason=reason,
+        details=details,
+        code=code,
+        sharing=gates.sharing if gates is not None else 1,
+        run_id=followed.run_id if followed is not None else event.run_id,
+        attempt=1 if followed is not None else event.attempt,
+        sha=followed.head_sha if followed is not None else event.report_sha,
+        url=event.url_of(followed.run_id) if followed is not None else event.run_url,
+    )
+
+
+def tell_check(api: GitHubApi, report: Report, event: Event, own: str, code: int, published: Published) -> None:
+    """Report the gate as a check run of its own on the commit; a token that can't is a notice."""
+    try:
+        create_check_run(
+            api,
+            f"Ragstone: {own}",
+            event.report_sha,
+            "failure" if code else "success" if report.passed else "neutral",
+            title=_check_title(report),
+            summary=report.markdown(MAX_SUMMARY),
+            url=event.run_url,
+            external_id=f"{own}/{event.run_id}",
+        )
+    except GitHubApiError as api_error:
+        if api_error.kind is ApiErrorKind.REFUSED:
+            published.notices.append(
+                "No check run of its own for this gate: the token can't write checks (`permissions: checks: write`). "
+                "The job's own check has the same result."
+            )
+        else:
+            published.notices.append(f"No check run of its own for this gate: {api_error}")
+
+
+def _check_title(report: Report) -> str:
+    if report.unaffected is not None:
+        return f"Not affected. {report.unaffected.carried}"
+    if report.view is not None:
+        return wording.STATUS_TITLES[report.view.status]
+    return "No verdict"
+
+
 def tell_issue(
     api: GitHubApi,
     report: Report,
@@ -158,7 +268,7 @@ def output_values(
 ) -> dict[str, str]:
     """All outputs as strings; unknown ones are empty."""
     values = {
-        "verdict": str(report.status),
+        "verdict": report.verdict,
         "passed": "true" if report.passed else "false",
         **{metric_output(name): "" for name in METRICS if "@" not in name},
         "coverage": "",

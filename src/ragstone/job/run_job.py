@@ -23,17 +23,21 @@ from ragstone.github.outputs import output_path, write_outputs
 from ragstone.job.annotations import Places, annotations_on, error_annotation
 from ragstone.job.evaluate import evaluate
 from ragstone.job.forks import fork_report
-from ragstone.job.inputs import ActionInputs, read_variables
+from ragstone.job.inputs import ActionInputs, CommentMode, read_variables
 from ragstone.job.job import Job
+from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import BaselineSource, JobTask, make_plan
 from ragstone.job.publish import (
     Published,
     Report,
     close_quietly,
     output_values,
+    row_of,
+    tell_check,
     tell_comment,
     tell_issue,
     tell_outputs,
+    tell_row,
     tell_summary,
 )
 from ragstone.job.shards import ShardOutcome
@@ -147,7 +151,7 @@ async def _gate(job: Job) -> int:
     started = job.now()
     if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
         job.warnings.append(warning)
-    outcome: GateOutcome | ShardOutcome | None = None
+    outcome: GateOutcome | ShardOutcome | NotAffected | None = None
     report = Report()
     try:
         with commands_stopped(job.out) as write:
@@ -161,12 +165,17 @@ async def _gate(job: Job) -> int:
                 if isinstance(outcome, GateOutcome):
                     report = Report(outcome.view, templates=job.templates)
                     write(render(outcome.view, "text"))
+                elif isinstance(outcome, NotAffected):
+                    report = Report(unaffected=outcome)
+                    write(f"{outcome.why} {outcome.carried}\n")
     finally:
         job.redact.on_add = None
         if job.container is not None:
             job.container.seal()
     directory, files = "", dict[str, str]()
-    run = outcome.run if outcome is not None else _stopped_run(job, started)
+    run = None
+    if not isinstance(outcome, NotAffected):
+        run = outcome.run if outcome is not None else _stopped_run(job, started)
     if run is not None:
         try:
             reports = outcome.reports if isinstance(outcome, GateOutcome) else ()
@@ -175,10 +184,11 @@ async def _gate(job: Job) -> int:
             job.notes.append(str(error))
     if isinstance(outcome, ShardOutcome):
         return _tell_shard(job, outcome, directory)
-    _tell(job, report, directory, files)
-    if report.error is not None:
-        return report.error.exit_code
-    return outcome.exit_code if outcome is not None else EXIT_PASS
+    code = report.error.exit_code if report.error is not None else EXIT_PASS
+    if isinstance(outcome, GateOutcome):
+        code = outcome.exit_code
+    _tell(job, report, directory, files, code)
+    return code
 
 
 def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
@@ -205,12 +215,14 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
 # -- publishing --------------------------------------------------------------------------------------------------------
 
 
-def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
+def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str], code: int) -> None:
     published = Published(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
     tell_summary(report, job.environ, published)
     if job.api is not None:
         number = job.plan.pull_request
-        if number is not None:
+        if job.inputs.gates_file is not None:
+            _tell_as_one_of_many(job, job.api, report, code, published)
+        elif number is not None:
             tell_comment(job.api, report, number, job.plan.comment, job.inputs.comment_id, published)
         tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, published)
     elif job.plan.pull_request is not None:
@@ -221,6 +233,23 @@ def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str]) ->
     )
     tell_outputs(values, job.environ, published)
     print_annotations(_annotations(job, report, published), job.out)
+
+
+def _tell_as_one_of_many(job: Job, api: GitHubApi, report: Report, code: int, published: Published) -> None:
+    """The row in the comment that all gates share, and the check run of this one."""
+    if job.settings.run.shard is not None:
+        return  # the job that merges them tells the rest
+    if job.plan.pull_request is not None:
+        _tell_row(job, api, report, job.plan.pull_request, code, published)
+    tell_check(api, report, job.event, job.inputs.comment_id, code, published)
+
+
+def _tell_row(job: Job, api: GitHubApi, report: Report, number: int, code: int, published: Published) -> None:
+    own, gates = job.inputs.comment_id, job.gates
+    if job.plan.comment is not CommentMode.OFF:
+        row = row_of(report, job.event, gates, own, code=code)
+        names = gates.names if gates is not None else {own: True}
+        tell_row(api, row, number, names, str(job.inputs.gates_file), published)
 
 
 def _tell_shard(job: Job, outcome: ShardOutcome, directory: str) -> int:
@@ -257,9 +286,13 @@ async def _report(job: Job) -> int:
         if found.report.view is not None:
             write(render(found.report.view, "text"))
     published.notices += found.notices
-    if found.number is not None and found.report.view is not None:
+    if found.number is not None:
         tell_summary(found.report, job.environ, published)
-        tell_comment(job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, published)
+        if job.inputs.gates_file is None:
+            tell_comment(job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, published)
+        else:
+            # No check run: the fork's code may have made up its answers, and a check may be required.
+            _tell_row(job, job.api, found.report, found.number, found.report.exit_code, published)
     values = output_values(
         found.report,
         baseline_run_id=found.baseline_run_id,

@@ -1,0 +1,146 @@
+"""The gates of a repository that speak with one voice: who they are, and which of them a change affects.
+
+They are listed in one file, with the paths that affect each. A pull request could silence a gate by changing that
+file, so the base's version counts: a gate is affected by the paths there and by those in the checkout, so that a change
+can add paths but not take any away. How many gates share the error rate depends on the base's version alone, and on the
+files that differ between two commits, which GitHub compares. Neither depends on scores, and every job finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, RagstoneError, suggestion
+from ragstone.formatting import some
+from ragstone.gate.accepted import ACCEPTED_FILE
+from ragstone.gate.policy import Policy
+from ragstone.github.base_files import read_base_files
+from ragstone.github.changed_files import MAX_LISTED, changed_files
+from ragstone.github.client import GitHubApi, GitHubApiError
+from ragstone.github.event import Event, EventKind
+from ragstone.golden.sample import GoldenSet
+from ragstone.job.annotations import Places
+from ragstone.job.gates_file import GatesFile, read_gates_file
+from ragstone.job.inputs import ActionInputs, CommentMode
+
+
+@dataclass(frozen=True, slots=True)
+class GatesOfJob:
+    """All gates, and this job's part among them.
+
+    `names` maps each gate to whether the checkout still has it. `sharing` is the number of gates that share the error
+    rate. `note` is a sentence for the top of the report, if there is anything to say.
+    """
+
+    file: str
+    content: GatesFile
+    own: str
+    names: Mapping[str, bool]
+    sharing: int
+    affected: bool = True
+    note: str | None = None
+
+
+def gates_of_job(
+    inputs: ActionInputs, event: Event, api: GitHubApi | None, *, workspace: Path, folder: Path
+) -> GatesOfJob | None:
+    """The gates in the file that the input `gates-file` names, None without it; `folder` is for the base's version.
+
+    Raises ConfigError.
+    """
+    every = every_gate(inputs, workspace)
+    if every is None:
+        return None
+    commits = _compared(event)
+    return every if commits is None else narrowed(every, api, *commits, folder)
+
+
+def every_gate(inputs: ActionInputs, workspace: Path) -> GatesOfJob | None:
+    """The same, as if every gate was affected."""
+    file, own = inputs.gates_file, inputs.comment_id
+    if file is None:
+        return None
+    if inputs.comment not in (CommentMode.ALWAYS, CommentMode.OFF):
+        raise ConfigError(
+            f"the gates share one comment, so it can't depend on this one (found '{inputs.comment}').",
+            where="input 'comment'",
+            hint="Use `always` or `off`.",
+        )
+    here = read_gates_file(workspace / file, file, within=workspace)
+    if own not in here.gates:
+        raise ConfigError(
+            f"'{own}' is not one of the gates in {file}.",
+            where="input 'comment-id'",
+            hint=suggestion(own, here.gates) or f"Add a table [gates.{own}] there.",
+        )
+    return GatesOfJob(file, here, own, dict.fromkeys(here.gates, True), len(here.gates))
+
+
+def narrowed(every: GatesOfJob, api: GitHubApi | None, base: str, head: str, folder: Path) -> GatesOfJob:
+    """The same for the change from commit `base` to commit `head`: all gates, if it can't be known."""
+    here, own = every.content, every.own
+    try:
+        if api is None:
+            raise _UnknownError("there is no GitHub token")
+        there = _at(api, base, every.file, folder) or here
+        files = changed_files(api, base, head)
+        if files is None:
+            raise _UnknownError(f"it has {MAX_LISTED} files or more, and GitHub lists no more")
+    except (_UnknownError, GitHubApiError, ConfigError) as unknown:
+        why = unknown.message if isinstance(unknown, RagstoneError) else str(unknown)
+        return replace(every, note=f"Every gate counts as affected by this change: {why.rstrip('.')}.")
+    concerned = {name for name in there.gates if there.affects(name, files)}
+    # Paths that the change itself adds let a gate run, but leave the others their part of the error rate.
+    return replace(
+        every,
+        names={**dict.fromkeys(there.gates, False), **every.names},
+        affected=own not in there.gates or own in concerned or here.affects(own, files),
+        sharing=len(concerned | {own}),
+    )
+
+
+def require_own_paths(
+    gates: GatesOfJob, settings: Settings, policy: Policy, golden: GoldenSet, workflow: str | None, places: Places
+) -> None:
+    """Raise ConfigError if a change to what this gate itself consists of would not affect it.
+
+    That is its config, policy, golden set and `workflow`, whose path is relative to the repository.
+    """
+    if not gates.content.gates[gates.own].paths:
+        return
+    files = [str(settings.file)] if settings.file is not None else []
+    if policy.file is not None:
+        files.append(policy.file)
+        files += [str(Path(policy.file).with_name(ACCEPTED_FILE))] if policy.accepted else []
+    files += sorted({sample.origin.file for sample in golden if sample.origin is not None})
+    inside = [found for file in files if (found := places.within(file)) is not None]
+    inside += [workflow] if workflow is not None else []
+    missing = [file for file in dict.fromkeys(inside) if not gates.content.affects(gates.own, [file])]
+    if missing:
+        raise ConfigError(
+            f"the gate '{gates.own}' depends on {some(missing, 3)}, but its paths don't include "
+            f"{'it' if len(missing) == 1 else 'them'}.",
+            where=gates.file,
+            hint=f"Add such paths to [gates.{gates.own}], or to `paths` at the top for all gates.",
+        )
+
+
+def _compared(event: Event) -> tuple[str, str] | None:
+    """The commits between which the change lies; None: the job is for a state of a branch, not for a change."""
+    if event.kind is EventKind.PULL_REQUEST and event.pull_request is not None:
+        return event.pull_request.base_sha, event.pull_request.head_sha
+    if event.kind is EventKind.MERGE_GROUP and event.merge_base_sha is not None:
+        return event.merge_base_sha, event.sha
+    return None
+
+
+class _UnknownError(Exception):
+    pass
+
+
+def _at(api: GitHubApi, sha: str, file: str, folder: Path) -> GatesFile | None:
+    found = read_base_files(api, sha, [file], folder)
+    return read_gates_file(found[file], f"{file} in the base branch") if file in found else None
