@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -272,6 +272,11 @@ class RunSettings(_Table):
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
     seed: int = Field(default=0, ge=0, description="seed for all randomness")
     history: str | None = _optional("file with one line per run, to compare with; on GitHub it is kept automatically")
+    workers: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = Field(
+        default="auto",
+        description="processes that judge with the offline judge or a local model; `auto`: one for each core, if there "
+        "is enough to judge",
+    )
     shard: str | None = _optional("part of the golden set to evaluate, such as `3/8`; merge the parts afterwards")
 
     @field_validator("metrics", mode="before")
@@ -508,6 +513,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.answers", "RAGSTONE_ANSWERS", "answers"),
     Option("run.resume", "RAGSTONE_RESUME", "resume"),
     Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT", "time-limit"),
+    Option("run.workers", "RAGSTONE_WORKERS", "workers"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY", "stop-early", of_gate=True),
     Option("run.shard", "RAGSTONE_SHARD", "shard", in_file=False),
     Option("run.seed", "RAGSTONE_SEED", "seed", of_gate=True),

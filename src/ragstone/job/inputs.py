@@ -123,6 +123,7 @@ INPUTS: tuple[Input, ...] = (
         "error rate, and a gate that a change does not affect passes without being run.",
     ),
     Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true"),
+    Input("workers", key="run.workers"),
     Input("shard", "Nothing is decided then: another job does that, with `merge`.", key="run.shard"),
     Input(
         "merge",

@@ -14,6 +14,7 @@ from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
     from ragstone.judge.offline import OfflineJudge
+    from ragstone.judge.offline.rarity import Rarity
     from ragstone.judge.offline.topic import Topic
 
 
@@ -25,19 +26,21 @@ def build_judge(
     environ: Mapping[str, str],
     tell_secret: Callable[[str], None] | None = None,
     within: Path | None = None,
+    rarity: Rarity | None = None,
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
 
     `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none. `environ`
     is read for keys, identities and base addresses only; `tell_secret` is called with each token obtained for this run.
-    A script and a local model must lie below `within`. Raises ConfigError for an unknown name, a missing key or base
+    A script and a local model must lie below `within`. `rarity` are the weights of the words in the golden set, if the
+    offline judge need not compute them. Raises ConfigError for an unknown name, a missing key or base
     URL, embeddings that the judge can't use, and settings that it can't honour (a budget without a known price).
     """
     provider, model = split_name(settings.name)
     if provider == "offline":
-        return _offline(settings, golden_set, environ, within)
+        return _offline(settings, golden_set, environ, within, rarity)
     if provider == "local":
-        return _local(settings, Path(model), golden_set, environ, within)
+        return _local(settings, Path(model), golden_set, environ, within, rarity)
     if provider == "scripted":
         from ragstone.judge.scripted import read_script
 
@@ -57,7 +60,12 @@ def build_judge(
 
 
 def _local(
-    settings: JudgeSettings, path: Path, golden_set: GoldenSet, environ: Mapping[str, str], within: Path | None
+    settings: JudgeSettings,
+    path: Path,
+    golden_set: GoldenSet,
+    environ: Mapping[str, str],
+    within: Path | None,
+    rarity: Rarity | None,
 ) -> Judge:
     from ragstone.judge.local.checker import Checker
     from ragstone.judge.local.judge import LocalJudge
@@ -65,11 +73,15 @@ def _local(
 
     checker = Checker(path, settings.local, within=within, digests=settings.model_digests)
     require_sense(checker, settings.local.language)
-    return LocalJudge(checker, _offline(settings, golden_set, environ, within), settings.local)
+    return LocalJudge(checker, _offline(settings, golden_set, environ, within, rarity), settings.local)
 
 
 def _offline(
-    settings: JudgeSettings, golden_set: GoldenSet, environ: Mapping[str, str], within: Path | None
+    settings: JudgeSettings,
+    golden_set: GoldenSet,
+    environ: Mapping[str, str],
+    within: Path | None,
+    rarity: Rarity | None,
 ) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
@@ -78,10 +90,10 @@ def _offline(
     references = [reference for sample in golden_set for reference in sample.references if reference]
     if topic is None or endpoint is not None:
         # An endpoint is used for answers only: otherwise each sentence of each context would cost money.
-        return OfflineJudge(questions, references, topic=topic, endpoint=endpoint)
+        return OfflineJudge(questions, references, topic=topic, endpoint=endpoint, rarity=rarity)
     from ragstone.judge.offline.meaning import MeaningJudge
 
-    return MeaningJudge(questions, references, topic=topic)
+    return MeaningJudge(questions, references, topic=topic, rarity=rarity)
 
 
 def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | None) -> tuple[Topic | None, str | None]:

@@ -7,17 +7,20 @@ is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure, collect_judgements
-from ragstone.judge.judgements import Judgements
+from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.scoring import needed_judgements, needed_measures, sample_scores, sample_state, scored_answer
+from ragstone.run.judging import judge_sample
+from ragstone.run.record import RecordLine, SampleRecord
+from ragstone.run.scoring import needed_measures, sample_state
+from ragstone.run.worker_process import Job, Reply
+from ragstone.run.workers import Workers, raise_trouble
 from ragstone.system.response import Response, System
 
 
@@ -62,93 +65,37 @@ async def run_samples(
     JudgeError); by then every finished sample has reached the sink, and the samples in flight are lost, to be evaluated
     again on resume.
     """
-    engine = _Engine(
-        iter(samples), system, judge, tuple(metrics), sink, repeats, answers, progress or Quiet(), enough, custom or {}
-    )
+    width = max(1, judge.concurrency)
+    asking = _Asking(samples, system, answers, waiting=width, enough=enough)
+    engine = _Engine(asking, judge, tuple(metrics), sink, repeats, progress or Quiet(), custom or {})
+    await asking.finish(engine.judge() for _ in range(width))
+
+
+async def run_samples_in(
+    workers: Workers,
+    samples: Iterable[Sample],
+    *,
+    system: System,
+    judge: Judge,
+    metrics: Sequence[Metric],
+    sink: Callable[[RecordLine], None],
+    repeats: int = 1,
+    answers: int = 1,
+    progress: Progress | None = None,
+    custom: Mapping[str, Measure] | None = None,
+) -> None:
+    """The same with `workers` (started), which judge and score, while this process asks, grades for custom metrics and
+    writes.
+
+    Records reach the sink in the order in which their samples were answered, as if one process had judged them.
+    """
+    lanes = workers.lanes
+    asking = _Asking(samples, system, answers, waiting=len(lanes) * workers.batch)
+    engine = _PoolEngine(asking, workers.batch, judge, tuple(metrics), sink, repeats, progress or Quiet(), custom or {})
     try:
-        async with asyncio.TaskGroup() as group:
-            askers = [group.create_task(engine.ask()) for _ in range(max(1, system.concurrency))]
-            width = max(1, judge.concurrency)
-            for _ in range(width):
-                group.create_task(engine.judge())
-            await asyncio.gather(*askers)
-            for _ in range(width):
-                await engine.answered.put(None)
-    except BaseExceptionGroup as errors:
-        raise _first(errors) from None
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-class _Engine:
-    def __init__(
-        self,
-        source: Iterator[Sample],
-        system: System,
-        judge: Judge,
-        metrics: tuple[Metric, ...],
-        sink: Callable[[SampleRecord], None],
-        repeats: int,
-        answers: int,
-        progress: Progress,
-        enough: Callable[[], bool] | None,
-        custom: Mapping[str, Measure],
-    ) -> None:
-        self._questions = self._ask_each(source, answers)
-        self._system = system
-        self._judge = judge
-        self._metrics = metrics
-        self._sink = sink
-        self._repeats = repeats
-        self._progress = progress
-        self._enough = enough
-        self._custom = custom
-        self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(max(1, judge.concurrency))
-
-    def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
-        """What to ask next: a sample, and the place of the answer among the sample's answers."""
-        for sample in source:
-            if self._enough is not None and self._enough():
-                return
-            asked = _Asked(sample, answers)
-            for place in range(answers):
-                yield asked, place
-
-    async def ask(self) -> None:
-        for asked, place in self._questions:
-            asked.responses[place] = await self._system.ask(asked.sample)
-            if len(asked.responses) == asked.answers:
-                await self.answered.put(asked)
-
-    async def judge(self) -> None:
-        while (asked := await self.answered.get()) is not None:
-            record = await self._evaluate(asked)
-            self._sink(record)
-            self._progress.advance(sample_state(record.scores, record.responses))
-            # A judge that never awaits would block the event loop, including signals and timeouts.
-            await asyncio.sleep(0)
-
-    async def _evaluate(self, asked: _Asked) -> SampleRecord:
-        sample, ledger = asked.sample, Ledger()
-        needs = needed_judgements(self._metrics, sample)
-        custom = needed_measures(self._metrics, sample, self._custom)
-        answers: list[Answer] = []
-        previous: Response | None = None
-        # One after the other, so that the judgements of an answer that comes twice are in the cache.
-        for response in asked.in_order():
-            rounds: list[Judgements] = []
-            for repeat in range(self._repeats if (needs or custom) and response.failure is None else 0):
-                call = Call(sample.id, repeat, ledger)
-                found = await collect_judgements(
-                    self._judge, sample, response, needs, call, previous=previous, custom=custom
-                )
-                rounds.append(found)
-            answers.append(scored_answer(self._metrics, sample, response, rounds))
-            previous = response
-        return SampleRecord(sample, tuple(answers), sample_scores(self._metrics, sample, answers), ledger)
+        await asking.finish(engine.judge(lane.judge) for lane in lanes)
+    finally:
+        engine.release_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +106,161 @@ class _Asked:
     answers: int
     responses: dict[int, Response] = field(default_factory=dict)
 
-    def in_order(self) -> Iterator[Response]:
-        return (self.responses[place] for place in sorted(self.responses))
+    def in_order(self) -> tuple[Response, ...]:
+        return tuple(self.responses[place] for place in sorted(self.responses))
+
+
+class _Asking:
+    """Asks the system about each sample. What it has answered waits in `answered`, up to `waiting` samples."""
+
+    def __init__(
+        self,
+        samples: Iterable[Sample],
+        system: System,
+        answers: int,
+        *,
+        waiting: int,
+        enough: Callable[[], bool] | None = None,
+    ) -> None:
+        self._system = system
+        self._enough = enough
+        self._questions = self._ask_each(iter(samples), answers)
+        self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(waiting)
+
+    async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Ask everything, while the coroutines take what is answered; each ends with the first None that it takes."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                askers = [group.create_task(self._ask()) for _ in range(max(1, self._system.concurrency))]
+                judges = [group.create_task(one) for one in judging]
+                await asyncio.gather(*askers)
+                for _ in judges:
+                    await self.answered.put(None)
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+
+    def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
+        """What to ask next: a sample, and the place of the answer among the sample's answers."""
+        for sample in source:
+            if self._enough is not None and self._enough():
+                return
+            asked = _Asked(sample, answers)
+            for place in range(answers):
+                yield asked, place
+
+    async def _ask(self) -> None:
+        for asked, place in self._questions:
+            asked.responses[place] = await self._system.ask(asked.sample)
+            if len(asked.responses) == asked.answers:
+                await self.answered.put(asked)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """Judges in this process."""
+
+    asking: _Asking
+    judging: Judge
+    metrics: tuple[Metric, ...]
+    sink: Callable[[SampleRecord], None]
+    repeats: int
+    progress: Progress
+    custom: Mapping[str, Measure]
+
+    async def judge(self) -> None:
+        while (asked := await self.asking.answered.get()) is not None:
+            record = await judge_sample(
+                self.judging,
+                self.metrics,
+                asked.sample,
+                asked.in_order(),
+                repeats=self.repeats,
+                custom=self.custom,
+                ledger=Ledger(),
+            )
+            self.sink(record)
+            self.progress.advance(sample_state(record.scores, record.responses))
+            # A judge that never awaits would block the event loop, including signals and timeouts.
+            await asyncio.sleep(0)
+
+
+@dataclass(slots=True)
+class _PoolEngine:
+    """Has batches judged elsewhere, and brings the records back into order."""
+
+    asking: _Asking
+    batch: int
+    judging: Judge
+    metrics: tuple[Metric, ...]
+    sink: Callable[[RecordLine], None]
+    repeats: int
+    progress: Progress
+    custom: Mapping[str, Measure]
+    _taken: int = 0
+    _released: int = 0
+    _held: dict[int, RecordLine] = field(default_factory=dict)
+
+    async def judge(self, elsewhere: Callable[[tuple[Job, ...]], Coroutine[Any, Any, Reply]]) -> None:
+        while batch := await self._take():
+            first = self._taken
+            self._taken += len(batch)
+            reply = await elsewhere(await self._jobs(batch))
+            self._held.update(enumerate(reply.records, first))
+            self._release()
+            raise_trouble(reply)
+
+    def release_all(self) -> None:
+        """Pass on everything that has come back, although something before it has not."""
+        for number in sorted(self._held):
+            self._pass_on(number)
+
+    async def _take(self) -> list[_Asked]:
+        """The next batch: what is there, at least one; empty at the end."""
+        answered = self.asking.answered
+        batch: list[_Asked] = []
+        asked = await answered.get()
+        while asked is not None:
+            batch.append(asked)
+            if len(batch) == self.batch or answered.empty():
+                break
+            asked = answered.get_nowait()
+        else:
+            if batch:
+                answered.put_nowait(None)  # the end, for the next time
+        return batch
+
+    async def _jobs(self, batch: Sequence[_Asked]) -> tuple[Job, ...]:
+        if not self.custom:
+            return tuple(Job(asked.sample, asked.in_order(), (), Ledger()) for asked in batch)
+        async with asyncio.TaskGroup() as group:
+            graded = [group.create_task(self._graded(asked)) for asked in batch]
+        return tuple(task.result() for task in graded)
+
+    async def _graded(self, asked: _Asked) -> Job:
+        """A job with the grades of custom metrics, whose functions are called from here, in the user's interpreter."""
+        sample, responses, ledger = asked.sample, asked.in_order(), Ledger()
+        wanted = needed_measures(self.metrics, sample, self.custom)
+        grades: list[tuple[Mapping[str, Grade | JudgementFailure], ...]] = []
+        for response in responses:
+            rounds = []
+            for repeat in range(self.repeats if wanted and response.failure is None else 0):
+                call = Call(sample.id, repeat, ledger)
+                found = await collect_judgements(self.judging, sample, response, frozenset(), call, custom=wanted)
+                rounds.append(found.custom)
+            grades.append(tuple(rounds))
+        return Job(sample, responses, tuple(grades), ledger)
+
+    def _release(self) -> None:
+        while self._released in self._held:
+            self._pass_on(self._released)
+            self._released += 1
+
+    def _pass_on(self, number: int) -> None:
+        record = self._held.pop(number)
+        self.sink(record)
+        self.progress.advance(record.state)

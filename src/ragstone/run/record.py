@@ -53,3 +53,17 @@ class SampleRecord:
     def responses(self) -> tuple[Response, ...]:
         """Every response, in the order in which the system was asked."""
         return tuple(answer.response for answer in self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A record as it is written, and what is counted of it. `line` is JSON, without a line end.
+
+    `state` is that of `scoring.sample_state`.
+    """
+
+    sample_id: str
+    responses: tuple[Response, ...]
+    state: str
+    ledger: Ledger
+    line: str

@@ -24,7 +24,7 @@ from ragstone.run.directory import (
 )
 from ragstone.run.files import open_new, replace_text, writing_to
 from ragstone.run.manifest import Cost, Counts, Manifest, ShardManifest
-from ragstone.run.record import SampleRecord
+from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import sample_state
 from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, is_complete_line, record_from_line, record_to_line
 from ragstone.run.usage import UsageCount
@@ -146,15 +146,19 @@ class RunWriter:
 
     def append(self, record: SampleRecord) -> None:
         """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
-        line = self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n"
+        state = sample_state(record.scores, record.responses)
+        self.append_line(RecordLine(record.sample.id, record.responses, state, record.ledger, record_to_line(record)))
+
+    def append_line(self, record: RecordLine) -> None:
+        """The same for a record that was made into a line elsewhere."""
+        line = self._redact(record.line).encode("utf-8", "replace") + b"\n"
         with writing_to(self.path / SAMPLES):
             offset = self._stream.tell()
             self._stream.write(line)
             self._stream.flush()
-        self._offsets[record.sample.id] = offset
+        self._offsets[record.sample_id] = offset
         self._usage.add(record.responses)
-        state = sample_state(record.scores, record.responses)
-        counts = self.manifest.counts
+        counts, state = self.manifest.counts, record.state
         self.manifest = self.manifest.model_copy(
             update={
                 "counts": counts.model_copy(update={state: getattr(counts, state) + 1}),

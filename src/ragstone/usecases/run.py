@@ -20,6 +20,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
+from ragstone.judge.portable import recipe_of
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge
 from ragstone.judge.rubric import NO_MODEL
@@ -28,7 +29,7 @@ from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, REJUDGED, SYSTEM_LOG, RunDirectory
-from ragstone.run.engine import Progress, Quiet, run_samples
+from ragstone.run.engine import Progress, Quiet, run_samples, run_samples_in
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
@@ -38,6 +39,7 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.scores import SampleFacts
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
+from ragstone.run.workers import Workers, how_many
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
 from ragstone.system.response import System, takes_history
@@ -279,6 +281,7 @@ async def evaluate_golden_set(
     deadline = asyncio.get_running_loop().time() + limit if limit is not None else None
     writer: RunWriter | None = None
     measures: Measures | None = None
+    workers: Workers | None = None
     with run_lock(out):
         if begin is None and settings.run.resume and (out / MANIFEST).is_file():
             settings, system = _with_its_answers(RunDirectory.open(out), settings, system, golden)
@@ -301,9 +304,13 @@ async def evaluate_golden_set(
                 start = RunWriter.resume if settings.run.resume else RunWriter.create
                 begin = partial(start, out, redact=context.redact)
             writer = begin(manifest)
-            given = _Given(golden, system, judge, metrics, measures)
+            if watching is None:  # which wants each score before the next question
+                workers = workers_of(settings, judge, metrics, len(golden) - len(writer.finished_ids))
+            given = _Given(golden, system, judge, metrics, measures, workers)
             return await _evaluate_pending(given, writer, settings, context, watching, deadline)
         finally:
+            if workers is not None:
+                await workers.close()
             await system.close()
             if measures is not None:
                 await measures.close()
@@ -355,6 +362,16 @@ class _Given:
     judge: Judge
     metrics: tuple[Metric, ...]
     measures: Measures
+    workers: Workers | None = None
+
+
+def workers_of(settings: Settings, judge: Judge, metrics: Sequence[Metric], samples: int) -> Workers | None:
+    """Processes to judge so many samples with, not started yet; None: judge in this one."""
+    recipe = recipe_of(judge, settings.judge, within=settings.within)
+    count = how_many(settings.run, recipe, samples)
+    if recipe is None or count == 0:
+        return None
+    return Workers(count, recipe, metrics, repeats=settings.run.repeats, identity=judge.identity)
 
 
 async def _evaluate_pending(
@@ -373,18 +390,7 @@ async def _evaluate_pending(
     context.progress.start(len(golden) - len(writer.finished_ids))
     try:
         async with _until(deadline):
-            await run_samples(
-                pending,
-                system=given.system,
-                judge=given.judge,
-                metrics=given.metrics,
-                custom=given.measures.by_name,
-                sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
-                repeats=settings.run.repeats,
-                answers=settings.run.answers,
-                progress=context.progress,
-                enough=watching.enough if watching is not None else None,
-            )
+            await _judge_all(given, pending, writer, settings, context, watching)
     except BaseException as error:
         reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
         writer.stop(context.redact(reason), wall_s=monotonic() - started)
@@ -393,6 +399,43 @@ async def _evaluate_pending(
     finally:
         context.progress.finish()
     return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+
+
+async def _judge_all(
+    given: _Given,
+    pending: Iterable[Sample],
+    writer: RunWriter,
+    settings: Settings,
+    context: RunContext,
+    watching: Watcher | None,
+) -> None:
+    if given.workers is not None:
+        await given.workers.start()
+        await run_samples_in(
+            given.workers,
+            pending,
+            system=given.system,
+            judge=given.judge,
+            metrics=given.metrics,
+            custom=given.measures.by_name,
+            sink=writer.append_line,
+            repeats=settings.run.repeats,
+            answers=settings.run.answers,
+            progress=context.progress,
+        )
+        return
+    await run_samples(
+        pending,
+        system=given.system,
+        judge=given.judge,
+        metrics=given.metrics,
+        custom=given.measures.by_name,
+        sink=writer.append if watching is None else partial(_append_and_tell, writer, watching),
+        repeats=settings.run.repeats,
+        answers=settings.run.answers,
+        progress=context.progress,
+        enough=watching.enough if watching is not None else None,
+    )
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.local.checker import Checker, CheckerStopped, PairRating
 from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
@@ -115,6 +116,11 @@ class LocalJudge:
             model=self._checker.name,
             parameters=tuple(sorted(how.items())),
         )
+
+    @property
+    def rarity(self) -> Rarity:
+        """The weights of words in the golden set."""
+        return self._offline.rarity
 
     @property
     def concurrency(self) -> int:

@@ -60,10 +60,10 @@ _LANGUAGE_SAMPLE = 600
 class OfflineJudge:
     """Judges by words, numbers and names: no key, no network, no model to download, the same result every time.
 
-    `questions` and `references` are the golden set's; rare words there count more. With `topic`, embeddings contribute
-    to answer relevancy, and `endpoint` is their source; everything else uses words only. Methods raise JudgementFailed
-    for text that they can't judge, and never wait, except for embeddings, which also raise JudgeError when their server
-    can't be used any more.
+    `questions` and `references` are the golden set's; rare words there count more. `rarity` replaces them where these
+    weights are known already. With `topic`, embeddings contribute to answer relevancy, and `endpoint` is their source;
+    everything else uses words only. Methods raise JudgementFailed for text that they can't judge, and never wait,
+    except for embeddings, which also raise JudgeError when their server can't be used any more.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class OfflineJudge:
         *,
         topic: Topic | None = None,
         endpoint: str | None = None,
+        rarity: Rarity | None = None,
     ) -> None:
         weights = load_weights()
         self._topic = topic
@@ -83,10 +84,10 @@ class OfflineJudge:
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
             chain.from_iterable(read_passage(text, guess_language(text)).keys)
-            for text in (*questions, *references)
+            for text in chain(questions, references)
             if text
         )
-        self._rarity = Rarity(texts, weights.everyday)
+        self._rarity = rarity or Rarity(texts, weights.everyday)
         self._support = SupportModel(weights, self._rarity)
         # The same texts occur in several judgements of one sample, and the same passages in many samples.
         self._read = Kept(_read, _CHARACTERS_KEPT)
@@ -103,6 +104,11 @@ class OfflineJudge:
             endpoint=self._endpoint,
             embeddings=self._topic.label if self._topic else None,
         )
+
+    @property
+    def rarity(self) -> Rarity:
+        """The weights of words in the golden set."""
+        return self._rarity
 
     @property
     def concurrency(self) -> int:

@@ -10,6 +10,7 @@ from ragstone.judge.judgements import ContextGrades, ContextUse
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.offline.lexicon import guess_language, load_data
 from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.topic import Topic
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.judge.sentences import split_sentences
@@ -41,8 +42,15 @@ class MeaningJudge(OfflineJudge):
     of their sentences. The lexical results are added with the weights in meaning.json.
     """
 
-    def __init__(self, questions: Sequence[str] = (), references: Sequence[str] = (), *, topic: Topic) -> None:
-        super().__init__(questions, references, topic=topic)
+    def __init__(
+        self,
+        questions: Sequence[str] = (),
+        references: Sequence[str] = (),
+        *,
+        topic: Topic,
+        rarity: Rarity | None = None,
+    ) -> None:
+        super().__init__(questions, references, topic=topic, rarity=rarity)
         document = load_data("meaning.json")
         self._meaning_version = str(document["version"])
         self._by_question = _Weights(**document["relevance"])

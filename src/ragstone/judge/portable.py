@@ -1,0 +1,84 @@
+"""Judges that another process of this machine can build again: the offline judge and local models.
+
+Only what they depend on is sent there: settings without secrets, and the word weights, which are computed once from all
+texts of the golden set. A judge that needs a network, a key or an object of the user's stays where it is.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragstone.config import JudgeSettings
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import build_judge
+from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
+from ragstone.judge.protocol import Judge
+
+if TYPE_CHECKING:
+    from ragstone.judge.offline.rarity import Rarity
+
+_CGROUP = Path("/sys/fs/cgroup/cpu.max")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a judge is built from. `settings` holds no secrets; a model must lie below `within`."""
+
+    settings: JudgeSettings
+    rarity: Rarity
+    within: Path | None = None
+
+    @property
+    def loads_model(self) -> bool:
+        """Whether the judge loads a local model, for entailment or for embeddings."""
+        provider, _ = split_name(self.settings.name)
+        return provider == "local" or self.settings.embeddings is not None
+
+    def shared_by(self, workers: int) -> Recipe:
+        """The same for each of `workers` processes at once: a local model's threads are divided among them."""
+        local = self.settings.local
+        threads = local.threads or max(1, usable_cores() // workers)
+        settings = self.settings.model_copy(update={"local": local.model_copy(update={"threads": threads})})
+        return replace(self, settings=settings)
+
+    def build(self) -> Judge:
+        """A judge that gives the same judgements. Raises ConfigError, for example if a model is no longer there."""
+        return build_judge(
+            self.settings,
+            golden_set=GoldenSet(()),
+            cache=None,
+            environ={},
+            within=self.within,
+            rarity=self.rarity,
+        )
+
+
+def recipe_of(judge: Judge, settings: JudgeSettings, *, within: Path | None = None) -> Recipe | None:
+    """What `judge`, built from `settings`, is built from; None if it can't be built elsewhere."""
+    if split_name(settings.name)[0] not in OFFLINE_PROVIDERS:
+        return None
+    if settings.embeddings is not None and local_path(settings.embeddings) is None:
+        return None
+    from ragstone.judge.local.judge import LocalJudge
+    from ragstone.judge.offline import OfflineJudge
+    from ragstone.judge.offline.meaning import MeaningJudge
+
+    if type(judge) not in (OfflineJudge, MeaningJudge, LocalJudge):  # a subclass of the user's is not known elsewhere
+        return None
+    assert isinstance(judge, OfflineJudge | LocalJudge)  # noqa: S101 - for the type checker
+    public = settings.model_copy(update={"api_key": None, "headers": None, "embeddings_api_key": None})
+    return Recipe(public, judge.rarity, within)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use: those of the machine, its affinity, and the limit of its container."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    try:
+        quota, _, period = _CGROUP.read_text(encoding="ascii").strip().partition(" ")
+        return max(1, min(cores, int(quota) // int(period)))
+    except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no limit
+        return cores

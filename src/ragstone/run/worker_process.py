@@ -1,0 +1,193 @@
+"""A process that judges and scores answers for the run that started it, on another core.
+
+Started by `workers.py` with an environment of next to nothing. What it is to do comes through stdin: a task, and then
+batches of jobs; records go back through stdout, as text that is written to the run as it is. It runs no code of the
+user's, and ends when stdin does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import pickle
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import BinaryIO
+
+from ragstone.errors import RagstoneError
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import Measure
+from ragstone.judge.judgements import Grade, JudgementFailure
+from ragstone.judge.portable import Recipe
+from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
+from ragstone.metrics.metric import Metric
+from ragstone.run.judging import judge_sample
+from ragstone.run.record import RecordLine
+from ragstone.run.scoring import sample_state
+from ragstone.run.serialise import record_to_line
+from ragstone.system.response import Response
+
+LENGTH_BYTES = 8
+Outcome = Grade | JudgementFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker does with every job. `garbage` are the thresholds of the garbage collector."""
+
+    recipe: Recipe
+    metrics: tuple[Metric, ...]
+    repeats: int
+    garbage: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A sample and the responses to it, each text sent once.
+
+    `grades` are those of custom metrics, by response, repeat and metric: none for a response that failed. `ledger` is
+    what they have cost.
+    """
+
+    sample: Sample
+    responses: tuple[Response, ...]
+    grades: tuple[tuple[Mapping[str, Outcome], ...], ...]
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a worker could not go on. Without a `kind`, it is a bug, and `message` a traceback."""
+
+    kind: str | None
+    message: str
+    where: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The records of a batch, in order; with trouble, only those that were finished before."""
+
+    records: tuple[RecordLine, ...]
+    trouble: Trouble | None
+
+
+def encode_request(request: Task | Sequence[Job]) -> bytes:
+    """What is sent to a worker. Workers trust the process that started them."""
+    return _framed(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
+
+
+def decode_reply(body: bytes, jobs: Sequence[Job]) -> Reply:
+    """What came back for `jobs`. It is read as text and numbers: nothing in it is executed."""
+    head, _, lines = body.partition(b"\n")
+    found = json.loads(head)
+    records, start = [], 0
+    for job, (size, state, ledger) in zip(jobs, found["records"], strict=False):
+        line = lines[start : start + size].decode("utf-8", "surrogatepass")
+        start += size
+        records.append(RecordLine(job.sample.id, job.responses, state, Ledger(**ledger), line))
+    trouble = found["trouble"]
+    return Reply(tuple(records), None if trouble is None else Trouble(**trouble))
+
+
+def _encode_reply(records: Sequence[RecordLine], trouble: Trouble | None) -> bytes:
+    lines = [record.line.encode("utf-8", "surrogatepass") for record in records]
+    head = {
+        "records": [
+            (len(line), record.state, asdict(record.ledger)) for record, line in zip(records, lines, strict=True)
+        ],
+        "trouble": None if trouble is None else asdict(trouble),
+    }
+    return _framed(json.dumps(head).encode("ascii") + b"\n" + b"".join(lines))
+
+
+def _framed(body: bytes) -> bytes:
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def main() -> None:
+    """Serve the process at the other end of stdin and stdout."""
+    requests, replies = _own_pipes()
+    task = _read(requests)
+    if not isinstance(task, Task):
+        return
+    gc.set_threshold(*task.garbage)
+    try:
+        judge = task.recipe.build()
+    except RagstoneError as error:
+        replies(_encode_reply((), _trouble(error)))
+        return
+    replies(_framed(json.dumps(asdict(judge.identity)).encode("ascii")))
+    gc.freeze()
+    with asyncio.Runner() as runner:
+        while isinstance(jobs := _read(requests), tuple):
+            replies(runner.run(_judged(task, judge, jobs)))
+
+
+def _own_pipes() -> tuple[BinaryIO, Callable[[bytes], None]]:
+    """stdin and stdout, for nobody else: what a library prints goes to stderr."""
+    requests, out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+
+    def reply(frame: bytes) -> None:
+        left = memoryview(frame)
+        while left:
+            left = left[out.write(left) :]
+
+    return requests, reply
+
+
+def _read(requests: BinaryIO) -> object:
+    """The next request; None at the end."""
+    head = requests.read(LENGTH_BYTES)
+    body = requests.read(int.from_bytes(head, "big"))
+    return pickle.loads(body) if body else None  # noqa: S301 - from the process that started this one
+
+
+async def _judged(task: Task, judge: Judge, jobs: Sequence[Job]) -> bytes:
+    records: list[RecordLine] = []
+    try:
+        for job in jobs:
+            responses = tuple(map(replace, job.responses))  # one that comes twice is two objects, to tell them apart
+            record = await judge_sample(
+                judge,
+                task.metrics,
+                job.sample,
+                responses,
+                repeats=task.repeats,
+                custom=_given(job, responses),
+                ledger=job.ledger,
+            )
+            state = sample_state(record.scores, record.responses)
+            records.append(RecordLine(job.sample.id, (), state, record.ledger, record_to_line(record)))
+    except Exception as error:
+        return _encode_reply(records, _trouble(error))
+    return _encode_reply(records, None)
+
+
+def _given(job: Job, responses: Sequence[Response]) -> dict[str, Measure]:
+    """Measures that return the grades in `job` of the `responses` themselves."""
+    places = {id(response): place for place, response in enumerate(responses)}
+
+    def measure(name: str) -> Measure:
+        async def given(_judge: Judge, _sample: Sample, response: Response, call: Call) -> Grade:
+            outcome = job.grades[places[id(response)]][call.repeat][name]
+            if isinstance(outcome, JudgementFailure):
+                raise JudgementFailed(outcome.reason, not_applicable=outcome.not_applicable)
+            return outcome
+
+        return given
+
+    return {name: measure(name) for rounds in job.grades for grades in rounds for name in grades}
+
+
+def _trouble(error: Exception) -> Trouble:
+    if isinstance(error, RagstoneError):
+        return Trouble(type(error).__name__, error.message, error.where, error.hint)
+    return Trouble(None, "".join(traceback.format_exception(error)))
