@@ -188,7 +188,7 @@ def sample_words(parameter: click.Parameter) -> list[str]:
     if isinstance(parameter.type, click.Choice):
         return [flag, parameter.type.choices[-1]]
     value = {"integer": "3", "float": "2.5"}.get(parameter.type.name, "odd value's")
-    value = {"--metrics": "faithfulness", "--system-env": "ONE,TWO"}.get(flag, value)
+    value = {"--metrics": "faithfulness", "--system-env": "ONE,TWO", "--workers": "3"}.get(flag, value)
     return [flag, value, flag, "b.jsonl"] if parameter.multiple else [flag, value]
 
 

@@ -68,7 +68,7 @@ JUDGE = (
 RUN = (
     setting("out", "DIR"),
     setting("shard", "K/N"),
-    setting("workers", "N|auto", type=str),
+    setting("workers", "N", type=str),
     setting("resume"),
     setting("time_limit", "SECONDS"),
 )

@@ -37,6 +37,7 @@ from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Man
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import SampleFacts
+from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Workers, how_many
@@ -305,7 +306,9 @@ async def evaluate_golden_set(
                 begin = partial(start, out, redact=context.redact)
             writer = begin(manifest)
             if watching is None:  # which wants each score before the next question
-                workers = workers_of(settings, judge, metrics, len(golden) - len(writer.finished_ids))
+                judged = any(needed_judgements(metrics, sample) for sample in golden)
+                left = len(golden) - len(writer.finished_ids)
+                workers = workers_of(settings, judge, metrics, left if judged else 0)
             given = _Given(golden, system, judge, metrics, measures, workers)
             return await _evaluate_pending(given, writer, settings, context, watching, deadline)
         finally:
