@@ -11,7 +11,7 @@ import scale
 @pytest.mark.heavy
 def test_every_step_of_a_size_has_the_same_records_and_is_measured(tmp_path: Path) -> None:
     found = list(scale.steps(130, tmp_path, [1, 2], scale.HEADLINE))
-    measured = [one for one in found if one.peak_mib]
+    measured = [one for one in found if "plain" not in one.step and "zstd" not in one.step]
     assert [one.step for one in measured] == [
         "run, one process",
         "run, 2 workers",
@@ -22,5 +22,4 @@ def test_every_step_of_a_size_has_the_same_records_and_is_measured(tmp_path: Pat
     ]
     assert len({one.records for one in measured if one.records}) == 1
     assert all(one.cpu_s > 0 and one.wall_s > 0 for one in measured)
-    assert measured[1].workers_cpu_s > 0
     assert scale.table(found).count("\n") == 1 + len(found)
