@@ -61,15 +61,20 @@ def test_the_same_text_twice_is_two_contexts() -> None:
 def test_evidence_is_marked_where_it_stands_in_a_context() -> None:
     around = Context(f"Before that. {PORT} After that.")
     found = contexts(record(around, Context("Nothing of it is here.")))
-    assert [entry.get("evidence", False) for entry in found] == [True, False]
+    assert [entry.get("evidence") for entry in found] == ["whole", None]
     assert found[0]["pieces"] == [["", "Before that. "], ["e", PORT[:-1]], ["", ". After that."]]
     assert found[1]["pieces"] == [["", "Nothing of it is here."]]
 
 
 def test_a_context_that_is_the_evidence_is_named_so_but_not_painted_whole() -> None:
     (entry,) = contexts(record(Context(PORT)))
-    assert entry["evidence"]
+    assert entry["evidence"] == "whole"
     assert entry["pieces"] == [["", PORT]]
+
+
+def test_a_context_with_half_of_the_evidence_is_named_so() -> None:
+    found = contexts(record(Context(f"Before. {PORT[:60]}")), record(Context(f"Before. {PORT}")))
+    assert [entry.get("evidence") for entry in found] == ["part", "whole"]
 
 
 def test_statements_have_their_verdict_evidence_and_quote() -> None:

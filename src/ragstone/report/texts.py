@@ -231,12 +231,16 @@ class _Marked:
             shown.append(
                 _filled(
                     id=self._texts.short(context.id or "", 200),
-                    evidence=carries,
+                    evidence=self._held(cut[place]) if carries else None,
                     pieces=list(self._pieces(body, carries)) or [["", ""]],
                     cut=0 if isinstance(text, str) else text["cut"],
                 )
             )
         return shown
+
+    def _held(self, text: str) -> str:
+        """Whether a context has a whole evidence text, or part of one."""
+        return "whole" if any(one.held for one in locate(self._evidence, (text,))) else "part"
 
     def _pieces(self, text: str, carries: bool) -> Iterator[list[str]]:
         spans = [(*span, "e") for one in self._evidence for span in passages(one, text)] if carries else []

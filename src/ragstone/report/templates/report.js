@@ -205,7 +205,10 @@
     if (compared && !now) { marks.push(["fail", "lost"]); }
     if (moved) { marks.push(["warn", `${now < then ? "up" : "down"} from ${then}`]); }
     if (one.was !== undefined) { marks.push(["warn", "text changed"]); }
-    if (one.evidence) { marks.push(["error", "evidence"]); } else if (one.was && one.was.evidence) { marks.push(["fail", "evidence lost"]); }
+    const had = one.was ? one.was.evidence : undefined;
+    if (had && !one.evidence) { marks.push(["fail", "evidence lost"]); }
+    if (had === "whole" && one.evidence === "part") { marks.push(["fail", "part of the evidence lost"]); }
+    else if (one.evidence) { marks.push(["error", one.evidence === "whole" ? "evidence" : "part of the evidence"]); }
     if (one.useful !== undefined) { marks.push(["", one.useful ? "useful" : "not useful"]); }
     const text = one.was === undefined ? one.pieces.map(marked) : changedText(one.was.pieces, one.pieces);
     return make("li", { class: now ? "" : "lost" },
