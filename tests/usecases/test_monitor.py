@@ -127,6 +127,7 @@ def test_bad_lines_are_counted_by_what_is_wrong_with_them(tmp_path: Path) -> Non
             b"not json", b"[1]", b'{"query": "q"}', b'{"timestamp": "never", "query": "q"}', b"\xff\xfe\n", b"",
             json.dumps({"timestamp": START.isoformat(), "level": "info"}).encode(),
             json.dumps({**line(0.1), "timestamp": "2030-01-01T00:00:00Z"}).encode(),
+            json.dumps({**line(0.1), "timestamp": 0}).encode(),
             b'{"query": "' + b"x" * 10_000_001 + b'"}',
             b"[" * 100_000, json.dumps(line(0.2)).encode(),
         ):  # fmt: skip
@@ -135,7 +136,7 @@ def test_bad_lines_are_counted_by_what_is_wrong_with_them(tmp_path: Path) -> Non
     assert found.new == 1
     assert found.problems == {
         Problem.NOT_JSON: 3, Problem.NOT_OBJECT: 1, Problem.NO_TIME: 1, Problem.BAD_TIME: 1, Problem.EMPTY: 1,
-        Problem.FUTURE: 1, Problem.TOO_LONG: 1,
+        Problem.FUTURE: 1, Problem.TOO_LONG: 1, Problem.TOO_OLD: 1,
     }  # fmt: skip
 
 
@@ -368,3 +369,22 @@ def test_a_killed_job_and_two_at_once_count_everything_once(tmp_path: Path) -> N
     last = subprocess.run(command(tmp_path), cwd=tmp_path, capture_output=True, check=True)
     windows = json.loads(last.stdout)["windows"]
     assert [one["figures"]["interactions"]["value"] for one in windows] == [10_000] * 4
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_files_of_traces_are_read_whole_and_counted_once(tmp_path: Path, indent: int | None) -> None:
+    traces = [
+        {
+            "id": f"t{i}",
+            "timestamp": (START + timedelta(minutes=i)).isoformat(),
+            "input": "q",
+            "output": "a",
+            "projectId": "p",
+        }
+        for i in range(5)
+    ]
+    log = tmp_path / "page.json"
+    log.write_text(json.dumps({"data": traces, "meta": {}}, indent=indent))
+    assert watch(tmp_path, log, day=0.995).logs[0].new == 5
+    again = watch(tmp_path, log, day=0.995)
+    assert (again.logs[0].new, total(again)) == (0, 5)

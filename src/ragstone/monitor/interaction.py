@@ -50,6 +50,7 @@ class Problem(StrEnum):
     NO_TIME = "without a time"
     BAD_TIME = "with a time that can't be read"
     FUTURE = "with a time in the future"
+    TOO_OLD = "with a time more than 800 days ago"
     EMPTY = "with neither query, answer, error nor feedback"
     TOO_LATE = "too late: their window is decided"
 

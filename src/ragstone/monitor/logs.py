@@ -26,6 +26,9 @@ from ragstone.system.table_records import TABLES
 MAX_BYTES = 20_000_000_000
 """Of a log, unpacked: more is a mistake, or a file made to fill the machine."""
 
+MAX_DOCUMENT_BYTES = 200_000_000
+"""Of a JSON document, which is read at once."""
+
 _HEAD = 1024
 _GZIP = b"\x1f\x8b"
 
@@ -84,6 +87,17 @@ class Log:
     def begins_as(self, head: Head) -> bool:
         """Whether this log begins with what `head` is of."""
         return 0 < head.size <= len(self._start) and self.head_of(head.size) == head
+
+    def document(self) -> Mapping[str, Any] | None:
+        """The one JSON object that is the file, on several lines; None if it is none."""
+        if self._start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
+            return None
+        try:
+            self._file.seek(0)
+            body = self._file.read(MAX_DOCUMENT_BYTES + 1)
+        except (OSError, EOFError, zlib.error):
+            return None
+        return _record(body)[0] if len(body) <= MAX_DOCUMENT_BYTES else None
 
     @property
     def is_list(self) -> bool:

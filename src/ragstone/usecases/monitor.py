@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from ragstone.monitor.alerts import Watched, Window, is_known, watch_figures
 from ragstone.monitor.alerts_file import AlertsTable
 from ragstone.monitor.figures import Figure, figures_of, kind_of, weighted
 from ragstone.monitor.interaction import BadRecord, Interaction, Problem, Reader
-from ragstone.monitor.logs import Damaged, Line, Log, is_table, whole_records
+from ragstone.monitor.logs import Damaged, Line, Log, Place, is_table, whole_records
 from ragstone.monitor.outcome import LogRead, Monitored
 from ragstone.monitor.state import Drawn, Row, State
+from ragstone.monitor.traces import interactions_of, is_trace
 from ragstone.monitor.windows import Windows
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import open_new, writing_to
@@ -34,6 +36,7 @@ from ragstone.usecases.run import RunContext
 KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
 _BATCH = 2000
 _AHEAD = timedelta(hours=1)
+_BEHIND = timedelta(days=800)
 _MAX_PAYLOAD = 2_000_000
 
 
@@ -137,6 +140,8 @@ class _Job:
                 with closing(Log(path)) as log:
                     if log.is_list:
                         self._read_whole(path, found)
+                    elif (spans := self._spans(log)) is not None:
+                        self._read_each(interactions_of(spans, self.now), found)
                     else:
                         self._read_lines(log, found)
         except OSError as error:
@@ -160,9 +165,31 @@ class _Job:
         if damage is not None:
             raise damage
 
+    def _spans(self, log: Log) -> Iterator[Line] | None:
+        """The lines of a file of traces, which is read whole; None for any other log."""
+        first = next(log.lines(Place()), None)
+        if first is None:
+            return None
+        if first.record is not None:
+            return log.lines(Place()) if is_trace(first.record) else None
+        document = log.document() if first.problem is Problem.NOT_JSON and first.number == 1 else None
+        if document is None or not is_trace(document):
+            return None
+        return iter([Line(document, None, 1, Place())])
+
     def _read_whole(self, path: Path, found: LogRead) -> None:
+        lines = whole_records(path)
+        first = next(lines, None)
+        if first is None:
+            return
+        lines = chain([first], lines)
+        if first.record is not None and is_trace(first.record):
+            lines = interactions_of(lines, self.now)
+        self._read_each(lines, found)
+
+    def _read_each(self, lines: Iterator[Line], found: LogRead) -> None:
         damage: Damaged | None = None
-        for batch, stopped in _batches(whole_records(path)):
+        for batch, stopped in _batches(lines):
             damage = stopped
             rows = list(self._rows(batch, found))
             with self.state.transaction():
@@ -189,6 +216,8 @@ class _Job:
     def _row(self, one: Interaction) -> Row:
         if one.time > self.now + _AHEAD:
             raise BadRecord(Problem.FUTURE)
+        if one.time < self.now - _BEHIND:
+            raise BadRecord(Problem.TOO_OLD)
         window = self.windows.name(one.time)
         if not one.only_feedback and (window in self.decided.names or window < self.decided.first):
             raise BadRecord(Problem.TOO_LATE)
