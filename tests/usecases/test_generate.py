@@ -481,6 +481,12 @@ def shell(desk: Desk, *arguments: str, cwd: Path | None = None) -> subprocess.Co
     return ragstone(["generate", *arguments], cwd or desk.folder, env=keyed(desk))
 
 
+def started(desk: Desk, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    env = environment(keyed(desk))
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(*arguments), cwd=desk.folder, env=env, stdout=pipe, stderr=pipe)
+
+
 def keyed(desk: Desk) -> dict[str, str]:
     return {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
 
@@ -580,6 +586,21 @@ def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
     assert (desk.folder / "fresh.jsonl").read_text() == (desk.folder / "drafts.jsonl").read_text()
 
 
+def test_an_interrupted_run_says_how_to_continue(desk: Desk) -> None:
+    write_documents(desk.folder / "docs")
+    desk.world.fake.delay_s = 0.5
+    arguments = ["generate", "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "4"]
+    running = started(desk, arguments)
+    deadline = time.monotonic() + 60
+    while not desk.world.fake.chats and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert b"What the model has answered is kept in ragstone-run: the same command continues." in said
+    assert b"Traceback" not in said
+
+
 SYSTEM = """
 def answer(question):
     return {"answer": "It is on the list.", "contexts": [{"id": "northwind.md", "text": "It is on the list."}]}
@@ -607,7 +628,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
 
     gated = ragstone(["gate", "--out", "first"], root)
     assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
-    assert "draft" in gated.stdout + gated.stderr
+    assert "10 samples, none of which counts. Drafts count once a person has reviewed them" in gated.stdout
 
     made = ragstone(["review", "golden.jsonl", "--reviewer", "anna"], root)
     assert made.returncode == 0, made.stderr

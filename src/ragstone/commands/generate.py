@@ -103,6 +103,7 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     import sys
 
     from ragstone.commands.context import run_to_end
+    from ragstone.errors import Interrupted
     from ragstone.judge.factory import build_judge
     from ragstone.report.progress import progress_for
     from ragstone.report.redact import Redactor
@@ -123,7 +124,11 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
         finally:
             await judge.close()
 
-    found = run_to_end(work())
+    try:
+        found = run_to_end(work())
+    except Interrupted:
+        say(f"What the model has answered is kept in {cache.parent}: the same command continues.", err=True)
+        raise
     for note in getattr(judge, "notes", ()):
         say(f"note: {note}", err=True)
     return found

@@ -214,7 +214,13 @@ def _baseline_checks(
 
 
 def _nothing_to_decide(run: RunScores) -> Check:
-    if not run.samples:
+    evaluated = run.manifest.golden.samples if run.manifest is not None else 0
+    if not run.samples and evaluated:
+        reason = (
+            f"nothing to decide: {counted(evaluated, 'sample')}, none of which counts. Drafts count once a person has "
+            "reviewed them (ragstone review)."
+        )
+    elif not run.samples:
         reason = f"nothing to decide: {run.label} has no samples."
     elif not any(scores.values for scores in run.metrics.values()):
         reason = f"nothing to decide: none of {counted(len(run.samples), 'sample')} has a score."
