@@ -185,7 +185,7 @@ def test_the_affected_gates_share_the_error_rate(
     changes(github, *files)
     found = checkout.gate(github, "pull_request", None, **SEARCH)
     assert sharing(checkout) == gates
-    assert f"{gates} gates share the policy's error rate: this one is decided at 1/{gates} of it." in found.summary
+    assert f"The policy's error rate is shared by {gates}: this verdict has 1/{gates} of it." in found.summary
 
 
 def test_on_the_branch_itself_all_gates_share_it(github: FakeGitHub, checkout: Checkout) -> None:

@@ -2,47 +2,72 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import cast
 
 import click
 
-from ragstone.commands.options import POLICY
+from ragstone.commands.options import POLICY, REPORT, with_options
+from ragstone.commands.output import write_text
 
 
 @click.command(name="compare")
 @click.argument("baseline", type=click.Path(path_type=Path))
-@click.argument("current", type=click.Path(path_type=Path))
+@click.argument("runs", type=click.Path(path_type=Path), metavar="RUN...", nargs=-1, required=True)
 @POLICY
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "md", "json"]),
-    default="text",
-    show_default=True,
-    help="Report format.",
-)
+@with_options(REPORT)
 @click.option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its run failed.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-def command(baseline: Path, current: Path, thresholds: Path | None, form: str, baseline_any: bool, seed: int) -> int:
-    """Compare CURRENT with a policy and with BASELINE, and decide.
+def command(
+    baseline: Path,
+    runs: tuple[Path, ...],
+    thresholds: Path | None,
+    form: str,
+    output: Path | None,
+    baseline_any: bool,
+    seed: int,
+) -> int:
+    """Compare each RUN with a policy and with BASELINE, and decide.
 
     Each is a run directory, or a plain score file from any evaluator: JSON Lines, or CSV with a header, with id,
     metric, value (in [0, 1]) and, if samples belong together, group.
+
+    Several runs share the policy's error rate: the chance that any of them fails without being worse is at most that.
+    The report has one table over all of them, and then the report of each; the exit code is that of the worst.
 
     Exits with 0 pass · 1 fail · 2 usage or a bad file · 5 coverage too low · 6 baseline missing or not comparable ·
     8 inconclusive, if the policy says that blocks.
 
     \b
-    Example:
+    Examples:
       ragstone compare baseline.csv current.csv --thresholds thresholds.toml
+      ragstone compare main-run small-chunks large-chunks --format html -o chunks.html
     """
-    from ragstone.report.render import render
-    from ragstone.report.terminal import print_report
-    from ragstone.usecases.compare import compare, read_compare_policy
+    from ragstone.report.render import Format, render
+    from ragstone.report.several import NamedView, overall_exit_code, render_several, text_of_several
+    from ragstone.report.terminal import look_of, print_report
+    from ragstone.usecases.compare import compare_all, read_compare_policy
 
-    found = compare(baseline, current, read_compare_policy(thresholds), seed=seed, baseline_any=baseline_any)
-    if form == "md" or form == "json":
-        click.echo(render(found.view, "md" if form == "md" else "json"))
+    form = cast(Format, form)
+    found = compare_all(baseline, runs, read_compare_policy(thresholds), seed=seed, baseline_any=baseline_any)
+    pages = [one.page() if form == "html" else () for one in found]
+    views = [NamedView(str(run), one.view, page) for run, one, page in zip(runs, found, pages, strict=True)]
+    to_terminal = output is None and form == "text"
+    if len(views) == 1 and to_terminal:
+        print_report(views[0].view)
+        return found[0].verdict.exit_code
+    if to_terminal:
+        width, colour = look_of(sys.stdout)
+        text = text_of_several(str(baseline), views, width=width, colour=colour)
     else:
-        print_report(found.view)
-    return found.verdict.exit_code
+        text = (
+            render(views[0].view, form, page=views[0].page)
+            if len(views) == 1
+            else render_several(str(baseline), views, form)
+        )
+    if output is not None:
+        write_text(output, text)
+    else:
+        click.echo(text, nl=False)
+    return overall_exit_code(views)

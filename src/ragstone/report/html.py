@@ -118,6 +118,31 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
     )
 
 
+_SEVERAL_STYLE = "details.run iframe{width:100%;height:90vh;border:0;margin-top:1rem}"
+
+
+def embedded(view: ReportView, page: Iterable[str] = ()) -> str:
+    """The page of `view`, for a frame in another page of ours."""
+    return _Embedded(render_html(view, page))
+
+
+def render_html_page(template: str, **values: object) -> str:
+    """A page of ours around other ones, whose styles and scripts it allows too."""
+    style, script = read_template("report.css"), read_template("report.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}' '{_hash(_SEVERAL_STYLE)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    found = html_environment().get_template(template)
+    return found.render(**values, policy=policy, style=_Trusted(style), own_style=_Trusted(_SEVERAL_STYLE))
+
+
+class _Embedded(str):
+    """A whole page that becomes an attribute: escaped as such, but cleaned already, so that its hashes stay true."""
+
+    __slots__ = ()
+
+
 class _Trusted(str):
     """The shipped style and script, which must not change between hashing and printing."""
 

@@ -25,7 +25,7 @@ from ragstone.report.picture import Scale
 from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
 
-_STYLES = {
+STYLES = {
     "pass": "green",
     "fail": "bold red",
     "warn": "yellow",
@@ -33,7 +33,7 @@ _STYLES = {
     "error": "bold magenta",
     "not gated": "dim",
 }
-_MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error": "✘", "not gated": "·"}
+MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error": "✘", "not gated": "·"}
 WIDTH = 120
 """Columns if there is no terminal."""
 
@@ -54,7 +54,15 @@ def render_text(view: ReportView, *, width: int | None = None, colour: bool = Fa
     Without a width it is not for a terminal: commands are on one line each, however long.
     """
     out = io.StringIO()
-    console = Console(
+    console = plain_console(out, width, colour)
+    for part in _parts(view, console, wraps=width is not None):
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
+
+
+def plain_console(out: TextIO, width: int | None, colour: bool) -> Console:
+    """A console that writes text as it is to `out`."""
+    return Console(
         file=out,
         width=max(WIDTH if width is None else width, 40),
         force_terminal=colour,
@@ -65,16 +73,18 @@ def render_text(view: ReportView, *, width: int | None = None, colour: bool = Fa
         highlight=False,
         emoji=False,
     )
-    for part in _parts(view, console, wraps=width is not None):
-        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
+
+
+def look_of(stream: TextIO) -> tuple[int | None, bool]:
+    """The width of `stream` if it is a terminal, and whether it shows colours."""
+    colour = stream.isatty() and "NO_COLOR" not in os.environ
+    return shutil.get_terminal_size((WIDTH, 24)).columns if stream.isatty() else None, colour
 
 
 def print_report(view: ReportView, stream: TextIO | None = None) -> None:
     """Print the report, in colour and as wide as the terminal if `stream` (standard output) is one."""
     out = stream if stream is not None else sys.stdout
-    colour = out.isatty() and "NO_COLOR" not in os.environ
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if out.isatty() else None
+    width, colour = look_of(out)
     out.write(render_text(view, width=width, colour=colour))
 
 
@@ -83,10 +93,10 @@ def _text(text: str, style: str = "", length: int = 600) -> Text:
 
 
 def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[RenderableType]:
-    style = _STYLES[str(view.status)]
+    style = STYLES[str(view.status)]
     parts: list[RenderableType] = [
         Text.assemble(
-            (f"{_MARKS[str(view.status)]} {wording.STATUS_TITLES[view.status].upper()}", style),
+            (f"{MARKS[str(view.status)]} {wording.STATUS_TITLES[view.status].upper()}", style),
             ("  ", ""),
             (clip(terminal_line(view.title), 80), "bold"),
         ),
@@ -144,7 +154,7 @@ def _listed(row: MetricRow) -> Text:
     parts = [f"{cells['Metric']}: {cells['Score']}"]
     parts += [cells["Threshold"]] if cells["Threshold"] else []
     parts += [f"change {cells['Change']}"] if row.change is not None else []
-    return Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), ", ".join(parts), (f": {row.state}", _STYLES[word]))
+    return Text.assemble((f"{MARKS[word]} ", STYLES[word]), ", ".join(parts), (f": {row.state}", STYLES[word]))
 
 
 def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
@@ -156,14 +166,14 @@ def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
     change = f"{figures.change} {figures.change_interval}".strip()
     plot = f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if scale is not None and row.deciding else ""
     return {
-        "": Text(_MARKS[word], style=_STYLES[word]),
+        "": Text(MARKS[word], style=STYLES[word]),
         "Metric": _text(name, length=120),
         "Score": Text(score),
-        "Plot": Text(plot, _STYLES[word]),
+        "Plot": Text(plot, STYLES[word]),
         "Change": Text(change),
         "Both": Text(f"{score}\n{change}" if row.change is not None else score),
         "Threshold": Text("\n".join(wording.thresholds(row))),
-        "State": _text(row.state, _STYLES[word]),
+        "State": _text(row.state, STYLES[word]),
     }
 
 
@@ -175,7 +185,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
         if row.check.status is not Status.PASS or not said:
             said = check_reason(row.check)
         lines.append(
-            Text.assemble((f"{_MARKS[word]} ", _STYLES[word]), (clip(terminal_line(f"{row.title}: {said}"), 600), ""))
+            Text.assemble((f"{MARKS[word]} ", STYLES[word]), (clip(terminal_line(f"{row.title}: {said}"), 600), ""))
         )
     if view.judge is not None and view.judge.offline:
         grades = ", ".join(f"{wording.metric_title(name)} {grade}" for name, grade in view.judge.grades)

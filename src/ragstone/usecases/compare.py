@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import BaselineError, ConfigError
@@ -11,9 +12,11 @@ from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import ReportView
+from ragstone.report.redact import Redactor
 from ragstone.run.directory import RunDirectory
 from ragstone.run.score_files import read_score_file
 from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
+from ragstone.usecases.page import page_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,12 @@ class Compared:
 
     verdict: GateVerdict
     view: ReportView
+    current: ComparedRun
+    baseline: ComparedRun
+
+    def page(self) -> Iterator[str]:
+        """The lines of an HTML page with every sample."""
+        return page_of(self.current, self.verdict, self.baseline, Redactor(()), None)
 
 
 def read_side(path: Path) -> ComparedRun:
@@ -50,6 +59,20 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
     return load_policy(beside, known_metrics=None, calibration=calibration)
 
 
+def compare_all(
+    baseline: Path, runs: Sequence[Path], policy: Policy, *, seed: int = 0, baseline_any: bool = False
+) -> list[Compared]:
+    """Compare each of `runs` with `baseline`, at an equal part of the policy's error rate. As `compare`.
+
+    Raises ConfigError for a run that is named twice.
+    """
+    for number, run in enumerate(runs):
+        if any(run.exists() and other.exists() and run.samefile(other) for other in runs[:number]):
+            raise ConfigError("this run is named twice.", where=str(run), hint="Name each run once.")
+    policy = replace(policy, gates=policy.gates * len(runs))
+    return [compare(baseline, run, policy, seed=seed, baseline_any=baseline_any) for run in runs]
+
+
 def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, baseline_any: bool = False) -> Compared:
     """Compare `current` with `baseline`, each a run directory or a score file.
 
@@ -67,7 +90,7 @@ def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, bas
     notes = _how_to_compare(then, now)
     verdict = decide(now, Terms.of(policy, then, now.day, required=True, seed=seed), notes=notes)
     view = view_of(now, verdict, then)
-    return Compared(verdict, view)
+    return Compared(verdict, view, now, then)
 
 
 def _how_to_compare(then: ComparedRun, now: ComparedRun) -> tuple[str, ...]:

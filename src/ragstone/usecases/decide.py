@@ -262,7 +262,7 @@ def decide(
 
 def _shared_notes(policy: Policy) -> tuple[str, ...]:
     n = policy.gates
-    return () if n == 1 else (f"{n} gates share the policy's error rate: this one is decided at 1/{n} of it.",)
+    return () if n == 1 else (f"The policy's error rate is shared by {n}: this verdict has 1/{n} of it.",)
 
 
 def _retrieval_changes(

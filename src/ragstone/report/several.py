@@ -1,0 +1,231 @@
+"""Several runs compared with one baseline: what they have in common first, then the report of each."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ragstone.errors import EXIT_PASS
+from ragstone.formatting import counted, some
+from ragstone.gate.verdict import Status
+from ragstone.report import escape, wording
+from ragstone.report.html import embedded, render_html_page
+from ragstone.report.markdown import ICONS
+from ragstone.report.parts import MetricRow, ReportView
+from ragstone.report.render import MARKDOWN_LIMIT, Format, render
+from ragstone.report.terminal import MARKS, STYLES, plain_console, render_text
+
+_ORDER = (Status.FAIL, Status.ERROR, Status.INCONCLUSIVE, Status.PASS)
+"""The worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedView:
+    """A run's report, what the user calls the run, and for HTML the lines with every sample (`report.page`)."""
+
+    name: str
+    view: ReportView
+    page: Iterable[str] = ()
+
+
+def overall_status(found: Sequence[NamedView]) -> Status:
+    """The worst of the verdicts."""
+    return min((one.view.status for one in found), key=_ORDER.index)
+
+
+def overall_exit_code(found: Sequence[NamedView]) -> int:
+    """That of a run with the worst verdict that has one."""
+    ordered = sorted(found, key=lambda one: _ORDER.index(one.view.status))
+    return next((one.view.exit_code for one in ordered if one.view.exit_code), EXIT_PASS)
+
+
+def headline(found: Sequence[NamedView]) -> str:
+    """``1 of 3 runs fails: b.csv``."""
+    status = overall_status(found)
+    names = [one.name for one in found if one.view.status is status]
+    one, many = {
+        Status.FAIL: ("fails", "fail"),
+        Status.ERROR: ("has no verdict", "have no verdict"),
+        Status.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+        Status.PASS: ("passes", "pass"),
+    }[status]
+    if status is Status.PASS:
+        return f"{counted(len(found), 'run')} {many if len(found) > 1 else one}"
+    return f"{len(names)} of {counted(len(found), 'run')} {one if len(names) == 1 else many}: {some(names)}"
+
+
+def render_several(baseline: str, found: Sequence[NamedView], format: Format) -> str:
+    """`found`, at least two runs, each compared with `baseline`, in one document.
+
+    ``json`` is ``{"baseline", "status", "exit_code", "runs": [{"run", "report"}]}``, each report as for a single run.
+    """
+    if format == "json":
+        runs = [{"run": one.name, "report": json.loads(render(one.view, "json"))} for one in found]
+        document = {"baseline": baseline, "status": str(overall_status(found)), "exit_code": overall_exit_code(found)}
+        return json.dumps(escape.encodable({**document, "runs": runs}), indent=2, ensure_ascii=False) + "\n"
+    if format == "junit":
+        return _junit(found)
+    if format == "md":
+        return _markdown(baseline, found)
+    if format == "html":
+        return _html(baseline, found)
+    return text_of_several(baseline, found)
+
+
+def _rows(found: Sequence[NamedView]) -> list[tuple[str, str | None, list[MetricRow | None]]]:
+    """Each metric, or slice of one, with its row in every run that has it."""
+    keys = dict.fromkeys((row.metric, row.slice) for one in found for row in one.view.metrics)
+    by_run = [{(row.metric, row.slice): row for row in one.view.metrics} for one in found]
+    return [
+        (wording.metric_title(metric), part, [rows.get((metric, part)) for rows in by_run]) for metric, part in keys
+    ]
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _word(row: MetricRow) -> str:
+    return wording.status_word(row.status, row.action)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def text_of_several(
+    baseline: str, found: Sequence[NamedView], *, width: int | None = None, colour: bool = False
+) -> str:
+    """The text, in lines of at most `width` columns; see `terminal.render_text`."""
+    out = io.StringIO()
+    console = plain_console(out, width, colour)
+    status = str(overall_status(found))
+    console.print(Text(f"{MARKS[status]} {_line(headline(found), 400)}", STYLES[status]))
+    console.print(Text(f"Each is compared with {_line(baseline, 200)}."))
+    _overview(console, found)
+    reports = [f"── {_line(one.name, 60)}\n\n{render_text(one.view, width=width, colour=colour)}" for one in found]
+    texts = (out.getvalue(), *reports)
+    return "\n".join("\n".join(line.rstrip() for line in text.rstrip().split("\n")) + "\n" for text in texts)
+
+
+def _overview(console: Console, found: Sequence[NamedView]) -> None:
+    for title, part, rows in _rows(found):
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, title_justify="left", padding=(0, 1))
+        table.add_column("")
+        table.add_column(
+            _line(wording.sentence(title) if part is None else f"{wording.sentence(title)} ({part})", 60),
+            overflow="fold",
+        )
+        for head in ("Score", "Change"):
+            table.add_column(head, no_wrap=True)
+        table.add_column("State", overflow="fold")
+        for one, row in zip(found, rows, strict=True):
+            if row is None:
+                table.add_row("", _line(one.name, 60), "–", "", "not scored")
+                continue
+            word, numbers = _word(row), wording.figures(row)
+            table.add_row(
+                Text(MARKS[word], STYLES[word]),
+                _line(one.name, 60),
+                numbers.score,
+                numbers.change,
+                _line(row.state, 60),
+            )
+        console.print(table)
+        console.print()
+
+
+def _line(text: str, length: int) -> str:
+    return escape.clip(escape.terminal_line(text), length)
+
+
+# -- Markdown ----------------------------------------------------------------------------------------------------------
+
+
+def _markdown(baseline: str, found: Sequence[NamedView]) -> str:
+    status = str(overall_status(found))
+    lines = [f"## {ICONS[status]} {escape.markdown_inline(headline(found))}", ""]
+    lines += [f"Each is compared with {escape.markdown_code(baseline)}.", ""]
+    lines += ["| | Metric | Run | Score | Change | State |", "|:-:|:--|:--|:--|:--|:--|"]
+    for title, part, rows in _rows(found):
+        name = escape.markdown_inline(title) + ("" if part is None else f" · {escape.markdown_code(part)}")
+        for one, row in zip(found, rows, strict=True):
+            if row is None:
+                lines.append(f"| | {name} | {escape.markdown_code(one.name)} | – | | not scored |")
+                continue
+            numbers = wording.figures(row)
+            score = _joined(f"**{numbers.score}**", numbers.interval)
+            change = _joined(numbers.change, numbers.change_interval)
+            state = escape.markdown_inline(row.state)
+            lines.append(
+                f"| {ICONS[_word(row)]} | {name} | {escape.markdown_code(one.name)} | {score} | {change} | {state} |"
+            )
+    room = max(MARKDOWN_LIMIT // len(found) - 400, 2_000)
+    for one in found:
+        title = f"<code>{escape.markdown_inline(one.name)}</code>: {wording.STATUS_TITLES[one.view.status].lower()}"
+        report = render(one.view, "md", limit=room).rstrip()
+        lines += ["", f"<details><summary>{title}</summary>", "", report, "", "</details>"]
+    return escape.without_commands("\n".join(lines)) + "\n"
+
+
+# -- JUnit -------------------------------------------------------------------------------------------------------------
+
+
+def _junit(found: Sequence[NamedView]) -> str:
+    """The suites of each run, with its name in front of theirs and of the classes of their cases."""
+    counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    root = ElementTree.Element("testsuites", name="Ragstone")
+    for one in found:
+        name = escape.clip(" ".join(escape.xml(one.name).split()), 200)
+        document = ElementTree.fromstring(render(one.view, "junit"))  # noqa: S314 - our own
+        for key in counts:
+            counts[key] += int(document.get(key) or 0)
+        for suite in document:
+            suite.set("name", f"{name}: {suite.get('name')}")
+            for case in suite.iter("testcase"):
+                case.set("classname", f"{name}: {case.get('classname')}")
+            root.append(suite)
+    for key, count in counts.items():
+        root.set(key, str(count))
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+# -- HTML --------------------------------------------------------------------------------------------------------------
+
+
+def _html(baseline: str, found: Sequence[NamedView]) -> str:
+    """A page with the table, and the page of each run in a frame of its own."""
+    tables = []
+    for title, part, rows in _rows(found):
+        cells = []
+        for one, row in zip(found, rows, strict=True):
+            if row is None:
+                cells.append({"run": one.name, "word": "not gated", "score": "–", "change": "", "state": "not scored"})
+                continue
+            numbers = wording.figures(row)
+            cells.append(
+                {"run": one.name, "word": _word(row), "state": row.state}
+                | {"score": _joined(numbers.score, numbers.interval)}
+                | {"change": _joined(numbers.change, numbers.change_interval)}
+            )
+        tables.append({"title": title if part is None else f"{title} ({part})", "rows": cells})
+    return render_html_page(
+        "several.html.j2",
+        headline=headline(found),
+        status=overall_status(found).value,
+        baseline=baseline,
+        tables=tables,
+        runs=[
+            {"name": one.name, "word": wording.STATUS_TITLES[one.view.status], "status": one.view.status.value}
+            | {"page": embedded(one.view, one.page)}
+            for one in found
+        ],
+    )
