@@ -15,7 +15,7 @@ import pytest
 from ragstone.github.posts import marker
 from ragstone.report.gates import GateRow, read_rows
 from ragstone.run.directory import RunDirectory
-from tests.github.builders import FACTS, Checkout, Outcome
+from tests.github.builders import FACTS, POLICY, Checkout, Outcome
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.payloads import HEAD_SHA, MERGE_SHA, pull_request, with_payload, workflow_run
 from tests.github.runs import artifact_of
@@ -80,6 +80,7 @@ def good_main(github: FakeGitHub, checkout: Checkout, *, verdict: int = 0) -> No
 
 def test_each_gate_is_a_row_of_one_comment(github: FakeGitHub, checkout: Checkout) -> None:
     changes(github, "services/search/index.py", "services/billing/pay.py")
+    checkout.write("thresholds.toml", POLICY + '[must_pass]\nsamples = ["moon"]\n')
     first = checkout.gate(github, "pull_request", None, **SEARCH)
     assert (first.code, first.outputs["verdict"]) == (0, "pass"), first.log
     assert comment(github).startswith("## ⏳ Ragstone: waiting for 2 of 3 gates\n")
@@ -93,7 +94,8 @@ def test_each_gate_is_a_row_of_one_comment(github: FakeGitHub, checkout: Checkou
     assert text.startswith("## ❌ Ragstone: 1 of 3 gates fails (`billing`)\n")
     lines = [line for line in text.splitlines() if line.startswith("| ") and "actions/runs/900" in line]
     assert [re.findall(r"`(\w+)`", line)[0] for line in lines] == ["billing", "docs", "search"]
-    assert "<details><summary><code>billing</code>: what does not pass</summary>" in text
+    assert "<details><summary><code>billing</code>: what does not pass</summary>\n\n- " in text
+    assert "<code>docs</code>" not in text
     assert "3 gates are affected and share one error rate: each is decided at 1/3 of its own." in text
 
 
