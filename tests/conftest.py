@@ -78,6 +78,7 @@ SLOW = (
     "test_contributing.py",
     "usecases/test_base_commit.py",
     "usecases/test_decide.py",
+    "usecases/test_generate.py",
     "usecases/test_judge_watch.py",
     "usecases/test_pairwise.py",
     "usecases/test_rejudge.py",
