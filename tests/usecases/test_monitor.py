@@ -107,6 +107,23 @@ def test_a_copy_of_a_log_without_its_beginning_is_known_line_by_line(tmp_path: P
     assert (found.logs[1].new, found.logs[1].known, total(found)) == (0, 30, 50)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_log_that_was_written_anew_with_the_same_beginning_is_read_from_there(tmp_path: Path, packed: bool) -> None:
+    records = [line(0.1), *days(0, 1)]
+    log = tmp_path / "a.jsonl"
+
+    def save(some: list[dict[str, Any]]) -> None:
+        write(log, some)
+        if packed:
+            log.write_bytes(gzip.compress(log.read_bytes()))
+
+    save(records)
+    watch(tmp_path, log, day=0.999)
+    save([*records[:20], line(0.98)])
+    found = watch(tmp_path, log, day=0.999)
+    assert (found.logs[0].new, found.logs[0].known, total(found)) == (1, 20, 52)
+
+
 def test_an_unfinished_line_is_left_for_the_next_job(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", days(0, 1))
     whole = json.dumps(line(0.999))
@@ -193,7 +210,9 @@ def test_feedback_that_comes_later_belongs_to_its_interaction(tmp_path: Path) ->
     number = ragstone.log_interaction("q", "a", timestamp=when, path=log)
     ragstone.log_interaction("q2", "a", timestamp=when, path=log)
     ragstone.log_interaction(id=number, feedback=False, timestamp=when, path=log)
+    ragstone.log_interaction(id="nobody", feedback=True, timestamp=when, path=log)
     found = watch(tmp_path, log, day=1.5)
+    assert found.logs[0].problems == {Problem.NO_MATCH: 1}
     figures = found.windows[0].figures
     assert figures["interactions"].value == 2
     assert (figures["feedback_rate"].value, figures["bad_feedback_rate"].value) == (0.5, 1.0)
@@ -338,7 +357,7 @@ def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> N
         ({"alert": {}}, "unknown key 'alert'"),
         ({"alerts": {"error_rate": {"shft": 1}}}, "Did you mean 'shift'"),
         ({"alerts": {"eror_rate": {"shift": 1.0}}}, "neither a figure nor a metric"),
-        ({"windows": {"timezone": "Mars"}}, "not a time zone"),
+        ({"windows": {"timezone": "Mars"}}, "not a time zone that is known here"),
         ({"logs": {"columns": {"question": "q"}}}, "not a field"),
         ({"windows": {"anchor": 2}}, "greater than or equal to 5"),
     ],

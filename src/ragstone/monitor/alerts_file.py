@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, suggestion
 from ragstone.monitor.interaction import NAMES
-from ragstone.monitor.windows import Length, Windows
+from ragstone.monitor.windows import Length, Windows, zone_of
 from ragstone.stats.surveillance import LEAST_ANCHOR
 
 ALERTS_FILE = "alerts.toml"
@@ -69,9 +69,9 @@ class WindowRules(_Table):
     @classmethod
     def _zone(cls, value: str) -> str:
         try:
-            ZoneInfo(value)
+            zone_of(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"'{value}' is not a time zone, such as UTC or Europe/Berlin") from None
+            raise ValueError(f"'{value}' is not a time zone that is known here, such as UTC or Europe/Berlin") from None
         return value
 
 
@@ -119,7 +119,7 @@ class AlertsTable(_Table):
     alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
 
     def windows_in_zone(self) -> Windows:
-        return Windows(self.windows.length, ZoneInfo(self.windows.timezone))
+        return Windows(self.windows.length, zone_of(self.windows.timezone))
 
 
 def read_alerts_file(path: Path) -> AlertsTable:

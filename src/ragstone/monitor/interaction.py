@@ -52,6 +52,7 @@ class Problem(StrEnum):
     FUTURE = "with a time in the future"
     TOO_OLD = "with a time more than 800 days ago"
     EMPTY = "with neither query, answer, error nor feedback"
+    NO_MATCH = "with feedback on no known interaction"
     TOO_LATE = "too late: their window is decided"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -84,10 +85,6 @@ class Log:
     def head_of(self, size: int) -> Head:
         return Head(hashlib.blake2b(self._start[:size], digest_size=16).digest(), min(size, len(self._start)))
 
-    def begins_as(self, head: Head) -> bool:
-        """Whether this log begins with what `head` is of."""
-        return 0 < head.size <= len(self._start) and self.head_of(head.size) == head
-
     def document(self) -> Mapping[str, Any] | None:
         """The one JSON object that is the file, on several lines; None if it is none."""
         if self._start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
@@ -106,8 +103,10 @@ class Log:
 
     def lines(self, place: Place) -> Iterator[Line]:
         """The lines after `place`. Raises Damaged where the file can't be read any further."""
-        offset, number = place.offset, place.line
         try:
+            if self._is_shorter_than(place.offset):
+                place = Place()  # it was written anew; what is known is known by its key
+            offset, number = place.offset, place.line
             self._file.seek(offset)
             while line := self._file.readline(MAX_RECORD_BYTES + 1):
                 size = len(line)
@@ -130,6 +129,11 @@ class Log:
                     yield Line(record, problem, number, Place(offset, number))
         except (OSError, EOFError, zlib.error) as error:
             raise Damaged(f"is cut short or damaged after line {number:,} ({type(error).__name__})") from None
+
+    def _is_shorter_than(self, offset: int) -> bool:
+        if self._file is self._raw:
+            return os.fstat(self._raw.fileno()).st_size < offset
+        return self._file.seek(offset) < offset
 
     def close(self) -> None:
         self._file.close()

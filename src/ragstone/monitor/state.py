@@ -159,9 +159,9 @@ class State:
         )
         return head
 
-    def add(self, rows: Iterable[Row]) -> tuple[int, int]:
-        """Add interactions; returns how many were new, and how many were known. In a transaction."""
-        new = known = 0
+    def add(self, rows: Iterable[Row]) -> tuple[int, int, int]:
+        """Add interactions; returns how many were new, were known, and are feedback on none. In a transaction."""
+        new = known = lost = 0
         touched = set()
         for row in rows:
             one = row.interaction
@@ -170,7 +170,12 @@ class State:
                     "UPDATE interactions SET feedback = ? WHERE ref = ? AND feedback IS NOT ?",
                     (one.feedback, one.ref, one.feedback),
                 ).rowcount
-                new, known = (new + 1, known) if changed > 0 else (new, known + 1)
+                if changed > 0:
+                    new += 1
+                elif self._db.execute("SELECT 1 FROM interactions WHERE ref = ?", (one.ref,)).fetchone():
+                    known += 1
+                else:
+                    lost += 1
                 continue
             route = self._route(one.route)
             place = (row.window, route)
@@ -209,7 +214,7 @@ class State:
         for place in touched:
             if self._sizes[place] >= 2 * self._candidates or place not in self._limits:
                 self._trim(place)
-        return new, known
+        return new, known, lost
 
     def _trim(self, place: tuple[str, str]) -> None:
         """Keep only the texts of the interactions that a sample of this window and route may draw."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 Length = Literal["day", "week"]
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone `name`; UTC needs no database. Raises ZoneInfoNotFoundError, ValueError or OSError."""
+    return UTC if name == "UTC" else ZoneInfo(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +20,7 @@ class Windows:
     """Windows of a `length` in a `zone`. Weeks begin on Monday. A window's name is the ISO date of its first day."""
 
     length: Length
-    zone: ZoneInfo
+    zone: tzinfo
 
     @property
     def days(self) -> int:

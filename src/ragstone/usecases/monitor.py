@@ -198,7 +198,9 @@ class _Job:
             raise damage
 
     def _add(self, rows: Sequence[Row], found: LogRead) -> None:
-        new, known = self.state.add(rows)
+        new, known, lost = self.state.add(rows)
+        if lost:
+            found.problems[Problem.NO_MATCH] += lost
         found.new += new
         found.known += known
 
