@@ -25,6 +25,7 @@ from ragstone.github.command_files import RunnerFolders
 from ragstone.github.commands import mask
 from ragstone.job.inputs import ActionInputs, read_inputs
 from ragstone.job.run_job import end_job, run_on_github, workspace_of
+from ragstone.judge.llm.deferred_types import postpone_types
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
@@ -32,6 +33,7 @@ _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDE
 def main() -> None:
     """The container's entrypoint."""
     collect_seldom()
+    postpone_types()
     environ = dict(os.environ)
     wipe_environment(name for name in environ if _SECRET.search(name))
     # HOME (/github/home) and a TMPDIR set by the workflow may belong to the user's code: our own files go elsewhere.

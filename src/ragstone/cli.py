@@ -13,6 +13,7 @@ import click
 
 from ragstone._version import __version__
 from ragstone.errors import EXIT_BUG, RagstoneError
+from ragstone.judge.llm.deferred_types import postpone_types
 
 COMMANDS = {
     "init": "Write a starter config, policy, golden set and workflow.",
@@ -73,6 +74,7 @@ def collect_seldom() -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
     collect_seldom()
+    postpone_types()
     try:
         result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)
         code = result if isinstance(result, int) else 0

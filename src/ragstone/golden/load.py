@@ -19,7 +19,6 @@ from ragstone.golden.formats import (
     json_lines,
     parquet,
     workbook,
-    yaml_document,
 )
 from ragstone.golden.profile import Profile, profile_rows
 from ragstone.golden.reader import SampleReader
@@ -249,6 +248,8 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
     if kind == "jsonl" and _is_document(source):
         return _document(source, "json", json_document.read_document(source), wanted)
     if kind == "yaml":
+        from ragstone.golden.formats import yaml_document  # its library takes a while to import
+
         return _document(source, "yaml", yaml_document.read_document(source), wanted)
     readers: Mapping[str, Callable[[SourceFile], Iterator[Row]]] = {
         "csv": delimited.read_csv,

@@ -9,28 +9,25 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TextIO
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ragstone.formatting import counted, seconds
 from ragstone.report.escape import terminal
 from ragstone.run.engine import Progress, Quiet
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 
 class BarProgress:
     """A bar that redraws itself, for a terminal."""
 
     def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
+        # Imported here: a run without a terminal starts sooner.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
         self._bar = RichProgress(
             TextColumn(doing),
             BarColumn(bar_width=None),

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import aiohttp
 import httpx2
-import numpy as np
 import openai
 
 from ragstone.judge.llm import transport
@@ -309,6 +308,8 @@ def _with_cost(usage: Usage, cost_usd: object) -> Usage:
 
 def _vector(value: object) -> Sequence[float]:
     """An embedding as floats, from a list or from base64 of little-endian float32."""
+    import numpy as np  # here, so that the first requests don't wait for it
+
     try:
         if isinstance(value, str):
             vector = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4").astype(np.float64)
