@@ -68,6 +68,23 @@ _TOO_LONG = (
 _FILTER = ("content_filter", "content management policy", "responsibleai", "input was flagged")
 
 
+_ROOM = (
+    (
+        "x-ratelimit-remaining-requests",
+        "x-ratelimit-reset-requests",
+        "x-ratelimit-remaining-tokens",
+        "x-ratelimit-reset-tokens",
+    ),
+    (
+        "anthropic-ratelimit-requests-remaining",
+        "anthropic-ratelimit-requests-reset",
+        "anthropic-ratelimit-tokens-remaining",
+        "anthropic-ratelimit-tokens-reset",
+    ),
+)
+"""The headers of OpenAI and Anthropic: requests left, until when, tokens left, until when."""
+
+
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
     """The system's certificates plus those of `ca_bundle`; True leaves the choice to the client."""
     if ca_bundle is None:
@@ -220,18 +237,13 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 def room_of(headers: Mapping[str, str]) -> RateLimits | None:
     """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if not reported."""
-    for prefix, suffix in (("x-ratelimit-", "{}-{}"), ("anthropic-ratelimit-", "{1}-{0}")):
-        names = {
-            (what, unit): prefix + suffix.format(what, unit)
-            for what in ("remaining", "reset")
-            for unit in ("requests", "tokens")
-        }
-        if names["remaining", "requests"] in headers or names["remaining", "tokens"] in headers:
+    for requests, requests_reset, tokens, tokens_reset in _ROOM:
+        if requests in headers or tokens in headers:
             return RateLimits(
-                requests=_whole(headers.get(names["remaining", "requests"])),
-                requests_reset_s=_span_s(headers.get(names["reset", "requests"])),
-                tokens=_whole(headers.get(names["remaining", "tokens"])),
-                tokens_reset_s=_span_s(headers.get(names["reset", "tokens"])),
+                requests=_whole(headers.get(requests)),
+                requests_reset_s=_span_s(headers.get(requests_reset)),
+                tokens=_whole(headers.get(tokens)),
+                tokens_reset_s=_span_s(headers.get(tokens_reset)),
             )
     return None
 
