@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -38,7 +38,7 @@ from ragstone.run.engine import Progress, Quiet
 from ragstone.run.record import SampleRecord
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import RunScores, means
-from ragstone.system.build import build_system
+from ragstone.system.build import build_system, of_part, part_of
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
@@ -261,15 +261,17 @@ def evaluate(
     concurrency: int = 4,
     repeats: int = 1,
     answers: int = 1,
+    part: Literal["retrieval", "generation"] | None = None,
     progress: bool = True,
 ) -> Run:
     """Ask `system` every question in `golden_set`, and judge and score the answers.
 
     `system` is an entrypoint string, or a callable that takes a question. `metrics` are names, `Rubric`s and functions
     that grade an answer. `judge` is a name as in ragstone.toml, or a Judge. The system is asked each question `answers`
-    times, and each answer is judged `repeats` times. The run directory is written to `out` (a new temporary folder by
-    default). In a notebook and on a terminal there is a progress bar, unless `progress` is False. Also works inside a
-    running event loop, as in a notebook.
+    times, and each answer is judged `repeats` times. `part` is the half of the system that is evaluated (default: the
+    whole): ``retrieval`` returns contexts without an answer, ``generation`` is given the reference contexts. The run
+    directory is written to `out` (a new temporary folder by default). In a notebook and on a terminal there is a
+    progress bar, unless `progress` is False. Also works inside a running event loop, as in a notebook.
     Raises the errors of `ragstone run`.
     """
     where = (
@@ -290,7 +292,11 @@ def evaluate(
     names, custom = chosen_metrics(metrics)
     settings = _settings(
         {
-            "system": {"entrypoint": system if isinstance(system, str) else None, "concurrency": concurrency},
+            "system": {
+                "entrypoint": system if isinstance(system, str) else None,
+                "concurrency": concurrency,
+                "part": part,
+            },
             "judge": {"name": judge} if isinstance(judge, str) else {},
             "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers},
             "metrics": custom,
@@ -299,7 +305,7 @@ def evaluate(
     tested: System = (
         build_system(settings.system, root=Path(), environ=os.environ)
         if isinstance(system, str)
-        else CallableSystem(system, concurrency=concurrency)
+        else of_part(CallableSystem(system, concurrency=concurrency, part=part_of(settings.system)), settings.system)
     )
     run = Run(_wait_for(_evaluate(golden_set, tested, judge, settings, _progress() if progress else Quiet())))
     run.directory.scores()  # now, while the directory is there

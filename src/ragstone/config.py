@@ -83,6 +83,9 @@ class HttpSettings(_Table):
 
     question_field: str = Field(default="question", description="request field for the question")
     history_field: str = Field(default="history", description="request field for the earlier turns of a conversation")
+    given_contexts_field: str = Field(
+        default="contexts", description="request field for contexts that the system is given, in place of its own"
+    )
     headers: dict[str, str] = Field(
         default_factory=dict,
         description="request headers; ${NAME} is replaced by the environment variable if listed in system.env",
@@ -95,6 +98,14 @@ class SystemSettings(_Table):
 
     entrypoint: str | None = _optional(
         "entrypoint of the system under test: `python:package.module:attribute`, `command:…`, `http(s)://…` or `file:…`"
+    )
+    part: Literal["retrieval", "generation"] | None = _optional(
+        "the half that is evaluated: `retrieval` returns contexts without an answer, `generation` is given the "
+        "`reference_contexts` of the golden set",
+        "the whole system",
+    )
+    takes_contexts: bool | None = _optional(
+        "whether the entrypoint takes contexts that it is given", "as its signature says"
     )
     version: str | None = _optional("version of the system, for the history", max_length=200)
     python: str | None = _optional("interpreter for a python entrypoint")
@@ -135,7 +146,7 @@ class SystemSettings(_Table):
 
     def calling(self, functions: Mapping[str, str], *, timeout_s: float) -> SystemSettings:
         """The settings of a worker that calls `functions` in the system's interpreter and environment."""
-        found = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0})
+        found = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0, "part": None})
         found._functions = dict(functions)
         return found
 

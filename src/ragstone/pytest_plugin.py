@@ -259,7 +259,7 @@ async def _gate(
 ) -> GateOutcome:
     import os
 
-    from ragstone.system.build import build_system
+    from ragstone.system.build import build_system, of_part, part_of
     from ragstone.system.in_process import CallableSystem
     from ragstone.usecases.gate import gate
     from ragstone.usecases.run import RunContext
@@ -270,7 +270,14 @@ async def _gate(
         if isinstance(system, _Given):
             return system
         limits = settings.system
-        return CallableSystem(system, concurrency=limits.concurrency, timeout_s=limits.timeout_s, entrypoint=entrypoint)
+        made_here = CallableSystem(
+            system,
+            concurrency=limits.concurrency,
+            timeout_s=limits.timeout_s,
+            entrypoint=entrypoint,
+            part=part_of(limits),
+        )
+        return of_part(made_here, limits)
 
     context = RunContext(
         environ=os.environ,

@@ -79,7 +79,9 @@ def _metrics(found: CheckResult) -> list[str]:
 
 def _response(found: CheckResult) -> list[str]:
     """The answer and the contexts that the system gave, shortened."""
-    lines = [f"answer       {clip(one_line(found.response.answer), _SHOWN) or '(empty)'}"]
+    answer = clip(one_line(found.response.answer), _SHOWN)
+    retrieved = not answer and found.part is not None and found.part.startswith("retrieval")
+    lines = [] if retrieved else [f"answer       {answer or '(empty)'}"]
     for number, context in enumerate(found.response.contexts[:_CONTEXTS], 1):
         name = f"[{context.id}] " if context.id else ""
         lines.append(f"context {number:<4} {name}{clip(one_line(context.text), _SHOWN)}")
@@ -142,6 +144,7 @@ def command(**flags: object) -> int:
         f"golden set   {counted(len(found.golden), 'sample')}, {unanswerable} unanswerable",
         f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with "
         f"{counted(len(found.response.contexts), 'context')}{latency}",
+        *([] if found.part is None else [f"part         {found.part}"]),
         *([] if found.history is None else [f"history      {found.history}"]),
         f"question     {clip(one_line(found.asked.question), _SHOWN)}",
         *_response(found),

@@ -18,6 +18,7 @@ from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
+from ragstone.system.response import RETRIEVAL
 
 _RECALL = "context_recall"
 _HALF = 0.5
@@ -31,12 +32,13 @@ _FEWEST_ALIKE_UNREFERENCED = 5
 def answers_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[Check]:
     """A check of the answers of a finished run, and a check of context recall if it is almost zero.
 
-    Unanswerable samples don't count here: the same answer to each of them, or none, is right.
+    Unanswerable samples don't count here: the same answer to each of them, or none, is right. Nor do the answers of a
+    system that only retrieves: it gives none.
     """
     if run.manifest is None or run.manifest.state != "finished" or not run.system.answers:
         return
     asked = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
-    if asked:
+    if asked and run.manifest.system.part != RETRIEVAL:
         yield _answers(run, asked, policy.system.max_empty)
     yield from _recall(run, rules, policy)
 

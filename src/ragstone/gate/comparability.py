@@ -45,8 +45,10 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
 
     Samples are the same if their ids are, and their contents if both are known. A metric is compared if its version
     agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. `unmatched` comes from the
-    policy.
+    policy. Runs of different halves of a system are not compared.
     """
+    if (halves := _other_half(current, baseline)) is not None:
+        return Pairing(Comparability(False, (halves,), total=len(current.samples)))
     notes: list[str] = []
     skipped: dict[str, str] = {}
     samples = _same_samples(current, baseline, unmatched, notes)
@@ -63,6 +65,20 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
         skipped=skipped,
     )
     return Pairing(comparability, samples)
+
+
+def _other_half(current: RunScores, baseline: RunScores) -> str | None:
+    """A sentence if the two runs are not of the same half of a system."""
+    if current.manifest is None or baseline.manifest is None:
+        return None
+    now, then = current.manifest.system.part, baseline.manifest.system.part
+    if now == then:
+        return None
+    return f"this run is of {_half(now)}, and the baseline of {_half(then)}: they are not compared."
+
+
+def _half(part: str | None) -> str:
+    return "the whole system" if part is None else f"{part} alone"
 
 
 def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:

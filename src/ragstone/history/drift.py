@@ -151,6 +151,8 @@ def _span(earlier: Sequence[_Observed], now: datetime, policy: Policy) -> tuple[
 def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
     """Why the scores of `metric` in the two runs can't be compared; None if they can."""
     line, now = run.line, newest.line
+    if line.part != now.part:
+        return "another half of the system was evaluated before"
     if metric not in line.scores:
         return f"the runs before have no {metric}"
     if line.versions.get(metric) != now.versions.get(metric):

@@ -50,6 +50,7 @@ def run_line(
         judge_key=judge_key(manifest.judge),
         golden=manifest.golden.content_hash[:_TEXT],
         system=manifest.system.version[:_TEXT] if manifest.system.version is not None else None,
+        part=manifest.system.part,
         metrics=dict(_means(run.metrics)),
         versions={name: version for name, version in manifest.metrics.items() if name in run.metrics},
         slices=dict(_slices(run, policy)),

@@ -55,6 +55,9 @@ class RunLine(_Line):
     judge_key: Key = Field(description="hash of all that tells one judge from another")
     golden: Text = Field(description="hash of the golden set")
     system: Text | None = Field(default=None, description="the version that the system under test names")
+    part: Literal["retrieval", "generation"] | None = Field(
+        default=None, description="the half of the system that was evaluated; null: the whole"
+    )
     metrics: dict[Text, MeanPart]
     versions: dict[Text, Text] = Field(description="metric to its version")
     slices: dict[Text, dict[Text, MeanPart]] = Field(default_factory=dict)

@@ -24,6 +24,7 @@ class AnswerCorrectness:
         title="Answer correctness",
         blames="generation",
         source="Statement-level F1, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

@@ -22,6 +22,7 @@ class AnswerRelevancy:
         title="Answer relevancy",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, AR = mean of sim(q, q_i); abstention rules are Ragstone's",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

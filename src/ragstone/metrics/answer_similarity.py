@@ -26,6 +26,7 @@ class AnswerSimilarity:
         title="Answer similarity",
         blames="generation",
         source="RAGAS documentation, semantic similarity: cosine of the embeddings of response and reference",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
@@ -61,6 +62,7 @@ class WeightedCorrectness:
         title="Answer correctness (weighted)",
         blames="generation",
         source="RAGAS documentation, answer correctness, weights [0.75, 0.25]; abstention rules are Ragstone's",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

@@ -28,6 +28,7 @@ class AssertionsMetric:
         title="Assertions",
         blames="both",
         source="Ragstone: share of the sample's assertions that hold",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature

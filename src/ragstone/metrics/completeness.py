@@ -24,6 +24,7 @@ class Completeness:
         title="Completeness",
         blames="both",
         source="Claim recall, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

@@ -34,6 +34,7 @@ class ContextPrecision:
         title="Context precision",
         blames="retrieval",
         source="RAGAS documentation, context precision; average precision over ranks",
+        answerless=True,
         family="context_precision",
     )
     _with_reference = True

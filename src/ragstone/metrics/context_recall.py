@@ -21,6 +21,7 @@ class ContextRecall:
         title="Context recall",
         blames="retrieval",
         source="RAGAS documentation, context recall; statement-level attribution to the reference",
+        answerless=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

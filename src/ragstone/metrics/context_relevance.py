@@ -22,6 +22,7 @@ class ContextRelevance:
         title="Context relevance",
         blames="retrieval",
         source="Es et al. 2023, RAGAS, section 3, CR = extracted sentences / all sentences",
+        answerless=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

@@ -43,7 +43,13 @@ class RubricMetric:
     def __init__(self, rubric: Rubric, version: str) -> None:
         self.rubric = rubric
         self.info = MetricInfo(
-            name=rubric.name, version=version, title=rubric.name, blames="both", source="a rubric of this project"
+            name=rubric.name,
+            version=version,
+            title=rubric.name,
+            blames="both",
+            source="a rubric of this project",
+            answerless="answer" not in rubric.sees,
+            divides="answer" in rubric.sees,
         )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
@@ -63,7 +69,13 @@ class FunctionMetric:
 
     def __init__(self, name: str, version: str) -> None:
         self.info = MetricInfo(
-            name=name, version=version, title=name, blames="both", source="a function of this project"
+            name=name,
+            version=version,
+            title=name,
+            blames="both",
+            source="a function of this project",
+            answerless=True,
+            divides=True,
         )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature

@@ -81,6 +81,7 @@ class ContextEntityRecall:
         title="Context entity recall",
         blames="retrieval",
         source="RAGAS documentation, context entities recall = |CE ∩ RE| / |RE|; entities by writing are Ragstone's",
+        answerless=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:

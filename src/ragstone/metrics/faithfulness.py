@@ -22,6 +22,7 @@ class Faithfulness:
         title="Faithfulness",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, F = |V| / |S|",
+        divides=True,
     )
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature

@@ -30,6 +30,7 @@ class LimitMetric:
             title=title,
             blames="retrieval" if name.startswith("contexts") else "both",
             source="Ragstone: share of answers within a limit",
+            answerless=not name.startswith("words"),
         )
         self._limit = limit
         self._measure = measure

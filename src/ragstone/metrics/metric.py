@@ -22,6 +22,8 @@ class MetricInfo:
     `blames` is the half of the system that a drop points to. `family` is a name that selects several metrics
     (``context_precision``). `source` names paper, section and equation. `lower_is_better`: 0 is the best score.
     `relative`: the score compares the run with its baseline, so it has no change of its own, and may have no samples.
+    `answerless`: it can be scored from the contexts of a system that only retrieves. `divides`: what is missing from
+    the best score can be divided into retrieval and generation by asking again with the reference contexts.
     """
 
     name: str
@@ -32,6 +34,8 @@ class MetricInfo:
     family: str | None = None
     lower_is_better: bool = False
     relative: bool = False
+    answerless: bool = False
+    divides: bool = False
 
 
 class Metric(Protocol):

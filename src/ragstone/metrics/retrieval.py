@@ -37,7 +37,7 @@ class RetrievalMetric:
     """
 
     def __init__(self, name: str, title: str, measure: Measure, by_text: TextMeasure) -> None:
-        self.info = MetricInfo(name=name, version="2", title=title, blames="retrieval", source=_SOURCE)
+        self.info = MetricInfo(name=name, version="2", title=title, blames="retrieval", source=_SOURCE, answerless=True)
         self._measure = measure
         self._by_text = by_text
 

@@ -46,6 +46,7 @@ class LexicalMatch:
             title=title,
             blames="generation",
             source="Rajpurkar et al. 2016, SQuAD, section 6.1; official evaluation script 2.0",
+            divides=True,
         )
         self._compare = compare
 

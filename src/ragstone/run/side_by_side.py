@@ -89,6 +89,12 @@ class _Paced:
     def concurrency(self) -> int:
         return self._system.concurrency
 
+    @property
+    def accepts(self) -> frozenset[str] | None:
+        """As the system says."""
+        found: object = getattr(self._system, "accepts", None)
+        return found if isinstance(found, frozenset) else None
+
     async def start(self) -> None:
         await self._system.start()
         await self._pace.started()

@@ -19,13 +19,14 @@ from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext, Guardian
 from ragstone.system.command_line import QUESTION, CommandPeer, OneShotPeer, without_secrets
 from ragstone.system.environment import RunAs, child_environment, substituted
+from ragstone.system.given import GivenContexts
 from ragstone.system.http_service import HttpService, HttpTarget
 from ragstone.system.log import SystemLog
 from ragstone.system.pool import Peer, Pool
 from ragstone.system.python_worker import PythonPeer, PythonTarget
 from ragstone.system.recorded import RecordedAnswers
-from ragstone.system.response import System
-from ragstone.system.worker import Fields
+from ragstone.system.response import GENERATION, RETRIEVAL, System
+from ragstone.system.worker import Fields, Part
 
 SCHEMES = ("python", "command", "http", "https", "file")
 _FORMS = (
@@ -51,11 +52,29 @@ def build_system(
     Relative paths start from `root`. `environ` is the whole environment; children get the allow-list and the names in
     `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded answers must
     be inside `within`. A python entrypoint must not import anything from the folder `not_from` (the checkout of another
-    version), except what is installed in its environment. Settings with `functions` give a worker for these. Raises
-    ConfigError.
+    version), except what is installed in its environment. Settings with `functions` give a worker for these. A system
+    of which only generation is evaluated is given the reference contexts. Raises ConfigError.
     """
     if settings.functions:
         return _functions(settings, root, environ, log, run_as, not_from)
+    system = _whole(settings, root, environ, log, run_as, within, not_from)
+    return of_part(system, settings)
+
+
+def of_part(system: System, settings: SystemSettings) -> System:
+    """`system`, as the half of it that is evaluated."""
+    return GivenContexts(system, settings.takes_contexts) if settings.part == GENERATION else system
+
+
+def _whole(
+    settings: SystemSettings,
+    root: Path,
+    environ: Mapping[str, str],
+    log: Path | None,
+    run_as: RunAs | None,
+    within: Path | None,
+    not_from: Path | None,
+) -> System:
     entrypoint = (settings.entrypoint or "").strip()
     if not entrypoint:
         raise ConfigError("no entrypoint.", where="system.entrypoint", hint=_FORMS)
@@ -169,6 +188,7 @@ def _python(
         hint=hint,
         not_from=not_from,
         functions=settings.functions,
+        part=part_of(settings),
     )
     return _pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
 
@@ -185,7 +205,9 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
     argv[0] = _program(argv[0], context)
     fields = answer_fields(settings)
     if any(QUESTION in word for word in argv[1:]):
-        one_shot = functools.partial(OneShotPeer, argv, timeout_s=settings.timeout_s, context=context, fields=fields)
+        one_shot = functools.partial(
+            OneShotPeer, argv, timeout_s=settings.timeout_s, context=context, fields=fields, part=settings.part
+        )
         return _pool(f"command:{without_secrets(command)}", settings, one_shot, context)
     numbers = itertools.count()
 
@@ -196,6 +218,7 @@ def _command(command: str, settings: SystemSettings, context: ChildContext) -> S
             startup_timeout_s=settings.startup_timeout_s,
             context=context,
             fields=fields,
+            part=settings.part,
             first=next(numbers) == 0,
         )
 
@@ -210,7 +233,13 @@ def answer_fields(settings: SystemSettings) -> Fields:
         context_text=settings.context_text_field,
         context_id=settings.context_id_field,
         context_score=settings.context_score_field,
+        contexts_only=settings.part == RETRIEVAL,
     )
+
+
+def part_of(settings: SystemSettings) -> Part:
+    """The half of a python system that is evaluated."""
+    return Part(settings.part, settings.takes_contexts)
 
 
 def _pool(entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext) -> Pool:
@@ -241,6 +270,8 @@ def _http(url: str, settings: SystemSettings, environ: Mapping[str, str]) -> Sys
             url=url,
             question_field=settings.http.question_field,
             history_field=settings.http.history_field,
+            given_contexts_field=settings.http.given_contexts_field,
+            part=settings.part,
             fields=answer_fields(settings),
             headers=headers,
             body=settings.http.body,

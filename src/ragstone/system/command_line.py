@@ -18,13 +18,13 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt
-from ragstone.system.response import Response, SystemFailureKind, turns_of
+from ragstone.system.response import GENERATION, Response, SystemFailureKind, turns_of
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
 _PIECE = 1 << 16
-QUESTION, SAMPLE_ID, HISTORY = "{question}", "{id}", "{history}"
-_PLACEHOLDER = re.compile(r"\{(?:question|id|history)\}")
+QUESTION, SAMPLE_ID, HISTORY, CONTEXTS = "{question}", "{id}", "{history}", "{contexts}"
+_PLACEHOLDER = re.compile(r"\{(?:question|id|history|contexts)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
@@ -45,9 +45,11 @@ class CommandPeer:
         startup_timeout_s: float,
         context: ChildContext,
         fields: worker.Fields,
+        part: str | None = None,
         first: bool = True,
     ) -> None:
         self._argv = tuple(argv)
+        self._part = part
         self._timeout_s = timeout_s
         self._startup_timeout_s = startup_timeout_s
         self._context = context
@@ -76,6 +78,8 @@ class CommandPeer:
         request: dict[str, object] = {"id": sample.id, "question": sample.question}
         if sample.history:
             request["history"] = turns_of(sample)
+        if self._part == GENERATION:
+            request["contexts"] = list(sample.reference_contexts)
         child.write(json.dumps(request).encode("ascii") + b"\n")
         allowed = self._timeout_s + (self._startup_timeout_s if self._answers == 0 else 0.0)
         try:
@@ -148,12 +152,22 @@ class OneShotPeer:
     The output is read as JSON if it is a JSON object, else as text. No process is kept between questions.
     """
 
-    def __init__(self, argv: Sequence[str], *, timeout_s: float, context: ChildContext, fields: worker.Fields) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        context: ChildContext,
+        fields: worker.Fields,
+        part: str | None = None,
+    ) -> None:
         self._argv = tuple(argv)
+        self._part = part
         self._timeout_s = timeout_s
         self._context = context
         self._fields = fields
-        self.accepts = frozenset({"history"} if any(HISTORY in word for word in argv) else ())
+        taken = (("history", HISTORY), ("contexts", CONTEXTS))
+        self.accepts = frozenset(name for name, mark in taken if any(mark in word for word in argv))
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
@@ -166,7 +180,13 @@ class OneShotPeer:
             )
 
     async def ask(self, sample: Sample) -> Attempt:
-        words = {QUESTION: sample.question, SAMPLE_ID: sample.id, HISTORY: json.dumps(turns_of(sample))}
+        given = json.dumps(list(sample.reference_contexts) if self._part == GENERATION else None)
+        words = {
+            QUESTION: sample.question,
+            SAMPLE_ID: sample.id,
+            HISTORY: json.dumps(turns_of(sample)),
+            CONTEXTS: given,
+        }
         argv = [self._argv[0], *(_filled(word, words) for word in self._argv[1:])]
         started = perf_counter()
         try:
@@ -190,8 +210,8 @@ class OneShotPeer:
         if child.status != 0:
             kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
             return self._attempt(sample, kind, f"The command {how}.", child)
-        value = _json_object(output)
-        fields = self._fields if value is not None else None  # text has no fields
+        value = _json_object(output, lists=self._fields.contexts_only)
+        fields = self._fields if value is not None or self._fields.contexts_only else None  # text has no fields
         found = _response(sample, output.strip() if value is None else value, latency_s, child, fields)
         return Attempt(found, reusable=True)
 
@@ -217,12 +237,13 @@ async def _whole_output(child: Child) -> str:
     return output.decode("utf-8", "replace")
 
 
-def _json_object(text: str) -> dict[str, object] | None:
+def _json_object(text: str, *, lists: bool) -> dict[str, object] | list[object] | None:
+    """The JSON object in `text`, or the list, if `lists` are read too; None for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) or (lists and isinstance(value, list)) else None
 
 
 def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: worker.Fields | None) -> Response:

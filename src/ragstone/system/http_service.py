@@ -15,7 +15,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.payload import failed, placed, read
-from ragstone.system.response import Response, SystemFailureKind, turns_of
+from ragstone.system.response import GENERATION, Response, SystemFailureKind, turns_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,6 +39,8 @@ class HttpTarget:
     url: str = field(repr=False)
     question_field: str = "question"
     history_field: str = "history"
+    given_contexts_field: str = "contexts"
+    part: str | None = None
     fields: worker.Fields = field(default_factory=worker.Fields)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -160,6 +162,8 @@ class HttpService:
         fields = placed({**target.body, "id": sample.id}, target.question_field, sample.question)
         if sample.history:
             fields = placed(fields, target.history_field, turns_of(sample))
+        if target.part == GENERATION:
+            fields = placed(fields, target.given_contexts_field, list(sample.reference_contexts))
         content = json.dumps(fields).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **target.headers}
         url = target.url
@@ -225,9 +229,11 @@ async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
                 pieces.add(piece)
     except worker.BadReturn as error:
         raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
+    whole_at = perf_counter()
+    if target.fields.contexts_only and pieces.any:
+        return _Reply(pieces.whole(), whole_at)
     if not heard:
         raise _Refused(SystemFailureKind.BAD_RETURN, f"The stream of events ended without text. {worker.EXPECTED}")
-    whole_at = perf_counter()
     return _Reply(pieces.whole(), whole_at, heard[0])
 
 

@@ -18,7 +18,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.payload import failed, read
-from ragstone.system.response import Response, SystemFailureKind, turns_of
+from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of
 
 
 class CallableSystem:
@@ -35,6 +35,7 @@ class CallableSystem:
         concurrency: int = 4,
         timeout_s: float = 60,
         entrypoint: str | None = None,
+        part: worker.Part | None = None,
     ) -> None:
         self._target = callable_
         self._concurrency = concurrency
@@ -42,6 +43,8 @@ class CallableSystem:
         self._room = asyncio.Semaphore(concurrency)
         self._asker: worker.Asker | None = None
         self._entrypoint = entrypoint
+        self._part = part or worker.Part()
+        self._fields = worker.Fields(contexts_only=self._part.name == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
 
     @property
@@ -67,9 +70,9 @@ class CallableSystem:
             return made
 
         try:
-            asker = worker.adapt(self._target, build)
+            asker = worker.adapt(self._target, build, self._part)
             if pending:
-                asker = worker.adapt(await pending[0], _as_it_is)
+                asker = worker.adapt(await pending[0], _as_it_is, self._part)
         except worker.EntrypointError as error:
             raise SystemUnderTestError(str(error), where=self.entrypoint) from None
         except Exception as error:
@@ -97,21 +100,22 @@ class CallableSystem:
                 return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
             except Exception as error:
                 return self._raised(sample, error)
-        return read(sample.id, value, latency_s, heard[0] - started if heard else None)
+        return read(sample.id, value, latency_s, heard[0] - started if heard else None, self._fields)
 
     async def close(self) -> None:
         """Nothing to close."""
 
     async def _value(self, asker: worker.Asker, sample: Sample, heard: Callable[[], None]) -> tuple[object, float]:
         """The returned value, and the seconds it took."""
-        question, history = sample.question, turns_of(sample)
+        given = list(sample.reference_contexts) if self._part.name == GENERATION else None
+        asked, fields = (sample.question, turns_of(sample), given), self._fields
         if not asker.is_async:
-            value, latency_s = await in_thread(lambda: worker.finish(asker.begin(question, history), heard))
+            value, latency_s = await in_thread(lambda: worker.finish(asker.begin(*asked), heard, fields))
         else:
-            value, latency_s = asker.begin(question, history), 0.0
+            value, latency_s = asker.begin(*asked), 0.0
         if inspect.isawaitable(value):
             started = perf_counter()
-            value = worker.finish(await value, heard)
+            value = worker.finish(await value, heard, fields)
             if inspect.isawaitable(value):
                 value = await value
             latency_s += perf_counter() - started

@@ -19,7 +19,7 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import FailedReply, Greeting, WorkerReply, answered, failed
 from ragstone.system.pool import Attempt
-from ragstone.system.response import SystemFailureKind, turns_of
+from ragstone.system.response import GENERATION, SystemFailureKind, turns_of
 
 # An answer of worker.MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
 MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
@@ -60,6 +60,7 @@ class PythonTarget:
     hint: str | None = None
     not_from: Path | None = None
     functions: Mapping[str, str] = field(default_factory=dict)
+    part: worker.Part = field(default_factory=worker.Part)
 
 
 class PythonPeer:
@@ -81,7 +82,9 @@ class PythonPeer:
         hello = {
             "token": token,
             "entrypoint": target.spec,
-            "fields": target.fields.paths(),
+            "fields": target.fields.arguments(),
+            "part": target.part.name,
+            "takes_contexts": target.part.takes_contexts,
             "functions": dict(target.functions),
             "not_from": None if target.not_from is None else str(target.not_from),
         }
@@ -113,6 +116,8 @@ class PythonPeer:
         request: dict[str, object] = {"number": self._number, "question": sample.question}
         if sample.history:
             request["history"] = turns_of(sample)
+        if self._target.part.name == GENERATION:
+            request["contexts"] = list(sample.reference_contexts)
         body = json.dumps(request)
         started = perf_counter()
         child.write(_frame(body.encode("ascii")))

@@ -71,13 +71,24 @@ def turns_of(sample: Sample) -> list[dict[str, str]]:
     return [{"role": turn.role, "content": turn.text} for turn in sample.history]
 
 
-def takes_history(system: object) -> bool | None:
-    """Whether a started system takes the earlier turns of a conversation; None if that can't be known.
+RETRIEVAL, GENERATION = "retrieval", "generation"
+"""The halves of a system, where only one is evaluated."""
 
-    A system says so by an attribute `accepts`: what it takes besides the question, or None.
-    """
+
+def takes_history(system: object) -> bool | None:
+    """Whether a started system takes the earlier turns of a conversation; None if that can't be known."""
+    return _takes(system, "history")
+
+
+def takes_contexts(system: object) -> bool | None:
+    """Whether a started system takes contexts in place of its own retrieval; None if that can't be known."""
+    return _takes(system, "contexts")
+
+
+def _takes(system: object, what: str) -> bool | None:
+    """A system says so by an attribute `accepts`: what it takes besides the question, or None."""
     accepts: object = getattr(system, "accepts", None)
-    return "history" in accepts if isinstance(accepts, frozenset) else None
+    return what in accepts if isinstance(accepts, frozenset) else None
 
 
 class System(Protocol):

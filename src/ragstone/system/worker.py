@@ -42,6 +42,9 @@ TEXT_NAMES = ("text", "page_content", "content")
 ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
 SCORE_NAMES = ("score", "similarity", "relevance_score")
 METHODS = ("answer", "query", "invoke")
+RETRIEVING = ("retrieve", *METHODS)
+"""The same for a system that only retrieves."""
+
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
 MAX_ANSWER_CHARACTERS = 1_000_000
@@ -52,6 +55,15 @@ EXPECTED = (
     + "|".join(CONTEXTS_NAMES[:7])
     + " (strings, or mappings or objects with text|page_content|content|node)."
 )
+
+
+EXPECTED_CONTEXTS = (
+    'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with '
+    "text|page_content|content|node; or a mapping or object with such a list under "
+    + "|".join(CONTEXTS_NAMES[:7])
+    + "."
+)
+ONLY_RETRIEVES = ' If it only retrieves, set part = "retrieval" under [system].'
 
 
 class BadReturn(Exception):  # noqa: N818
@@ -71,6 +83,8 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     Accepts every shape listed in docs/entrypoints.md. Lone surrogates become U+FFFD. Raises BadReturn with what was
     found and what is expected.
     """
+    if fields is not None and fields.contexts_only:
+        return _checked("", fields.retrieved(value), value)
     if _is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
     if fields and not isinstance(value, Joined):
@@ -81,7 +95,10 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
         raise BadReturn(_bad_answer(value, answer))
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise BadReturn(f"The answer holds {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
-    contexts = [] if isinstance(value, str) else _contexts(_first(value, CONTEXTS_NAMES))
+    return _checked(text, [] if isinstance(value, str) else _contexts(_first(value, CONTEXTS_NAMES)), value)
+
+
+def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[str, Any]:
     characters = len(text) + sum(len(context["text"]) + len(context["id"] or "") for context in contexts)
     if characters > MAX_CHARACTERS:
         raise BadReturn(
@@ -92,12 +109,16 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
 
 def _bad_answer(value: object, answer: object) -> str:
     if answer is None:
-        return f"Returned {shown(value)}. {EXPECTED}"
+        retrieves = _first(value, CONTEXTS_NAMES) is not None or (isinstance(value, (list, tuple)) and len(value) > 0)
+        return f"Returned {shown(value)}. {EXPECTED}{ONLY_RETRIEVES if retrieves else ''}"
     return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
 
 
 class Fields:
-    """Dotted paths to the answer and its contexts in the returned value; None to use the known names."""
+    """Dotted paths to the answer and its contexts in the returned value; None to use the known names.
+
+    `contexts_only`: the system only retrieves, so what it returns are contexts, and no answer is read.
+    """
 
     def __init__(
         self,
@@ -106,9 +127,11 @@ class Fields:
         context_text: str | None = None,
         context_id: str | None = None,
         context_score: str | None = None,
+        contexts_only: bool = False,
     ) -> None:
         self.answer = answer
         self.contexts = contexts
+        self.contexts_only = contexts_only
         self._inside = {
             name: path
             for name, path in (("text", context_text), ("id", context_id), ("score", context_score))
@@ -119,10 +142,34 @@ class Fields:
         return bool(self.answer is not None or self.contexts is not None or self._inside)
 
     def paths(self) -> dict[str, str]:
-        """The arguments that create equal Fields."""
+        """The paths, by the arguments that set them."""
         given = {"answer": self.answer, "contexts": self.contexts}
         given.update((f"context_{name}", path) for name, path in self._inside.items())
         return {name: path for name, path in given.items() if path is not None}
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that create equal Fields."""
+        return {**self.paths(), "contexts_only": self.contexts_only}
+
+    def retrieved(self, value: object) -> list[dict[str, Any]]:
+        """The contexts in what a system returned that only retrieves. Raises BadReturn."""
+        found = value
+        if _is_pair(value) and not isinstance(value[1], str):  # type: ignore[index]
+            found = value[1]  # type: ignore[index]
+        elif self.contexts is not None and not isinstance(value, Joined):
+            found = at_path(value, self.contexts, _ABSENT)
+            if found is _ABSENT:
+                raise BadReturn(f"Nothing at contexts_field '{self.contexts}' in {shown(value)}.")
+        elif value is None or isinstance(value, str):
+            raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")
+        elif not isinstance(value, (list, tuple)):
+            named = _first(value, CONTEXTS_NAMES)
+            if named is None and _context_text(value) is None and not hasattr(type(value), "__next__"):
+                raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")
+            found = value if named is None else named
+        if self._inside and isinstance(found, (list, tuple)):
+            found = [self._context(item) for item in found]
+        return _contexts(found)
 
     def whole(self, value: object) -> dict[str, Any]:
         """`value` with answer and contexts under their known names. Raises BadReturn for a path to nothing."""
@@ -338,6 +385,9 @@ def shown(value: object, limit: int = 200) -> str:
 # --- what can be asked -------------------------------------------------------------------------------------------
 
 
+CONTEXTS = "contexts"
+"""The parameter or field that takes the contexts that a system is given."""
+
 HISTORY_NAMES = ("history", "chat_history", "messages")
 """Parameters and fields that take the earlier turns; `messages` ends with the question itself."""
 
@@ -346,7 +396,7 @@ class Asker:
     """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`.
 
     `history_name` is the parameter, or the field of the input, that takes the earlier turns of a conversation; None if
-    there is none.
+    there is none. `takes_contexts`: it has a parameter or field `contexts`, for contexts that it is given.
     """
 
     def __init__(
@@ -355,39 +405,49 @@ class Asker:
         ask_async: Callable[..., Any] | None,
         key: str | None,
         history_field: str | None = None,
+        contexts_field: str | None = None,
+        declared: bool = False,
     ) -> None:
         self._ask = ask
         self._ask_async = ask_async
         self._key = key
         self._in_input = history_field is not None
-        self.history_name = history_field or _history_parameter(ask)
+        self.history_name = history_field or _parameter(ask, HISTORY_NAMES)
         self._always = self.history_name in _required(ask) and not self._in_input
+        self._contexts_in_input = contexts_field is not None or (declared and key is not None)
+        self.takes_contexts = declared or contexts_field is not None or _parameter(ask, (CONTEXTS,)) is not None
 
     @property
     def accepts(self) -> list[str]:
         """What it takes besides the question."""
-        return ["history"] if self.history_name is not None else []
+        taken = ["history"] if self.history_name is not None else []
+        return [*taken, CONTEXTS] if self.takes_contexts else taken
 
     @property
     def is_async(self) -> bool:
         """Whether `begin` certainly returns an awaitable (a coroutine function)."""
         return _is_coroutine_function(self._ask)
 
-    def begin(self, question: str, history: Sequence[Mapping[str, str]] = ()) -> Any:
+    def begin(
+        self,
+        question: str,
+        history: Sequence[Mapping[str, str]] = (),
+        contexts: Sequence[str] | None = None,
+    ) -> Any:
         """Call it; the result may be awaitable. Falls back to the async method if the sync one is not implemented.
 
-        `history` are the earlier turns, as ``{"role", "content"}``; they are left out if it takes none.
+        `history` are the earlier turns, as ``{"role", "content"}``; they are left out if it takes none. `contexts` are
+        the texts that it is given in place of its own retrieval; None: it retrieves by itself.
         """
         name = self.history_name
-        more: dict[str, Any] = {}
+        inside: dict[str, Any] = {}
+        beside: dict[str, Any] = {}
         if name is not None and (history or self._always):
             last = [{"role": "user", "content": question}] if name == "messages" else []
-            more[name] = [dict(turn) for turn in (*history, *last)]
-        if self._key is None:
-            return self._call(question, more)
-        if self._in_input:
-            return self._call({self._key: question, **more}, {})
-        return self._call({self._key: question}, more)
+            (inside if self._in_input else beside)[name] = [dict(turn) for turn in (*history, *last)]
+        if contexts is not None and self.takes_contexts:
+            (inside if self._contexts_in_input else beside)[CONTEXTS] = list(contexts)
+        return self._call(question if self._key is None else {self._key: question, **inside}, beside)
 
     def _call(self, given: Any, more: dict[str, Any]) -> Any:
         try:
@@ -405,8 +465,10 @@ def finish(value: object, heard: Callable[[], None] | None = None, fields: Field
 
     Accepts generators, async generators and other iterators of pieces, alone or as the answer of a mapping or a pair,
     and LlamaIndex's streaming responses (which have `response_gen`). `heard` is called at the first text.
-    `fields` are looked up in each piece.
+    `fields` are looked up in each piece. What a system yields that only retrieves are contexts.
     """
+    if fields is not None and fields.contexts_only:
+        return _listed(value) if _is_stream(value) else value
     if _is_stream(value):
         return _joined(value, Pieces({}, heard, fields))
     if _is_pair(value) and _is_stream(value[0]):  # type: ignore[index]
@@ -420,6 +482,22 @@ def finish(value: object, heard: Callable[[], None] | None = None, fields: Field
         if callable(method):
             return method()
     return value
+
+
+def _listed(stream: Any) -> Any:
+    """The items of `stream`, one more than are allowed at most; awaitable if it is async."""
+    if hasattr(type(stream), "__anext__"):
+        return _listed_async(stream)
+    return [item for _, item in zip(range(MAX_CONTEXTS + 1), stream)]  # noqa: B905 - Python 3.8
+
+
+async def _listed_async(stream: Any) -> list[Any]:
+    items: list[Any] = []
+    async for item in stream:
+        items.append(item)
+        if len(items) > MAX_CONTEXTS:
+            break
+    return items
 
 
 def _is_stream(value: object) -> bool:
@@ -473,6 +551,11 @@ class Pieces:
             if self._size > MAX_ANSWER_CHARACTERS:
                 raise BadReturn(f"The streamed answer holds more than {MAX_ANSWER_CHARACTERS:,} characters.")
 
+    @property
+    def any(self) -> bool:
+        """Whether anything came."""
+        return self._count > 0
+
     def whole(self) -> dict[str, Any]:
         """The answer. Raises BadReturn if nothing came."""
         if not self._count:
@@ -515,11 +598,29 @@ def _delta(piece: object) -> str | None:
     return content if isinstance(content, str) else ""
 
 
-def adapt(target: object, build: Callable[[Any], Any]) -> Asker:
+class Part:
+    """Which half of the system is evaluated: ``retrieval``, ``generation``, or None for the whole.
+
+    `takes_contexts` is what the user says of it, None for nothing: then the signature decides.
+    """
+
+    def __init__(self, name: str | None = None, takes_contexts: bool | None = None) -> None:
+        self.name = name
+        self.takes_contexts = takes_contexts
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods to look for in an object."""
+        return RETRIEVING if self.name == "retrieval" else METHODS
+
+
+def adapt(target: object, build: Callable[[Any], Any], part: Part | None = None) -> Asker:
     """An Asker for a function, class, zero-argument factory, or object with answer/query/invoke/__call__.
 
-    `build` receives the value returned by a class or factory and resolves it if awaitable. Raises EntrypointError.
+    `build` receives the value returned by a class or factory and resolves it if awaitable. `part` is the half that is
+    evaluated; None for the whole system. Raises EntrypointError.
     """
+    part = part or Part()
     if inspect.isclass(target):
         missing = _required(target)
         if missing:
@@ -527,36 +628,54 @@ def adapt(target: object, build: Callable[[Any], Any]) -> Asker:
                 f"the class {target.__name__} can't be made without arguments ({', '.join(missing)}). "
                 "Point the entrypoint at a function without parameters that returns an instance."
             )
-        return _adapt_object(build(target()))
+        return _adapt_object(build(target()), part)
     if inspect.isroutine(target) or type(target).__name__ == "partial":
         takes, required = _positional(target)
         if takes == 0 and not required:
             made = build(target())  # type: ignore[operator]
-            return adapt(made, build) if inspect.isroutine(made) else _adapt_object(made)
-        _check_one_question(target, required)
-        return Asker(target, None, None)  # type: ignore[arg-type]
-    return _adapt_object(target)
+            return adapt(made, build, part) if inspect.isroutine(made) else _adapt_object(made, part)
+        _check_one_question(target, required, part)
+        return Asker(target, None, None, declared=_declared(target, part))  # type: ignore[arg-type]
+    return _adapt_object(target, part)
 
 
-def _adapt_object(target: object) -> Asker:
-    for name in METHODS:
+def _adapt_object(target: object, part: Part) -> Asker:
+    for name in part.methods:
         method = _get(target, name)
         if callable(method) and not inspect.isclass(method):
             twin = _get(target, "a" + name)
-            keys = (_input_key(target), _input_history(target)) if name == "invoke" else (None, None)
-            return Asker(method, twin if callable(twin) else None, *keys)
-    for name in METHODS:
+            return _method_asker(target, name, method, twin if callable(twin) else None, part)
+    for name in part.methods:
         method = _get(target, "a" + name)
         if callable(method):
-            keys = (_input_key(target), _input_history(target)) if name == "invoke" else (None, None)
-            return Asker(method, None, *keys)
+            return _method_asker(target, name, method, None, part)
     if callable(target):
-        _check_one_question(target, _required(target))
-        return Asker(target, None, None)
+        _check_one_question(target, _required(target), part)
+        return Asker(target, None, None, declared=_declared(target, part))
     raise EntrypointError(
         f"{shown(target)} can't be asked. Expected a function answer(question), or an object with "
         "answer(question), query(question), invoke(question) or __call__(question)."
     )
+
+
+def _method_asker(target: object, name: str, method: Any, twin: Any, part: Part) -> Asker:
+    if name != "invoke":
+        return Asker(method, twin, None, declared=_declared(method, part))
+    key = _input_key(target)
+    contexts = CONTEXTS if key is not None and CONTEXTS in (_input_fields(target) or {}) else None
+    declared = bool(part.takes_contexts) and key is not None
+    return Asker(method, twin, key, _input_history(target), contexts, declared or _declared(method, part))
+
+
+def _declared(target: Any, part: Part) -> bool:
+    """Whether the user says that `target` takes contexts. Raises EntrypointError if its signature says otherwise."""
+    signature = _signature(target)
+    if not part.takes_contexts or signature is None or _parameter(target, (CONTEXTS,)) is not None:
+        return bool(part.takes_contexts)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+        return True
+    name = getattr(target, "__name__", type(target).__name__)
+    raise EntrypointError(f"takes_contexts = true, but {name} has no parameter '{CONTEXTS}'.")
 
 
 def _input_fields(target: object) -> dict[str, Any] | None:
@@ -614,22 +733,27 @@ def _required(target: Any) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
 
 
-def _history_parameter(target: Any) -> str | None:
-    """The name of the parameter of `target` that takes the earlier turns, if it can be passed by name."""
+def _parameter(target: Any, names: Sequence[str]) -> str | None:
+    """The name of the parameter of `target` that is one of `names`, beside the question, and can be passed by name."""
     signature = _signature(target)
     for at, parameter in enumerate([] if signature is None else signature.parameters.values()):
         after_question = at > 0 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-        if parameter.name in HISTORY_NAMES and (after_question or parameter.kind is parameter.KEYWORD_ONLY):
-            return parameter.name
+        if parameter.name in names and (after_question or parameter.kind is parameter.KEYWORD_ONLY):
+            return str(parameter.name)
     return None
 
 
-def _check_one_question(target: Any, required: list[str]) -> None:
+def _check_one_question(target: Any, required: list[str], part: Part) -> None:
     takes, _ = _positional(target)
-    history = _history_parameter(target)
-    required = [name for name in required if name != history]
+    history, contexts = _parameter(target, HISTORY_NAMES), _parameter(target, (CONTEXTS,))
+    name = getattr(target, "__name__", type(target).__name__)
+    if contexts in required and part.name != "generation":
+        raise EntrypointError(
+            f"{name} needs '{CONTEXTS}'. Give the parameter a default, such as None, for questions that come without. "
+            'If it only generates, set part = "generation" under [system]: then it is given the reference contexts.'
+        )
+    required = [name for name in required if name not in (history, contexts)]
     if len(required) > 1 or takes == 0:
-        name = getattr(target, "__name__", type(target).__name__)
         raise EntrypointError(
             f"{name}({', '.join(required)}) can't be called with one question. Expected {name}(question)."
         )
@@ -874,13 +998,13 @@ class _Session:
         number, question = request["number"], request["question"]
         reply: dict[str, Any] = {"number": number}
         try:
-            given = (question,) if isinstance(asker, Functions) else (question, request.get("history") or ())
-            value = self.resolve(asker.begin(*given))
             if isinstance(asker, Functions):
+                value = self.resolve(asker.begin(question))
                 self._link.send({"number": number, "event": "returned"})
                 reply["payload"] = {"answer": json.dumps(grade(value)), "contexts": [], "usage": None}
                 reply["rss_bytes"] = _rss_bytes()
                 return reply
+            value = self.resolve(asker.begin(question, request.get("history") or (), request.get("contexts")))
             value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"}), fields))
             # From here on the system's time is over: serialising ten thousand contexts takes a while.
             self._link.send({"number": number, "event": "returned"})
@@ -973,7 +1097,8 @@ def main() -> NoReturn:
         if specs:
             asker = Functions({metric: load(spec) for metric, spec in specs.items()})
         else:
-            asker = adapt(load(hello["entrypoint"]), session.resolve)
+            part = Part(hello.get("part"), hello.get("takes_contexts"))
+            asker = adapt(load(hello["entrypoint"]), session.resolve, part)
         if hello.get("not_from"):
             _refuse_modules_from(hello["not_from"])
     except EntrypointError as error:

@@ -26,14 +26,29 @@ from ragstone.metrics.metric import Metric
 from ragstone.report.templates import own_templates
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import refuse_foreign
-from ragstone.system.response import Response, System, SystemFailureKind, takes_history
+from ragstone.system.response import (
+    GENERATION,
+    RETRIEVAL,
+    Response,
+    System,
+    SystemFailureKind,
+    takes_contexts,
+    takes_history,
+)
 from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
 from ragstone.usecases.baseline import open_baseline, refuse_nested
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings, policy_for
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
-from ragstone.usecases.run import RunContext, describe_run, make_system, read_golden_set, shard_of
+from ragstone.usecases.run import (
+    RunContext,
+    describe_run,
+    make_system,
+    read_golden_set,
+    refuse_without_given,
+    shard_of,
+)
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""
@@ -73,6 +88,8 @@ class CheckResult:
     warnings: tuple[str, ...] = ()
     history: str | None = None
     """What becomes of the earlier turns of conversations; None if the golden set has none."""
+    part: str | None = None
+    """Which half of the system is evaluated, and how; None for the whole."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -94,6 +111,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     golden = read_golden_set(settings)
     policy, undrawn = policy_for(gate_policy(settings), golden)
     metrics = metrics_of(settings, golden)
+    refuse_without_given(golden, settings)
     _refuse_places(settings, golden)
     baseline = settings.gate.baseline
     compared = None
@@ -105,7 +123,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     )
     try:
         system = make_system(settings, context)
-        first = next((sample for sample in golden if sample.history), next(iter(golden)))
+        first = next((sample for sample in golden if sample.history), None) or _first(golden, settings)
         response = await _ask(system, first)
         measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
         await _call_functions(measures, judge, first, response)
@@ -139,9 +157,10 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             ),
             rules=resolve_rules(policy, best).rules,
             history=_history(golden, system),
+            part=_part(settings, system),
             warnings=(
                 *undrawn,
-                *remarks(response, metrics),
+                *remarks(response, metrics, settings.system.part),
                 *unrecorded,
                 *(
                     line
@@ -184,6 +203,24 @@ def _history(golden: GoldenSet, system: System) -> str | None:
     return f"{counted(count, 'sample')} with earlier turns, {taken}"
 
 
+def _first(golden: GoldenSet, settings: Settings) -> Sample:
+    """The first sample; for generation alone, the first with contexts to give."""
+    given = (sample for sample in golden if sample.reference_contexts)
+    return (next(given, None) if settings.system.part == GENERATION else None) or next(iter(golden))
+
+
+def _part(settings: Settings, system: System) -> str | None:
+    if settings.system.part == RETRIEVAL:
+        return "retrieval alone: contexts are scored, and no answer is expected"
+    if settings.system.part != GENERATION:
+        return None
+    if system.entrypoint.startswith("file:"):
+        return "generation alone: recorded answers, judged by the reference contexts"
+    said = "takes" if takes_contexts(system) or settings.system.takes_contexts else "is sent"
+    unknown = "" if said == "takes" else "; whether the system reads them can't be known"
+    return f"generation alone: the entrypoint {said} the reference contexts of each sample{unknown}"
+
+
 def _refuse_places(settings: Settings, golden: GoldenSet) -> None:
     """Raise the error of a run that can't read or write one of its other places, or use them together."""
     out = settings.path(settings.run.out)
@@ -210,10 +247,12 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     return (f"{len(lacking)} of {counted(len(golden), 'sample')} have no usable recorded answer: {some(lacking)}.",)
 
 
-def remarks(response: Response, metrics: Sequence[Metric]) -> Iterator[str]:
-    """Sentences on a response that is valid, and unlikely to be what was meant. Pure."""
+def remarks(response: Response, metrics: Sequence[Metric], part: str | None = None) -> Iterator[str]:
+    """Sentences on a response that is valid, and unlikely to be what was meant. `part`: of that half alone. Pure."""
     answer = response.answer.strip()
-    if not answer:
+    if part == RETRIEVAL:
+        pass
+    elif not answer:
         yield "The answer is empty."
     elif answer[0] in "[{" and _is_json(answer):
         yield (
@@ -221,7 +260,9 @@ def remarks(response: Response, metrics: Sequence[Metric]) -> Iterator[str]:
             "field in system.answer_field."
         )
     sizes = [len(context.text) for context in response.contexts]
-    if not sizes:
+    if not sizes and part == RETRIEVAL:
+        yield "No contexts were returned: an empty list is a retriever that found nothing."
+    elif not sizes:
         scored = [metric.info.name for metric in metrics if metric.info.blames != "generation"]
         wanted = ", ".join(dict.fromkeys(["faithfulness", *scored]))
         yield (

@@ -21,7 +21,7 @@ from ragstone.run.files import writing_to
 from ragstone.run.manifest import Cost, Observed
 from ragstone.run.stored import StoredAnswers
 from ragstone.run.writer import write_manifest
-from ragstone.system.response import Response, System
+from ragstone.system.response import RETRIEVAL, Response, System
 from ragstone.usecases.judge_watch import watch_judge
 from ragstone.usecases.run import RunContext, evaluate_golden_set, make_system
 
@@ -170,6 +170,8 @@ async def _rounds(
 def _all_alike(run: RunDirectory) -> bool:
     """Whether the system gave the same answer to each question every time: then asking again adds nothing."""
     system = run.scores().system
+    if run.manifest.system.part == RETRIEVAL:
+        return False  # its answers are empty, and its contexts may differ
     return not system.failures and all(len(set(answers)) == 1 for answers in system.answers.values())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ragstone.config import METRICS, CustomMetric, Settings
 from ragstone.errors import ConfigError
+from ragstone.formatting import some
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import Grade
@@ -16,7 +17,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.judge.rubric import YES_NO, Rubric, graded_by
 from ragstone.metrics.custom import FunctionMetric, RubricMetric, function_version, rubric_version
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import is_known, select_metrics
+from ragstone.metrics.registry import HEADLINE, is_known, select_metrics
 from ragstone.system.build import build_system
 from ragstone.system.functions import (
     FunctionFailed,
@@ -26,7 +27,7 @@ from ragstone.system.functions import (
     digest_of,
     digest_of_object,
 )
-from ragstone.system.response import Response, System
+from ragstone.system.response import RETRIEVAL, Response, System
 
 SystemFactory = Callable[[Settings, Mapping[str, str]], System]
 
@@ -108,14 +109,51 @@ def metrics_of(
     """The metrics that `settings` select (`names`, if given), the project's own among them.
 
     If none are selected: the headline metrics, all of the project's own, and `assertions` if a sample of `golden` has
-    any. Raises ConfigError.
+    any. If only a half of the system is evaluated, those of its defaults that are of that half. Raises ConfigError,
+    also for a selected metric that can't be scored without the other half.
     """
     own = custom_metrics(settings)
     wanted = names if names is not None else settings.run.metrics
-    found = select_metrics(wanted, own)
-    if wanted is None and golden is not None and any(sample.assertions is not None for sample in golden):
+    part = settings.system.part
+    if wanted is not None:
+        found = select_metrics(wanted, own)
+        if part is not None and (strangers := [one.info.name for one in found if not _is_of(part, one)]):
+            raise _other_half(part, strangers)
+        return found
+    if part is not None and (strangers := [one.info.name for one in own if not _is_of(part, one)]):
+        raise _other_half(part, strangers)
+    found = (*(select_metrics([*HEADLINE, *RANKING]) if part == RETRIEVAL else select_metrics()), *own)
+    if golden is not None and any(sample.assertions is not None for sample in golden):
         found = (*found, *select_metrics(["assertions"]))
+    if part is not None:
+        found = tuple(one for one in found if _is_of(part, one))
+    if part == RETRIEVAL and golden is not None:  # those that the labels of the golden set allow
+        labelled = [one for one in found if one in own or any(one.excuse(sample) is None for sample in golden)]
+        found = tuple(labelled) or found
     return found
+
+
+RANKING = ("recall@5", "ndcg@10")
+"""Default metrics of a system that only retrieves, beside the headline ones, where samples are labelled."""
+
+
+def _is_of(part: str, metric: Metric) -> bool:
+    """Whether `metric` can be scored for that half of a system, and says something of it."""
+    return metric.info.answerless if part == RETRIEVAL else metric.info.blames != RETRIEVAL
+
+
+def _other_half(part: str, names: list[str]) -> ConfigError:
+    need = "needs" if len(names) == 1 else "need"
+    if part == RETRIEVAL:
+        why = f'{some(names)} {need} an answer, and with part = "retrieval" the system gives none'
+    else:
+        measure = "measures" if len(names) == 1 else "measure"
+        why = f'{some(names)} {measure} retrieval, and with part = "generation" the golden set gives the contexts'
+    return ConfigError(
+        f"{why}.",
+        where="run.metrics",
+        hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
+    )
 
 
 class Measures:

@@ -14,8 +14,8 @@ from typing import Protocol, cast
 
 from ragstone._version import __version__
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, RagstoneError, TimeLimitReached
-from ragstone.formatting import counted
+from ragstone.errors import ConfigError, GoldenSetError, RagstoneError, TimeLimitReached
+from ragstone.formatting import counted, some
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.cache import JudgementCache
@@ -43,7 +43,7 @@ from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Workers, how_many
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
-from ragstone.system.response import System, takes_history
+from ragstone.system.response import GENERATION, System, takes_history
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.judge_watch import watch_judge
@@ -151,6 +151,21 @@ def shard_of(settings: Settings) -> Shard | None:
         return None
     refuse_parts(settings)
     return Shard.parse(settings.run.shard)
+
+
+def refuse_without_given(golden: GoldenSet, settings: Settings) -> None:
+    """Raise GoldenSetError if only generation is evaluated, and an answerable sample has no contexts to give."""
+    if settings.system.part != GENERATION:
+        return
+    bare = [sample for sample in golden if sample.answerable and not sample.reference_contexts]
+    if bare:
+        have = "has" if len(bare) == 1 else "have"
+        raise GoldenSetError(
+            f"{counted(len(bare), 'sample')} {have} no reference_contexts to give to the system: "
+            f"{some([sample.id for sample in bare])}.",
+            where=str(bare[0].origin) if bare[0].origin is not None else None,
+            hint='With part = "generation", each answerable sample needs the contexts that its answer is made from.',
+        )
 
 
 def refuse_parts(settings: Settings) -> None:
@@ -288,6 +303,7 @@ async def evaluate_golden_set(
             settings, system = _with_its_answers(RunDirectory.open(out), settings, system, golden)
         try:
             metrics = metrics_of(settings, whole or golden)
+            refuse_without_given(golden, settings)
             measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
             for name in ungraded(metrics, judge):
                 context.say(f"{name} is not scored: {NO_MODEL.format(judge.identity.label())}.")
@@ -522,6 +538,7 @@ def describe_run(
             entrypoint=system.entrypoint,
             commit=system_commit(settings.root, context.environ),
             version=settings.system.version,
+            part=settings.system.part,
             conversations=sum(bool(sample.history) for sample in golden),
             takes_history=takes_history(system),
         ),

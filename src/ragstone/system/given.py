@@ -1,0 +1,84 @@
+"""A system that generates from contexts that it is given: those of the golden set, in place of its own retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample
+from ragstone.system.response import Context, Response, System, takes_contexts
+
+HOW = (
+    "Give it a parameter `contexts` beside the question (a command or a service: read the field `contexts`), as "
+    "docs/entrypoints.md says. If its signature doesn't show it, set takes_contexts = true under [system]."
+)
+
+
+def refuse_without_contexts(system: System, declared: bool | None, why: str) -> None:
+    """Raise SystemUnderTestError if it is known that the started `system` takes no contexts.
+
+    `declared` is what the settings say; `why` is what needs it, as a clause.
+    """
+    recorded = system.entrypoint.startswith("file:")
+    if recorded or declared is False or (declared is None and takes_contexts(system) is False):
+        what = "recorded answers can't be given any" if recorded else "it takes none"
+        raise SystemUnderTestError(
+            f"{why} gives the system contexts, and {what}.",
+            where=system.entrypoint,
+            hint="Use an entrypoint that can be asked." if recorded else HOW,
+        )
+
+
+class GivenContexts:
+    """`system`, which is given the reference contexts. They are the contexts of an answer that comes without any.
+
+    Recorded answers are taken as they are: they were given to their generator when they were recorded.
+    """
+
+    def __init__(self, system: System, declared: bool | None = None) -> None:
+        self._system = system
+        self._declared = declared
+
+    @property
+    def entrypoint(self) -> str:
+        return self._system.entrypoint
+
+    @property
+    def concurrency(self) -> int:
+        return self._system.concurrency
+
+    @property
+    def accepts(self) -> frozenset[str] | None:
+        """As the system says."""
+        found: object = getattr(self._system, "accepts", None)
+        return found if isinstance(found, frozenset) else None
+
+    async def start(self) -> None:
+        """Raises SystemUnderTestError, also if the system is known to take no contexts."""
+        await self._system.start()
+        if not self.entrypoint.startswith("file:"):
+            refuse_without_contexts(self._system, self._declared, 'part = "generation"')
+
+    async def ask(self, sample: Sample) -> Response:
+        response = await self._system.ask(sample)
+        if response.failure is not None or response.contexts:
+            return response
+        return replace(response, contexts=tuple(Context(text) for text in sample.reference_contexts))
+
+    async def close(self) -> None:
+        await self._system.close()
+
+
+def ignores(given: Sequence[str], response: Response) -> bool:
+    """Whether a context of `response` is none of those that were `given`, nor a part of one, nor has one as a part."""
+    texts = [_folded(text) for text in given]
+    return any(
+        not any(own in text or text in own for text in texts if text)
+        for own in (_folded(context.text) for context in response.contexts)
+        if own
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
