@@ -42,9 +42,10 @@ from ragstone.system.build import build_system, of_part, part_of
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
-from ragstone.usecases.custom import Chosen, chosen_metrics
+from ragstone.usecases.custom import Chosen, chosen_metrics, metrics_of
 from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
 from ragstone.usecases.known_secrets import known_secrets
+from ragstone.usecases.oracle import add_oracle, refuse_oracle
 from ragstone.usecases.page import page_of, read_page
 from ragstone.usecases.recorded import read_verdict
 from ragstone.usecases.run import RunContext, evaluate_golden_set
@@ -262,6 +263,7 @@ def evaluate(
     repeats: int = 1,
     answers: int = 1,
     part: Literal["retrieval", "generation"] | None = None,
+    oracle: bool = False,
     progress: bool = True,
 ) -> Run:
     """Ask `system` every question in `golden_set`, and judge and score the answers.
@@ -269,8 +271,9 @@ def evaluate(
     `system` is an entrypoint string, or a callable that takes a question. `metrics` are names, `Rubric`s and functions
     that grade an answer. `judge` is a name as in ragstone.toml, or a Judge. The system is asked each question `answers`
     times, and each answer is judged `repeats` times. `part` is the half of the system that is evaluated (default: the
-    whole): ``retrieval`` returns contexts without an answer, ``generation`` is given the reference contexts. The run
-    directory is written to `out` (a new temporary folder by default). In a notebook and on a terminal there is a
+    whole): ``retrieval`` returns contexts without an answer, ``generation`` is given the reference contexts. With
+    `oracle`, the whole system is asked again with these, to divide what is missing into retrieval and generation. The
+    run directory is written to `out` (a new temporary folder by default). In a notebook and on a terminal there is a
     progress bar, unless `progress` is False. Also works inside a running event loop, as in a notebook.
     Raises the errors of `ragstone run`.
     """
@@ -298,15 +301,18 @@ def evaluate(
                 "part": part,
             },
             "judge": {"name": judge} if isinstance(judge, str) else {},
-            "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers},
+            "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers, "oracle": oracle},
             "metrics": custom,
         }
     )
-    tested: System = (
-        build_system(settings.system, root=Path(), environ=os.environ)
-        if isinstance(system, str)
-        else of_part(CallableSystem(system, concurrency=concurrency, part=part_of(settings.system)), settings.system)
-    )
+
+    def tested(asked: Settings) -> System:
+        if isinstance(system, str):
+            return build_system(asked.system, root=Path(), environ=os.environ)
+        return of_part(CallableSystem(system, concurrency=concurrency, part=part_of(asked.system)), asked.system)
+
+    if oracle:
+        refuse_oracle(golden_set, metrics_of(settings, golden_set), settings)
     run = Run(_wait_for(_evaluate(golden_set, tested, judge, settings, _progress() if progress else Quiet())))
     run.directory.scores()  # now, while the directory is there
     return run
@@ -360,19 +366,36 @@ def _progress() -> Progress:
 
 
 async def _evaluate(
-    golden: sample.GoldenSet, system: System, judge: str | Judge, settings: Settings, progress: Progress
+    golden: sample.GoldenSet,
+    system: Callable[[Settings], System],
+    judge: str | Judge,
+    settings: Settings,
+    progress: Progress,
 ) -> RunDirectory:
     redact = Redactor(known_secrets(os.environ, settings))
     context = RunContext(environ=os.environ, progress=progress, redact=redact)
     if not isinstance(judge, str):
-        return await evaluate_golden_set(golden, system, judge, settings, context)
+        return await _both_halves(golden, system, judge, settings, context)
     built = build_judge(
         settings.judge, golden_set=golden, cache=None, environ=os.environ, tell_secret=context.redact.add
     )
     try:
-        return await evaluate_golden_set(golden, system, built, settings, context)
+        return await _both_halves(golden, system, built, settings, context)
     finally:
         await built.close()
+
+
+async def _both_halves(
+    golden: sample.GoldenSet,
+    system: Callable[[Settings], System],
+    judge: Judge,
+    settings: Settings,
+    context: RunContext,
+) -> RunDirectory:
+    run = await evaluate_golden_set(golden, system(settings), judge, settings, context)
+    if not settings.run.oracle:
+        return run
+    return await add_oracle(run, golden, settings, context, make=lambda asked, _: system(asked), judge=judge)
 
 
 def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:

@@ -280,6 +280,11 @@ class RunSettings(_Table):
         gt=0,
         allow_inf_nan=False,
     )
+    oracle: bool = Field(
+        default=False,
+        description="ask again with the reference contexts given, to divide what is missing into retrieval and "
+        "generation",
+    )
     stop_early: bool = Field(default=False, description="stop when every blocking check is decided")
     seed: int = Field(default=0, ge=0, description="seed for all randomness")
     history: str | None = _optional("file with one line per run, to compare with; on GitHub it is kept automatically")
@@ -522,6 +527,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.metrics", "RAGSTONE_METRICS", "metrics"),
     Option("run.repeats", "RAGSTONE_REPEATS", "repeats"),
     Option("run.answers", "RAGSTONE_ANSWERS", "answers"),
+    Option("run.oracle", "RAGSTONE_ORACLE", "oracle"),
     Option("run.resume", "RAGSTONE_RESUME", "resume"),
     Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT", "time-limit"),
     Option("run.workers", "RAGSTONE_WORKERS", "workers"),

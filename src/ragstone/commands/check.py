@@ -145,6 +145,7 @@ def command(**flags: object) -> int:
         f"entrypoint   {found.entrypoint}: answered '{found.asked.id}' with "
         f"{counted(len(found.response.contexts), 'context')}{latency}",
         *([] if found.part is None else [f"part         {found.part}"]),
+        *([] if found.oracle is None else [f"oracle       {found.oracle}"]),
         *([] if found.history is None else [f"history      {found.history}"]),
         f"question     {clip(one_line(found.asked.question), _SHOWN)}",
         *_response(found),

@@ -67,6 +67,7 @@ JUDGE = (
 
 RUN = (
     setting("out", "DIR"),
+    setting("oracle"),
     setting("shard", "K/N"),
     setting("workers", "N", type=str),
     setting("resume"),

@@ -17,17 +17,27 @@ def command(**flags: object) -> int:
     `ragstone gate` for that, or `ragstone compare` on the directory afterwards. Exits with 4 if the system gave no
     answer at all.
 
+    With --oracle, the questions are asked once more with the reference contexts given, and what is missing from the
+    best score is divided into retrieval and generation.
+
     With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
-    from ragstone.usecases.run import evaluate_run
+    from ragstone.usecases.oracle import run_with_oracle
 
     settings = settings_from(flags)
     with run_context(settings) as context:
-        run = run_to_end(evaluate_run(settings, context))
+        run = run_to_end(run_with_oracle(settings, context))
     counts, shard = run.manifest.counts, run.manifest.shard
     say(run_line(run))
+    if settings.run.oracle:
+        from ragstone.report.wording import ORACLE_TITLE, oracle_lines
+        from ragstone.usecases.decide import ComparedRun, oracle_of
+
+        say(f"{ORACLE_TITLE}:")
+        for line in oracle_lines(oracle_of(ComparedRun.of(run))):
+            say(f"- {line}")
     if shard is not None:  # a small part may well fail as a whole: the merged run decides
         return 0
     answered = counts.scored + counts.partly_failed

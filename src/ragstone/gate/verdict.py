@@ -197,6 +197,45 @@ class RetrievalChanges:
         return len(self.gone) + len(self.lower) + len(self.rechunked) + len(self.other)
 
 
+@dataclass(frozen=True, slots=True)
+class MetricShares:
+    """What is missing from a metric's best score, on `n` samples: `missing` = `retrieval` + `generation`.
+
+    `retrieval` is what the answers gain if the system is given the reference contexts; it is negative if they lose.
+    Each has an interval; all are 0 and None without samples.
+    """
+
+    metric: str
+    title: str
+    n: int
+    missing: float = 0.0
+    retrieval: float = 0.0
+    generation: float = 0.0
+    missing_interval: Interval | None = None
+    retrieval_interval: Interval | None = None
+    generation_interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OracleShares:
+    """Retrieval and generation by the oracle half of a run: `asked` samples were to be asked again, `answered` were.
+
+    `failed` are those on which the system failed then, `unanswered` those on which it had failed before, and `without`
+    those without reference contexts: the last two were not asked. `strangers` answers came with other contexts than
+    they were given, and `same` are the same in both halves. `incomplete` is why the half has not reached its end.
+    """
+
+    metrics: tuple[MetricShares, ...]
+    asked: int
+    answered: int
+    failed: int
+    without: int
+    unanswered: int
+    strangers: int
+    same: int
+    incomplete: str | None = None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
@@ -205,7 +244,7 @@ class GateVerdict:
     says which drop the golden set can detect, unless a warning does; `notes` are footnotes; `accept` are the commands
     that accept the drops that fail the run; `lower_is_better` are the metrics where less is better; `retrieval` says
     what became of the evidence where retrieval fell; `regressed_left` is the number of samples with a loss that are
-    not in `regressions`.
+    not in `regressions`; `oracle` is of a run with an oracle half, and decides nothing.
     """
 
     status: Status
@@ -223,6 +262,7 @@ class GateVerdict:
     lower_is_better: frozenset[str] = frozenset()
     retrieval: RetrievalChanges | None = None
     diagnosis: Diagnosis | None = None
+    oracle: OracleShares | None = None
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

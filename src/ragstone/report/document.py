@@ -296,6 +296,33 @@ class DiagnosisPart(_Part):
     retrieval_share: IntervalPart | None = Field(description="interval of the share of retrieval among both")
 
 
+class SharesPart(_Part):
+    """What is missing from a metric's best score: missing = retrieval + generation, means over `n` samples."""
+
+    metric: str
+    n: int = Field(ge=0, description="samples with a score in both halves")
+    missing: float
+    retrieval: float = Field(description="gained with the reference contexts; negative if lost")
+    generation: float = Field(description="missing even with the reference contexts")
+    missing_interval: IntervalPart | None
+    retrieval_interval: IntervalPart | None
+    generation_interval: IntervalPart | None
+
+
+class OraclePart(_Part):
+    """Retrieval and generation by the oracle half of a run, which was given the reference contexts."""
+
+    metrics: tuple[SharesPart, ...]
+    asked: int = Field(ge=0, description="samples that were to be asked again")
+    answered: int = Field(ge=0)
+    failed: int = Field(ge=0, description="samples on which the system failed then")
+    without: int = Field(ge=0, description="samples without reference contexts, which were not asked again")
+    unanswered: int = Field(ge=0, description="samples that the system had not answered before: not asked again")
+    strangers: int = Field(ge=0, description="answers that came with other contexts than they were given")
+    same: int = Field(ge=0, description="samples with the same answer in both halves")
+    incomplete: str | None = Field(description="why the half has not reached its end")
+
+
 class ReportDocument(_Part):
     """A Ragstone report."""
 
@@ -320,6 +347,7 @@ class ReportDocument(_Part):
     contexts_used: ContextsUsedPart | None = None
     retrieval: RetrievalPart | None = Field(default=None, description="null if retrieval fell on no sample")
     diagnosis: DiagnosisPart | None = None
+    oracle: OraclePart | None = Field(default=None, description="null if the run has no oracle half")
     notes: tuple[str, ...]
     reproduce: tuple[str, ...] = Field(description="shell comments and commands that reproduce the run")
 
@@ -382,6 +410,7 @@ def document(view: ReportView) -> ReportDocument:
         failures=tuple(_failure(group) for group in view.failures),
         contexts_used=_contexts_used(view),
         retrieval=_retrieval(view),
+        oracle=_oracle(view),
         notes=view.notes,
         reproduce=view.reproduce,
     )
@@ -393,6 +422,27 @@ def _retrieval(view: ReportView) -> RetrievalPart | None:
         return None
     gone = tuple(GonePart(id=sample_id, left=left) for sample_id, left in found.gone.items())
     return RetrievalPart(gone=gone, lower=found.lower, rechunked=found.rechunked, other=found.other)
+
+
+def _oracle(view: ReportView) -> OraclePart | None:
+    found = view.oracle
+    if found is None:
+        return None
+    metrics = tuple(
+        SharesPart(
+            metric=one.metric,
+            n=one.n,
+            missing=one.missing,
+            retrieval=one.retrieval,
+            generation=one.generation,
+            missing_interval=_interval(one.missing_interval),
+            retrieval_interval=_interval(one.retrieval_interval),
+            generation_interval=_interval(one.generation_interval),
+        )
+        for one in found.metrics
+    )
+    facts = {name: getattr(found, name) for name in OraclePart.model_fields if name != "metrics"}
+    return OraclePart(metrics=metrics, **facts)
 
 
 def _contexts_used(view: ReportView) -> ContextsUsedPart | None:

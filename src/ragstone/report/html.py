@@ -112,6 +112,8 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
             usage=wording.system_usage(view.run.usage),
             compared_on=wording.compared_on,
             causes=wording.causes(view.diagnosis),
+            oracle_title=wording.ORACLE_TITLE,
+            oracle_lines=wording.oracle_lines(view.oracle),
             look=wording.where_to_look(view.attribution) if view.attribution else "",
             reason=wording.sentence(view.reason),
         )

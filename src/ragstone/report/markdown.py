@@ -126,6 +126,8 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "passed": view.passed,
         "attribution": _attribution(view, detail),
         "causes": "" if view.status is Status.PASS else wording.causes(view.diagnosis, 2),
+        "oracle_title": wording.ORACLE_TITLE,
+        "oracle": [escape.clip(line, max(detail.text, 200)) for line in wording.oracle_lines(view.oracle)],
         "rows": [_row(row, scale) for row in shown],
         "lower_is_better": any(row.lower_is_better for row in shown),
         "rows_left": len(left),

@@ -12,7 +12,16 @@ from urllib.parse import quote
 
 from ragstone.formatting import percent
 from ragstone.gate.alignment import ContextsUsed
-from ragstone.gate.verdict import Action, Attribution, Check, Diagnosis, Interval, RetrievalChanges, Status
+from ragstone.gate.verdict import (
+    Action,
+    Attribution,
+    Check,
+    Diagnosis,
+    Interval,
+    OracleShares,
+    RetrievalChanges,
+    Status,
+)
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
 from ragstone.metrics.score import FailedBy
@@ -325,5 +334,6 @@ class ReportView:
     contexts_used: ContextsUsed | None = None
     retrieval: RetrievalChanges | None = None
     diagnosis: Diagnosis | None = None
+    oracle: OracleShares | None = None
     run_url: str | None = None
     artifact_url: str | None = None

@@ -111,6 +111,9 @@ def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[Renderabl
         parts.append(_text(f"Causes: {said}."))
         if view.diagnosis is not None and view.status is not Status.PASS:
             parts.append(_text(f"To do: {view.diagnosis.counts[0].action}"))
+    if view.oracle is not None:
+        parts.append(_text(f"{wording.ORACLE_TITLE}:"))
+        parts += [_text(f"- {line}") for line in wording.oracle_lines(view.oracle)]
     if view.metrics:
         parts.append(_metric_table(view.metrics, console))
     parts += _facts(view)

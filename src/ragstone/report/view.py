@@ -105,6 +105,7 @@ def build_view(
         contexts_used=contexts_used(current),
         retrieval=verdict.retrieval,
         diagnosis=verdict.diagnosis,
+        oracle=verdict.oracle,
         run_url=links.run,
         artifact_url=links.artifact,
     )

@@ -15,7 +15,17 @@ from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.run.directory import ASIDE, CACHE, FINGERPRINT_DIGITS, LOCK, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
+from ragstone.run.directory import (
+    ASIDE,
+    CACHE,
+    FINGERPRINT_DIGITS,
+    LOCK,
+    MANIFEST,
+    ORACLE,
+    SAMPLES,
+    SYSTEM_LOG,
+    RunDirectory,
+)
 from ragstone.run.manifest import BaselineUsed, Manifest
 
 CARRIED = "baseline"
@@ -81,6 +91,16 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
             hint="It was overwritten: use another baseline.",
         )
     return carried if carried.manifest.standing.eligible else None
+
+
+def oracle_half(run: RunDirectory) -> RunDirectory | None:
+    """The oracle half in the folder of `run`, if it has one and that is its own. Raises RunDirectoryError."""
+    folder = run.path / ORACLE
+    if run.manifest.oracle is None or not (folder / MANIFEST).is_file():
+        return None
+    half = RunDirectory.open(folder)
+    its_own = half.manifest.oracle_of == run.manifest.created_at and half.manifest.judge == run.manifest.judge
+    return half if its_own else None
 
 
 def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:

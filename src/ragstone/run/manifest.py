@@ -250,6 +250,21 @@ class RetrievalFacts(_Part):
     other: int = Field(ge=0)
 
 
+class OracleFact(_Part):
+    """The oracle half of a run, whose records are in its folder `oracle/`: `asked` samples were to be asked again.
+
+    Not asked again were the samples `without` reference contexts, and those that the system had not answered before
+    (`unanswered`). `strangers` are the answers that came with other contexts than they were given. `incomplete` is why
+    the half has not reached its end.
+    """
+
+    asked: int = Field(ge=0)
+    without: int = Field(ge=0)
+    unanswered: int = Field(ge=0)
+    strangers: int = Field(default=0, ge=0)
+    incomplete: str | None = None
+
+
 class BaselineUsed(_Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
 
@@ -318,6 +333,8 @@ class Manifest(_Part):
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
+    oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
+    oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
     invocation: Invocation | None = None
 
     @property
@@ -335,6 +352,8 @@ class Manifest(_Part):
             return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
         if self.shard is not None:
             return BaselineFact(eligible=False, reason=f"it is {self.shard.name}, a part of a run")
+        if self.oracle_of is not None:
+            return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
         if self.baseline is not None:
             return self.baseline
         if self.same_job:

@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.judge.cache import BATCHES
-from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, PAGE, REJUDGED, SAMPLES, VERDICT
+from ragstone.run.directory import (
+    ASIDE,
+    BASE_COMMIT,
+    CACHE,
+    HISTORY,
+    MANIFEST,
+    ORACLE,
+    PAGE,
+    REJUDGED,
+    SAMPLES,
+    VERDICT,
+)
 from ragstone.run.files import open_new, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.writer import refuse_foreign
@@ -31,6 +42,7 @@ def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
         drop_carried(target)
         drop_carried(target, BASE_COMMIT)
         drop_carried(target, REJUDGED)
+        drop_carried(target, ORACLE)
         for part in _PARTS:
             (target / part).unlink(missing_ok=True)
         for name, source in sorted(files.items()):

@@ -93,6 +93,8 @@ class RunWriter:
             differing.append("metrics")
         if earlier.system.entrypoint != manifest.system.entrypoint:
             differing.append("entrypoint")
+        if earlier.system.part != manifest.system.part:
+            differing.append("part")
         if _unfinished(earlier.shard) != manifest.shard:
             differing.append("shard")
         if differing:

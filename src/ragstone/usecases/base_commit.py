@@ -82,7 +82,7 @@ async def evaluate_both(
     _refuse_other_commit(out / BASE_COMMIT, base, settings)
     pace = Pace(sample.id for sample in golden)
     mine, theirs = pace.systems(system, base.make())
-    run_settings = settings.run.model_copy(update={"out": str((out / BASE_COMMIT).absolute())})
+    run_settings = settings.run.model_copy(update={"out": str((out / BASE_COMMIT).absolute()), "oracle": False})
     base_settings = settings.model_copy(update={"run": run_settings, "system": base.settings})
     base_context = replace(
         context,

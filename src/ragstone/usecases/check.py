@@ -26,6 +26,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.report.templates import own_templates
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import refuse_foreign
+from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import (
     GENERATION,
     RETRIEVAL,
@@ -41,6 +42,7 @@ from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings, policy_for
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
+from ragstone.usecases.oracle import asked_again, oracle_settings, refuse_oracle
 from ragstone.usecases.run import (
     RunContext,
     describe_run,
@@ -90,6 +92,8 @@ class CheckResult:
     """What becomes of the earlier turns of conversations; None if the golden set has none."""
     part: str | None = None
     """Which half of the system is evaluated, and how; None for the whole."""
+    oracle: str | None = None
+    """What an oracle half asks, or whether there could be one; None for half of a system and recorded answers."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -112,6 +116,8 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     policy, undrawn = policy_for(gate_policy(settings), golden)
     metrics = metrics_of(settings, golden)
     refuse_without_given(golden, settings)
+    if settings.run.oracle:
+        refuse_oracle(golden, metrics, settings)
     _refuse_places(settings, golden)
     baseline = settings.gate.baseline
     compared = None
@@ -121,15 +127,20 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     judge = build_judge(
         settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
     )
+    versions = 1 if settings.gate.baseline_commit is None else 2
     try:
         system = make_system(settings, context)
         first = next((sample for sample in golden if sample.history), None) or _first(golden, settings)
         response = await _ask(system, first)
+        estimate = estimate_cost(
+            settings.judge, golden, metrics, repeats=settings.run.repeats, answers=versions * settings.run.answers
+        )
+        if settings.run.oracle:
+            estimate = estimate.plus(await _try_oracle(system, golden, metrics, settings, context))
         measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
         await _call_functions(measures, judge, first, response)
-        versions = 1
         if settings.gate.baseline_commit is not None:
-            baseline, versions = await _ask_base(settings, context, policy, first), 2
+            baseline = await _ask_base(settings, context, policy, first)
         unrecorded = await _unrecorded(make_system(settings, context), golden)
         manifest = describe_run(settings, context, golden, metrics, judge, system, policy_hash(policy))
         required = settings.gate.baseline is not None
@@ -143,13 +154,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             entrypoint=system.entrypoint,
             asked=first,
             response=response,
-            estimate=estimate_cost(
-                settings.judge,
-                golden,
-                metrics,
-                repeats=settings.run.repeats,
-                answers=versions * settings.run.answers,
-            ),
+            estimate=estimate,
             baseline=baseline,
             sizes=tuple(_size(metric, golden, settings, judge, versions) for metric in metrics),
             rehearsal=decide_gate(
@@ -158,6 +163,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             rules=resolve_rules(policy, best).rules,
             history=_history(golden, system),
             part=_part(settings, system),
+            oracle=_oracle(settings, golden, metrics, system),
             warnings=(
                 *undrawn,
                 *remarks(response, metrics, settings.system.part),
@@ -219,6 +225,36 @@ def _part(settings: Settings, system: System) -> str | None:
     said = "takes" if takes_contexts(system) or settings.system.takes_contexts else "is sent"
     unknown = "" if said == "takes" else "; whether the system reads them can't be known"
     return f"generation alone: the entrypoint {said} the reference contexts of each sample{unknown}"
+
+
+async def _try_oracle(
+    system: System, golden: GoldenSet, metrics: Sequence[Metric], settings: Settings, context: RunContext
+) -> CostEstimate:
+    """What judging an oracle half costs; `system`, which was started, takes contexts, and answers one question so."""
+    refuse_without_contexts(system, settings.system.takes_contexts, "--oracle")
+    given, again = asked_again(golden), oracle_settings(settings, metrics)
+    await _ask(make_system(again, context), next(iter(given)))
+    divided = [metric for metric in metrics if metric.info.divides]
+    run = settings.run
+    return estimate_cost(settings.judge, given, divided, repeats=run.repeats, answers=run.answers)
+
+
+def _oracle(settings: Settings, golden: GoldenSet, metrics: Sequence[Metric], system: System) -> str | None:
+    if settings.system.part is not None or system.entrypoint.startswith("file:"):
+        return None
+    taken = settings.system.takes_contexts
+    taken = takes_contexts(system) if taken is None else taken
+    says = {
+        True: "the entrypoint takes contexts",
+        False: "the entrypoint takes no contexts",
+        None: "contexts are sent with the question; whether the system reads them can't be known",
+    }[taken]
+    if not settings.run.oracle:
+        return f"not asked for; {says}"
+    n = f"{len(asked_again(golden)):,} of {counted(len(golden), 'sample')}"
+    names = [metric.info.name for metric in metrics if metric.info.divides]
+    best = "" if "answer_correctness" in names else "; answer_correctness would tell most"
+    return f"{n} asked again with the reference contexts; {says}; {', '.join(names)}{best}"
 
 
 def _refuse_places(settings: Settings, golden: GoldenSet) -> None:

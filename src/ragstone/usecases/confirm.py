@@ -104,7 +104,7 @@ def _left(found: Doubt, settings: Settings) -> Settings | str:
             return _NO_TIME
     # What was judged in this run is in its cache, also if the run was to judge everything anew.
     judge = judge.model_copy(update={"refresh": False})
-    run = settings.run.model_copy(update={"resume": False, "time_limit_s": limit})
+    run = settings.run.model_copy(update={"resume": False, "oracle": False, "time_limit_s": limit})
     return settings.model_copy(update={"judge": judge, "run": run})
 
 

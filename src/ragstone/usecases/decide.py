@@ -19,6 +19,7 @@ from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, cause_of
+from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.retrieval_changes import (
@@ -27,14 +28,14 @@ from ragstone.gate.retrieval_changes import (
     retrieval_notes,
     retrieval_warnings,
 )
-from ragstone.gate.verdict import GateVerdict, RetrievalChanges, Status
+from ragstone.gate.verdict import GateVerdict, OracleShares, RetrievalChanges, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
 from ragstone.run.directory import Lookup, RunDirectory
-from ragstone.run.lineage import lasting_fingerprint
+from ragstone.run.lineage import lasting_fingerprint, oracle_half
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, means, without_drafts
@@ -254,6 +255,7 @@ def decide(
             *verdict.warnings,
         ),
         retrieval=retrieval,
+        oracle=oracle_of(current, terms.policy.gate.confidence),
     )
     if run is not None and baseline is not None and baseline.run is not None:
         verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
@@ -263,6 +265,19 @@ def decide(
 def _shared_notes(policy: Policy) -> tuple[str, ...]:
     n = policy.gates
     return () if n == 1 else (f"The policy's error rate is shared by {n}: this verdict has 1/{n} of it.",)
+
+
+def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
+    """Retrieval and generation by the oracle half of a run, with intervals at `confidence`; None if it has none.
+
+    Raises RunDirectoryError.
+    """
+    run = current.run
+    if run is None or run.manifest.oracle is None:
+        return None
+    half = oracle_half(run)
+    scores = None if half is None else half.scores()
+    return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
 
 
 def _retrieval_changes(

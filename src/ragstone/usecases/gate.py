@@ -39,10 +39,21 @@ from ragstone.usecases.base_commit import (
 )
 from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.confirm import Doubt, confirm_run
-from ragstone.usecases.decide import ComparedRun, Terms, decide, exit_code_of, gate_policy, policy_for, view_of
+from ragstone.usecases.custom import metrics_of
+from ragstone.usecases.decide import (
+    ComparedRun,
+    Terms,
+    decide,
+    exit_code_of,
+    gate_policy,
+    oracle_of,
+    policy_for,
+    view_of,
+)
 from ragstone.usecases.history import Book, enter, keep, local_book
 from ragstone.usecases.invocation import invocation_of
 from ragstone.usecases.merge import Shards, merge
+from ragstone.usecases.oracle import add_oracle, refuse_oracle
 from ragstone.usecases.page import page_of, read_page, write_page
 from ragstone.usecases.recorded import RecordedTerms, write_verdict
 from ragstone.usecases.rejudge import Rejudging
@@ -142,6 +153,8 @@ async def gate(
     out = settings.path(settings.run.out)
     given, inputs = inputs is not None, inputs or replace(read_inputs(settings), shards=shards)
     _refuse_confirming(inputs.policy, settings)
+    if settings.run.oracle:
+        refuse_oracle(inputs.golden, metrics_of(settings, inputs.golden), settings)
     if inputs.shards is not None:
         _refuse_merging(settings)
     elif settings.run.shard is not None:
@@ -226,6 +239,12 @@ async def gate(
         )
         confirmed = await confirm_run(doubt, decided, inputs.golden, inputs.policy, settings, context)
         run, verdict = confirmed.run, confirmed.verdict
+        if settings.run.oracle:
+            # Whoever ends the job from here on leaves a run with its verdict.
+            run = run.with_manifest(run.manifest.model_copy(update={"verdict": verdict.status.value}))
+            write_manifest(run.path, run.manifest)
+            run = await add_oracle(run, inputs.golden, settings, context, elapsed_s=monotonic() - started)
+            verdict = replace(verdict, oracle=oracle_of(ComparedRun.of(run), terms.policy.gate.confidence))
         current = ComparedRun.of(run)
         order = tuple(early[0].order) if early else None
         recorded = RecordedTerms.of(

@@ -65,7 +65,7 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
         if not any(metric.needs(sample) for sample in golden)
     )
     if free:
-        run = offline.run.model_copy(update={"metrics": free})
+        run = offline.run.model_copy(update={"metrics": free, "oracle": False})
         note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
         left_out = len(free) < len(metrics_of(settings, golden))
         unproven = NOT_JUDGED if left_out else None

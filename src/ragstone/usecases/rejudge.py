@@ -231,6 +231,7 @@ async def rejudge(
             "out": str(folder),
             "metrics": plan.names,
             "resume": False,
+            "oracle": False,
             "time_limit_s": time_left_s,
             "answers": baseline.run.manifest.answers,
         }

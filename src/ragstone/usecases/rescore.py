@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.score import Failed
-from ragstone.run.directory import CACHE, MANIFEST, RunDirectory
-from ragstone.run.lineage import cache_of
+from ragstone.run.directory import CACHE, MANIFEST, ORACLE, RunDirectory
+from ragstone.run.lineage import cache_of, drop_carried, oracle_half
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import BaselineFact, JudgeManifest, SystemManifest
 from ragstone.run.record import SampleRecord
@@ -29,6 +30,7 @@ from ragstone.system.build import answer_fields
 from ragstone.system.response import Response
 from ragstone.usecases.custom import metrics_of
 from ragstone.usecases.judge_watch import watch_judge
+from ragstone.usecases.oracle import with_half
 from ragstone.usecases.run import RunContext, evaluate_golden_set, restore_judgements
 
 OUT = "ragstone-rescored"
@@ -83,6 +85,7 @@ async def rescore(
             if golden_paths:
                 joined = stored.join(load_golden_set(golden_paths, root=settings.root))
             golden = stored.golden
+            settings = _of_their_part(settings, runs)
             names = settings.run.metrics or _metrics_of(
                 runs if existing is None else [*runs, existing], golden, settings
             )
@@ -90,6 +93,14 @@ async def rescore(
             return await _rescore(work, out, settings, context, joined, dry_run=dry_run)
         finally:
             await stored.close()
+
+
+def _of_their_part(settings: Settings, runs: Sequence[RunDirectory]) -> Settings:
+    """`settings` for the half of the system that the answers of `runs` are of, if there are runs."""
+    parts = {run.manifest.system.part for run in runs}
+    if len(parts) != 1:
+        return settings
+    return settings.model_copy(update={"system": settings.system.model_copy(update={"part": parts.pop()})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +133,15 @@ async def _rescore(
             kept = _scored(work, metrics, as_judge, settings.run.repeats, context.redact)
             if work.existing.manifest.judge == as_judge:  # a new metric is added to those that the run has
                 names = tuple(dict.fromkeys((*names, *work.existing.manifest.metrics)))
-        run_settings = settings.run.model_copy(update={"metrics": names, "answers": work.stored.answers})
+        run_settings = settings.run.model_copy(
+            update={"metrics": names, "answers": work.stored.answers, "oracle": False}
+        )
         settings = settings.model_copy(update={"run": run_settings})
         rest = GoldenSet(tuple(sample for sample in work.golden if sample.id not in kept))
         estimate = stored_cost(settings, rest, metrics_of(settings, names=names), work.stored)
+        half = oracle_half(work.runs[0]) if len(work.runs) == 1 else None
+        if half is not None:
+            estimate = estimate.plus(await _half_cost(half, work, settings))
         found = Rescored(len(work.golden), len(kept), estimate, joined)
         if dry_run:
             return found
@@ -138,11 +154,55 @@ async def _rescore(
             work.golden, work.stored, judge, settings, context, begin=begin, describes=_system(work, settings)
         )
         run = await watch_judge(run, judge, work.existing if kept else None, 0, inherits=True)
+        if half is not None:
+            run = await _rescore_half(half, work, run, judge, settings, context)
         for note in getattr(judge, "notes", ()):
             context.say(f"judge: {note}")
         return Rescored(found.answers, found.kept, estimate, joined, _with_standing(run, work.runs))
     finally:
         await judge.close()
+
+
+def _half_settings(settings: Settings, **run: object) -> Settings:
+    names = tuple(metric.info.name for metric in metrics_of(settings) if metric.info.divides)
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"metrics": names, **run})})
+
+
+def _half_golden(stored: StoredAnswers, work: _Work) -> GoldenSet:
+    """The samples of an oracle half, as they are in the run itself."""
+    return GoldenSet(tuple(sample for sample in work.golden if sample.id in stored), work.golden.mappings)
+
+
+async def _half_cost(half: RunDirectory, work: _Work, settings: Settings) -> CostEstimate:
+    stored = StoredAnswers.of(half)
+    try:
+        own = _half_settings(settings, answers=stored.answers)
+        return stored_cost(own, _half_golden(stored, work), metrics_of(own), stored)
+    finally:
+        await stored.close()
+
+
+async def _rescore_half(
+    half: RunDirectory, work: _Work, run: RunDirectory, judge: Judge, settings: Settings, context: RunContext
+) -> RunDirectory:
+    """`run` with the oracle half of its source, whose answers are scored as those of `run` were."""
+    out, stored = run.path / ORACLE, StoredAnswers.of(half)
+    try:
+        start = partial(RunWriter.create, out, redact=context.redact)
+        if half.path.resolve() == out.resolve():
+            set_aside(half)
+            start = partial(RunWriter.extend, out, keep=lambda _record: False, redact=context.redact)
+        else:
+            drop_carried(run.path, ORACLE)
+        own = _half_settings(settings, answers=stored.answers, out=str(out.absolute()), resume=False)
+        golden, quiet = _half_golden(stored, work), replace(context, say=lambda _line: None, system_log=None)
+        await evaluate_golden_set(
+            golden, stored, judge, own, quiet, begin=start, describes=half.manifest.system, whole=work.golden
+        )
+    finally:
+        await stored.close()
+    fact = work.runs[0].manifest.oracle
+    return with_half(run, fact) if fact is not None else run
 
 
 def stored_cost(

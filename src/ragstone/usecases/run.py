@@ -28,7 +28,17 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
-from ragstone.run.directory import ASIDE, BASE_COMMIT, CACHE, HISTORY, MANIFEST, REJUDGED, SYSTEM_LOG, RunDirectory
+from ragstone.run.directory import (
+    ASIDE,
+    BASE_COMMIT,
+    CACHE,
+    HISTORY,
+    MANIFEST,
+    ORACLE,
+    REJUDGED,
+    SYSTEM_LOG,
+    RunDirectory,
+)
 from ragstone.run.engine import Progress, Quiet, run_samples, run_samples_in
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
@@ -43,6 +53,7 @@ from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Workers, how_many
 from ragstone.run.writer import RunWriter
 from ragstone.system.build import build_system
+from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import GENERATION, System, takes_history
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.invocation import invocation_of, system_commit
@@ -176,6 +187,12 @@ def refuse_parts(settings: Settings) -> None:
             where="run.stop_early",
             hint="Use --stop-early, or shards.",
         )
+    if settings.run.oracle:
+        raise ConfigError(
+            "an oracle half is of a whole run, not of shards of it.",
+            where="run.oracle",
+            hint="Use --oracle, or shards.",
+        )
     if settings.gate.baseline_commit is not None:
         raise ConfigError(
             "a base commit is asked beside the whole golden set, not beside shards of it.",
@@ -262,6 +279,7 @@ def from_nothing(settings: Settings) -> Settings:
     drop_carried(out)
     drop_carried(out, BASE_COMMIT)
     drop_carried(out, REJUDGED)
+    drop_carried(out, ORACLE)
     return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 
@@ -303,13 +321,16 @@ async def evaluate_golden_set(
             settings, system = _with_its_answers(RunDirectory.open(out), settings, system, golden)
         try:
             metrics = metrics_of(settings, whole or golden)
-            refuse_without_given(golden, settings)
+            if describes is None:  # else the answers are there already
+                refuse_without_given(golden, settings)
             measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
             for name in ungraded(metrics, judge):
                 context.say(f"{name} is not scored: {NO_MODEL.format(judge.identity.label())}.")
             # Before anything is written, so that a system that can't start leaves no files.
             async with _until(deadline):
                 await system.start()
+                if settings.run.oracle:
+                    refuse_without_contexts(system, settings.system.takes_contexts, "--oracle")
                 await measures.start()
             manifest = describe_run(settings, context, whole or golden, metrics, judge, system, policy_hash)
             if whole is not None and (shard := shard_of(settings)) is not None:
@@ -317,6 +338,8 @@ async def evaluate_golden_set(
             if describes is not None:
                 manifest = manifest.model_copy(update={"system": describes})
             watching = watcher(golden, manifest) if watcher is not None else None
+            if begin is None and not (settings.run.resume and settings.run.oracle):
+                drop_carried(out, ORACLE)
             if begin is None:
                 start = RunWriter.resume if settings.run.resume else RunWriter.create
                 begin = partial(start, out, redact=context.redact)

@@ -45,6 +45,18 @@ class CostEstimate:
     cached_input_tokens: int = 0
     """Input tokens that are expected to be read from the provider's prompt cache."""
 
+    def plus(self, other: CostEstimate) -> CostEstimate:
+        """Both together."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return CostEstimate(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=usd,
+            assumptions=self.assumptions or other.assumptions,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+        )
+
     def sentence(self) -> str:
         """Calls and cost in a few words, for a sentence."""
         if not self.calls:
