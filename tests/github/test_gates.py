@@ -96,7 +96,7 @@ def test_each_gate_is_a_row_of_one_comment(github: FakeGitHub, checkout: Checkou
     assert [re.findall(r"`(\w+)`", line)[0] for line in lines] == ["billing", "docs", "search"]
     assert "<details><summary><code>billing</code>: what does not pass</summary>\n\n- " in text
     assert "<code>docs</code>" not in text
-    assert "3 gates are affected and share one error rate: each is decided at 1/3 of its own." in text
+    assert "3 gates are affected. They share one error rate, each with 1/3 of it, unless means decide." in text
 
 
 def test_a_new_commit_makes_earlier_rows_old(github: FakeGitHub, checkout: Checkout) -> None:
@@ -185,9 +185,16 @@ def test_the_affected_gates_share_the_error_rate(
     github: FakeGitHub, checkout: Checkout, files: list[str], gates: int
 ) -> None:
     changes(github, *files)
+    checkout.write("thresholds.toml", POLICY.replace('decision = "point"\n', ""))
     found = checkout.gate(github, "pull_request", None, **SEARCH)
     assert sharing(checkout) == gates
     assert f"The policy's error rate is shared by {gates}: this verdict has 1/{gates} of it." in found.summary
+
+
+def test_a_gate_that_compares_plain_means_has_no_error_rate_to_share(github: FakeGitHub, checkout: Checkout) -> None:
+    found = checkout.gate(github, "pull_request", None, **SEARCH)
+    assert "compares plain means" in found.summary
+    assert "The policy's error rate is shared" not in found.summary
 
 
 def test_on_the_branch_itself_all_gates_share_it(github: FakeGitHub, checkout: Checkout) -> None:

@@ -220,6 +220,6 @@ def _names(names: Sequence[str]) -> str:
 def _foot(counts: set[int], sha: str) -> str:
     parts = [f"Commit {sha[:7]}." if sha else ""]
     if len(counts) == 1 and (n := counts.copy().pop()) > 1:
-        parts.append(f"{n} gates are affected and share one error rate: each is decided at 1/{n} of its own.")
+        parts.append(f"{n} gates are affected. They share one error rate, each with 1/{n} of it, unless means decide.")
     parts.append("Each job's summary has the full report of its gate.")
     return " ".join(part for part in parts if part)

@@ -264,7 +264,11 @@ def decide(
 
 def _shared_notes(policy: Policy) -> tuple[str, ...]:
     n = policy.gates
-    return () if n == 1 else (f"The policy's error rate is shared by {n}: this verdict has 1/{n} of it.",)
+    if n == 1:
+        return ()
+    if policy.gate.decision == "point":
+        return ('decision = "point" compares plain means: there is no error rate to share.',)
+    return (f"The policy's error rate is shared by {n}: this verdict has 1/{n} of it.",)
 
 
 def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
