@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 HELD = 0.9
 """Evidence is held if at least this share of its words is found. See bench/rechunking.py."""
@@ -104,20 +105,27 @@ def passages(evidence: str, text: str) -> list[tuple[int, int]]:
     wanted = words(evidence)
     factor = _UNSPACED_FACTOR if 2 * sum(map(_is_unspaced, wanted)) > len(wanted) else 1
     size = min(RUN * factor, len(wanted))
-    places = [(at.start(), at.end()) for at in _WORD.finditer(text)]
+    places, plain = _placed(text)
     if not size or len(places) < size:
         return []
     runs = runs_of(wanted, size)
-    plain = [words(text[start:end])[:1] for start, end in places]
     found: list[tuple[int, int]] = []
     for first in range(len(places) - size + 1):
-        if tuple(word for one in plain[first : first + size] for word in one) in runs:
+        if tuple(chain.from_iterable(plain[first : first + size])) in runs:
             start, end = places[first][0], places[first + size - 1][1]
             if found and start <= found[-1][1]:
                 found[-1] = (found[-1][0], end)
             else:
                 found.append((start, end))
     return found
+
+
+@lru_cache(maxsize=64)  # the contexts of a sample, each searched for every evidence text, in two runs
+def _placed(text: str) -> tuple[list[tuple[int, int]], list[Words]]:
+    """Where the words of `text` are, and the words themselves, of which some may have none."""
+    places = [(at.start(), at.end()) for at in _WORD.finditer(text)]
+    found = (text[start:end] for start, end in places)
+    return places, [(one.lower(),) if one.isascii() else words(one)[:1] for one in found]
 
 
 class _Context:
