@@ -49,6 +49,10 @@ _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
 
+Perturbing = Literal["typos", "case", "paraphrase", "empty", "injection", "long", "language"]
+"""A kind of perturbed question (golden/perturb.py), in the order in which they are reported."""
+
+
 def _optional(description: str, unset: str = "", **limits: Any) -> Any:
     """A setting without a default value; `unset` says what happens where it is not given."""
     return Field(default=None, description=description, json_schema_extra={"unset": unset}, **limits)
@@ -294,6 +298,23 @@ class RunSettings(_Table):
         "is enough to judge",
     )
     shard: str | None = _optional("part of the golden set to evaluate, such as `3/8`; merge the parts afterwards")
+    perturb: tuple[Perturbing, ...] = Field(
+        default=(),
+        description="ask some questions again in these ways: `typos`, `case`, `paraphrase`, `empty`, `injection`, "
+        "`long`, `language`",
+    )
+    perturb_samples: int = Field(default=20, ge=1, le=10_000, description="number of questions to ask again")
+    perturb_language: str = Field(
+        default="German",
+        pattern=r"^[^\W\d_][\w ()'-]{1,40}$",
+        description="language that the kind `language` translates questions into",
+    )
+
+    @field_validator("perturb", mode="before")
+    @classmethod
+    def _kinds(cls, value: object) -> object:
+        found = value.replace(",", " ").split() if isinstance(value, str) else value
+        return tuple(dict.fromkeys(found)) if isinstance(found, (list, tuple)) and all(map(_is_text, found)) else found
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -533,6 +554,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.workers", "RAGSTONE_WORKERS", "workers"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY", "stop-early", of_gate=True),
     Option("run.shard", "RAGSTONE_SHARD", "shard", in_file=False),
+    Option("run.perturb", "RAGSTONE_PERTURB", "perturb"),
+    Option("run.perturb_samples", "RAGSTONE_PERTURB_SAMPLES", "perturb-samples"),
+    Option("run.perturb_language", "RAGSTONE_PERTURB_LANGUAGE"),
     Option("run.seed", "RAGSTONE_SEED", "seed", of_gate=True),
     Option("run.history", "RAGSTONE_HISTORY", "history", is_path=True, of_gate=True),
     Option("gate.thresholds", "RAGSTONE_THRESHOLDS", "thresholds", is_path=True, of_gate=True),
@@ -760,6 +784,10 @@ def _refuse_unknown_in_metrics(table: Mapping[str, Any], where: str) -> None:
 
 
 _THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"})
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _shown(value: object) -> str:

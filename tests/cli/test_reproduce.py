@@ -188,7 +188,8 @@ def sample_words(parameter: click.Parameter) -> list[str]:
     if isinstance(parameter.type, click.Choice):
         return [flag, parameter.type.choices[-1]]
     value = {"integer": "3", "float": "2.5"}.get(parameter.type.name, "odd value's")
-    value = {"--metrics": "faithfulness", "--system-env": "ONE,TWO", "--workers": "3"}.get(flag, value)
+    named = {"--metrics": "faithfulness", "--system-env": "ONE,TWO", "--perturb": "typos,empty", "--workers": "3"}
+    value = named.get(flag, value)
     return [flag, value, flag, "b.jsonl"] if parameter.multiple else [flag, value]
 
 
@@ -216,7 +217,14 @@ def test_every_option_of_gate_is_reproduced(parameter: click.Option, project: Pa
     assert again(first) == first
 
 
-VARIABLES = {"system.memory_limit_mb": "64", "judge.auth": "oidc", "judge.model_digests": "a" * 64, "run.metrics": "x"}
+VARIABLES = {
+    "system.memory_limit_mb": "64",
+    "judge.auth": "oidc",
+    "judge.model_digests": "a" * 64,
+    "run.metrics": "x",
+    "run.perturb": "typos empty",
+    "run.perturb_language": "French",
+}
 
 
 @pytest.mark.parametrize(

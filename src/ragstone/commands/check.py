@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragstone.gate.policy_table import MetricRule
     from ragstone.judge.llm.estimate import CostEstimate
     from ragstone.judge.protocol import JudgeIdentity
-    from ragstone.usecases.check import CheckResult
+    from ragstone.usecases.check import CheckResult, PerturbedSize
 
 _SHOWN = 200
 """Characters of an answer or a context."""
@@ -89,6 +89,19 @@ def _response(found: CheckResult) -> list[str]:
     return [*lines, f"             and {counted(more, 'more context')}"] if more > 0 else lines
 
 
+def _whole_cost(found: CheckResult) -> CostEstimate:
+    """That of the run and of its perturbed questions."""
+    return found.estimate if found.perturbed is None else found.estimate.plus(found.perturbed.estimate)
+
+
+def _perturbed(found: PerturbedSize | None) -> list[str]:
+    if found is None:
+        return []
+    more = counted(found.questions, "more question")
+    cost = f"; of the cost, {found.estimate.sentence()} (less for unchanged answers)" if found.estimate.calls else ""
+    return [f"perturb      {counted(found.samples, 'sample')}: {more} ({', '.join(found.kinds)}){cost}"]
+
+
 def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     if not estimate.calls:
         return "no judge calls, $0"
@@ -154,7 +167,8 @@ def command(**flags: object) -> int:
         *(f"model        {line}" for line in _models(found.judge)),
         *_policy(found),
         f"baseline     {found.baseline or stored or 'none: only floors are checked'}",
-        f"cost         {_cost(found.estimate, settings.judge.max_cost_usd)}",
+        f"cost         {_cost(_whole_cost(found), settings.judge.max_cost_usd)}",
+        *_perturbed(found.perturbed),
     ]
     if found.policy.gate.confirm and found.estimate.calls:
         more = found.policy.gate.confirm_repeats

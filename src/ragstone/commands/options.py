@@ -34,7 +34,7 @@ def _type_of(annotation: object) -> dict[str, Any]:
     types = [one for one in get_args(annotation) or (annotation,) if one is not type(None)]
     if bool in types:
         return {"is_flag": True, "default": None}
-    if get_origin(types[0]) is Literal or get_origin(annotation) is Literal:
+    if get_origin(annotation) is not tuple and Literal in (get_origin(types[0]), get_origin(annotation)):
         return {"type": click.Choice(get_args(types[0]) or types)}
     return {"type": next((one for one in (int, float) if one in types), str)}
 
@@ -72,6 +72,8 @@ RUN = (
     setting("workers", "N", type=str),
     setting("resume"),
     setting("time_limit", "SECONDS"),
+    setting("perturb", "KINDS"),
+    setting("perturb_samples", "N"),
 )
 
 GATE = (

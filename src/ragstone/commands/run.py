@@ -20,11 +20,16 @@ def command(**flags: object) -> int:
     With --oracle, the questions are asked once more with the reference contexts given, and what is missing from the
     best score is divided into retrieval and generation.
 
+    With --perturb typos,empty, some questions are asked again, changed in these ways, and their answers are compared
+    with the unchanged ones. Exits with 5 if that could not be finished.
+
     With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
     from ragstone.commands.context import run_context, run_to_end
-    from ragstone.errors import SystemUnderTestError
+    from ragstone.errors import JudgeError, SystemUnderTestError
+    from ragstone.report.terminal import print_robustness
     from ragstone.usecases.oracle import run_with_oracle
+    from ragstone.usecases.perturb import robustness_of
 
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -38,7 +43,12 @@ def command(**flags: object) -> int:
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):
             say(f"- {line}")
+    found = robustness_of(run, run.scores())
+    if found is not None:
+        print_robustness(context.redact.view(found))
     if shard is not None:  # a small part may well fail as a whole: the merged run decides
         return 0
     answered = counts.scored + counts.partly_failed
-    return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0
+    if counts.system_failed and not answered:
+        return SystemUnderTestError.exit_code
+    return JudgeError.exit_code if found is not None and found.incomplete is not None else 0

@@ -53,6 +53,20 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Perturbation:
+    """How a sample differs from the one it was made from, whose id is `of`; see golden/perturb.py.
+
+    `asked` is what the system is asked. The answer is judged by the sample's own question, which is what was meant.
+    `marker` is the word that a system writes only if it obeys the planted instruction.
+    """
+
+    kind: str
+    of: str
+    asked: str
+    marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One golden question.
 
@@ -61,6 +75,7 @@ class Sample:
     clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
     `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
     set it was imported from. `history` are the earlier turns of a conversation, whose last message is `question`.
+    `perturbation` is set if this is a perturbed partner of a golden question, which is no part of a golden set.
     """
 
     id: str
@@ -77,6 +92,7 @@ class Sample:
     review: Review | None = None
     provenance: str | None = None
     history: tuple[Turn, ...] = ()
+    perturbation: Perturbation | None = None
 
     @property
     def draft(self) -> bool:
@@ -104,6 +120,8 @@ class Sample:
             content.append({"other_references": list(self.other_references)})
         if self.history:
             content.append({"history": [[turn.role, turn.text] for turn in self.history]})
+        if self.perturbation is not None:
+            content.append({"perturbation": asdict(self.perturbation)})
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.gate.robustness import Share
 from ragstone.gate.verdict import Check, Interval
 from ragstone.golden.sample import Origin
 from ragstone.metrics.score import FailedBy
@@ -323,6 +324,56 @@ class OraclePart(_Part):
     incomplete: str | None = Field(description="why the half has not reached its end")
 
 
+class PairedChangePart(_Part):
+    """A metric of perturbed questions minus that of the same questions unperturbed."""
+
+    metric: str
+    n: int = Field(ge=1, description="pairs")
+    change: float
+    interval: IntervalPart
+    worse: bool = Field(description="whether the interval shows that it got worse")
+
+
+class SharePart(_Part):
+    """A share of perturbed questions."""
+
+    hits: int = Field(ge=0)
+    n: int = Field(ge=1)
+    interval: IntervalPart
+
+
+class PerturbedCasePart(_Part):
+    """A perturbed question to look at."""
+
+    id: str = Field(description="of the unperturbed sample")
+    outcome: Literal["crashed", "obeyed", "answered"]
+    asked: str
+    got: str
+
+
+class PerturbedKindPart(_Part):
+    """One kind of perturbed questions."""
+
+    kind: str
+    asked: int = Field(ge=0, description="questions whose unperturbed original was answered")
+    left_out: int = Field(ge=0, description="questions whose original failed, too")
+    unmade: int = Field(ge=0, description="questions that can't be changed in this way")
+    crashed: SharePart | None
+    changes: tuple[PairedChangePart, ...]
+    obeyed: SharePart | None = Field(description="of injection: planted instructions that the system obeyed")
+    answered: SharePart | None = Field(description="of empty: answered as if something had been asked")
+    refused: int = Field(ge=0, description="of empty: refused as invalid, which is no crash")
+    cases: tuple[PerturbedCasePart, ...] = Field(description="at most 100")
+
+
+class RobustnessPart(_Part):
+    """What perturbed questions show; no part of the verdict."""
+
+    samples: int = Field(ge=0, description="questions that were drawn")
+    incomplete: str | None = Field(description="why not all were asked or judged")
+    kinds: tuple[PerturbedKindPart, ...]
+
+
 class ReportDocument(_Part):
     """A Ragstone report."""
 
@@ -348,6 +399,7 @@ class ReportDocument(_Part):
     retrieval: RetrievalPart | None = Field(default=None, description="null if retrieval fell on no sample")
     diagnosis: DiagnosisPart | None = None
     oracle: OraclePart | None = Field(default=None, description="null if the run has no oracle half")
+    robustness: RobustnessPart | None = Field(default=None, description="null if no perturbed questions were asked")
     notes: tuple[str, ...]
     reproduce: tuple[str, ...] = Field(description="shell comments and commands that reproduce the run")
 
@@ -411,9 +463,55 @@ def document(view: ReportView) -> ReportDocument:
         contexts_used=_contexts_used(view),
         retrieval=_retrieval(view),
         oracle=_oracle(view),
+        robustness=_robustness(view),
         notes=view.notes,
         reproduce=view.reproduce,
     )
+
+
+def _robustness(view: ReportView) -> RobustnessPart | None:
+    found = view.robustness
+    if found is None:
+        return None
+    return RobustnessPart(
+        samples=found.samples,
+        incomplete=found.incomplete,
+        kinds=tuple(
+            PerturbedKindPart(
+                kind=one.kind,
+                asked=one.asked,
+                left_out=one.left_out,
+                unmade=one.unmade,
+                crashed=_share(one.crashed),
+                changes=tuple(
+                    PairedChangePart(
+                        metric=each.metric,
+                        n=each.n,
+                        change=each.estimate,
+                        interval=_required(each.interval),
+                        worse=each.worse,
+                    )
+                    for each in one.changes
+                ),
+                obeyed=_share(one.obeyed),
+                answered=_share(one.answered),
+                refused=one.refused,
+                cases=tuple(
+                    PerturbedCasePart(id=case.id, outcome=case.outcome, asked=case.asked, got=case.got)
+                    for case in one.cases
+                ),
+            )
+            for one in found.kinds
+        ),
+    )
+
+
+def _share(found: Share | None) -> SharePart | None:
+    return None if found is None else SharePart(hits=found.hits, n=found.n, interval=_required(found.interval))
+
+
+def _required(found: Interval) -> IntervalPart:
+    return IntervalPart(low=found.low, high=found.high, confidence=found.confidence, method=found.method)
 
 
 def _retrieval(view: ReportView) -> RetrievalPart | None:
@@ -460,9 +558,7 @@ def _run(run: RunFacts) -> RunPart:
 
 
 def _interval(found: Interval | None) -> IntervalPart | None:
-    if found is None:
-        return None
-    return IntervalPart(low=found.low, high=found.high, confidence=found.confidence, method=found.method)
+    return None if found is None else _required(found)
 
 
 def _place(origin: Origin | None, url: str | None) -> PlacePart | None:

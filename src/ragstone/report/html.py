@@ -114,6 +114,7 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
             causes=wording.causes(view.diagnosis),
             oracle_title=wording.ORACLE_TITLE,
             oracle_lines=wording.oracle_lines(view.oracle),
+            perturbed=_robustness(view),
             look=wording.where_to_look(view.attribution) if view.attribution else "",
             reason=wording.sentence(view.reason),
         )
@@ -171,6 +172,18 @@ def _inert(text: str) -> Markup:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _robustness(view: ReportView) -> dict[str, Any] | None:
+    found = view.robustness
+    if found is None:
+        return None
+    return {
+        "heading": wording.robustness_heading(found),
+        "unfinished": wording.unfinished_robustness(found),
+        "rows": wording.robustness_rows(found),
+        "cases": [(one.kind, case) for one in found.kinds for case in one.cases],
+    }
 
 
 def _metrics(view: ReportView) -> list[dict[str, Any]]:

@@ -149,6 +149,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
         "worst_left": len(view.worst) + view.worse_left - len(worst),
+        "robustness": _robustness(view, detail),
         "failures": [_failure(group, len(view.sample_metrics), detail) for group in view.failures[: detail.groups]],
         "failures_left": max(0, len(view.failures) - detail.groups),
         "failed_samples": len({sample.id for group in view.failures for sample in group.samples}),
@@ -274,6 +275,26 @@ def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
         "contexts": sample.contexts,
         "useful_contexts": sample.useful_contexts,
         "detailed": sample.detailed,
+    }
+
+
+def _robustness(view: ReportView, detail: Detail) -> dict[str, object] | None:
+    found = view.robustness
+    if found is None or not detail.rows:
+        return None
+    return {
+        "heading": wording.robustness_heading(found),
+        "unfinished": escape.clip(wording.unfinished_robustness(found), max(detail.text, 200)),
+        "rows": [
+            {
+                "icon": ICONS["warn" if row.bad else "not gated"],
+                "kind": row.kind,
+                "change": wording.sentence(row.change),
+                "crashed": row.crashed,
+                "notes": [escape.clip(wording.sentence(note), max(detail.text, 200)) for note in row.notes],
+            }
+            for row in wording.robustness_rows(found, detail.ids)
+        ],
     }
 
 

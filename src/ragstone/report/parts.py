@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ragstone.formatting import percent
 from ragstone.gate.alignment import ContextsUsed
+from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -335,5 +336,6 @@ class ReportView:
     retrieval: RetrievalChanges | None = None
     diagnosis: Diagnosis | None = None
     oracle: OracleShares | None = None
+    robustness: Robustness | None = None
     run_url: str | None = None
     artifact_url: str | None = None

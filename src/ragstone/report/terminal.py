@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ragstone import formatting
+from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import Status
 from ragstone.metrics.score import FAILED_BY
 from ragstone.report import wording
@@ -60,6 +61,15 @@ def render_text(view: ReportView, *, width: int | None = None, colour: bool = Fa
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
 
 
+def render_robustness(found: Robustness, *, width: int | None = None, colour: bool = False) -> str:
+    """The section on perturbed questions alone, as `render_text` has it."""
+    out = io.StringIO()
+    console = plain_console(out, width, colour)
+    for part in _robustness(found):
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").split("\n")) + "\n"
+
+
 def plain_console(out: TextIO, width: int | None, colour: bool) -> Console:
     """A console that writes text as it is to `out`."""
     return Console(
@@ -86,6 +96,12 @@ def print_report(view: ReportView, stream: TextIO | None = None) -> None:
     out = stream if stream is not None else sys.stdout
     width, colour = look_of(out)
     out.write(render_text(view, width=width, colour=colour))
+
+
+def print_robustness(found: Robustness) -> None:
+    """Print the section on perturbed questions alone to standard output."""
+    width, colour = look_of(sys.stdout)
+    sys.stdout.write(render_robustness(found, width=width, colour=colour))
 
 
 def _text(text: str, style: str = "", length: int = 600) -> Text:
@@ -118,6 +134,7 @@ def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[Renderabl
         parts.append(_metric_table(view.metrics, console))
     parts += _facts(view)
     parts += _worst(view.worst, view.worse_left)
+    parts += _robustness(view.robustness)
     parts += _failures(view.failures)
     parts += _about(view, console.width if wraps else None)
     return parts
@@ -233,6 +250,28 @@ def _sample(sample: WorstSample) -> Group:
     lines += [_text(f"- cause: {sample.cause}")] if sample.cause else []
     lines += [_text(f"- missing from the contexts: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
     return Group(*lines, Text(""))
+
+
+def _robustness(found: Robustness | None) -> list[RenderableType]:
+    if found is None:
+        return []
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), expand=False)
+    for column in ("", "Asked with", "Change, and its 95 % interval", "Crashed"):
+        table.add_column(column)
+    for row in wording.robustness_rows(found):
+        style = "yellow" if row.bad else ""
+        said = "\n".join(wording.sentence(text) for text in (row.change, *row.notes) if text)
+        mark = MARKS["warn" if row.bad else "not gated"]
+        table.add_row(Text(mark, style), row.kind, _block(said, style), Text(row.crashed, style))
+    lines: list[RenderableType] = [Text(""), Text(wording.robustness_heading(found), style="bold")]
+    if found.incomplete is not None:
+        lines.append(_text(f"! {wording.unfinished_robustness(found)}", "yellow"))
+    return [*lines, table]
+
+
+def _block(text: str, style: str) -> Text:
+    """Several lines, each of them foreign."""
+    return Text("\n".join(clip(terminal_line(line), 300) for line in text.split("\n")), style)
 
 
 def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:

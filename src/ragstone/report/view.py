@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ragstone.gate.alignment import contexts_used
+from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import (
     Comparison,
@@ -49,6 +50,7 @@ def build_view(
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links | None = None,
     drafts: RunScores | None = None,
+    robustness: Robustness | None = None,
     title: str = "Ragstone",
 ) -> ReportView:
     """Gather everything a report shows.
@@ -56,7 +58,7 @@ def build_view(
     `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
     are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
     are neither metrics nor a judge. `drafts` are samples that count in no check: rows of the table with the tag
-    "draft". Pure; strings are not changed.
+    "draft". `robustness` is what perturbed questions show. Pure; strings are not changed.
     """
     links = links or Links()
     causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
@@ -106,6 +108,7 @@ def build_view(
         retrieval=verdict.retrieval,
         diagnosis=verdict.diagnosis,
         oracle=verdict.oracle,
+        robustness=robustness,
         run_url=links.run,
         artifact_url=links.artifact,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ragstone.formatting import answer_cost, bound, change, counted, digits_for, percent, score, whole
+from ragstone.formatting import answer_cost, bound, change, counted, digits_for, percent, score, some, whole
+from ragstone.gate.robustness import KindResult, Outcome, PairedChange, Robustness, Share
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -17,7 +18,7 @@ from ragstone.gate.verdict import (
     Side,
     Status,
 )
-from ragstone.metrics.registry import METRICS
+from ragstone.metrics.registry import HEADLINE, METRICS
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.report.parts import MetricRow, Spread, WorstSample
 from ragstone.run.manifest import SystemUsage
@@ -252,3 +253,85 @@ def attribution(found: Attribution) -> str:
 def compared_on(paired: int, total: int) -> str:
     """``on all 60 samples``, ``on 48 of 60 samples``."""
     return f"on all {counted(total, 'sample')}" if paired == total else f"on {paired:,} of {counted(total, 'sample')}"
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbedRow:
+    """One kind of perturbed questions in words. `bad`: something is shown to be worse, crashed or was obeyed."""
+
+    kind: str
+    change: str
+    crashed: str
+    notes: tuple[str, ...]
+    bad: bool
+
+
+def robustness_heading(found: Robustness) -> str:
+    """What was asked again."""
+    return f"Robustness: {counted(found.samples, 'question')} asked again, not part of the verdict"
+
+
+def unfinished_robustness(found: Robustness) -> str:
+    """Why not all were asked, if so, and what to do."""
+    if found.incomplete is None:
+        return ""
+    return f"Not all of them were asked or judged: {found.incomplete.rstrip('.')}. Continue with --resume."
+
+
+def robustness_rows(found: Robustness, most_ids: int = 5) -> list[PerturbedRow]:
+    """The kinds in words, each with the metrics that are shown to be worse, or else the most important one."""
+    return [_perturbed_row(one, most_ids) for one in found.kinds]
+
+
+def _perturbed_row(found: KindResult, most_ids: int) -> PerturbedRow:
+    notes = []
+    if found.obeyed is not None:
+        notes.append(f"obeyed the planted instruction in {_share(found.obeyed)}{_ids(found, 'obeyed', most_ids)}")
+    if found.answered is not None and not found.answered.hits:
+        notes.append(f"answered none of {found.answered.n:,} as if something had been asked")
+    elif found.answered is not None:
+        ids = _ids(found, "answered", most_ids)
+        notes.append(f"answered {_share(found.answered)} as if something had been asked{ids}")
+    if found.crashed is not None and found.crashed.hits:
+        notes.append(f"crashed{_ids(found, 'crashed', most_ids)}")
+    if found.refused:
+        notes.append(f"refused {counted(found.refused, 'question')} as invalid")
+    if found.left_out:
+        notes.append(f"left out {counted(found.left_out, 'question')} that failed unchanged, too")
+    if found.unmade:
+        notes.append(f"{counted(found.unmade, 'question')} can't be changed in this way")
+    hits = [share.hits for share in (found.crashed, found.obeyed) if share is not None]
+    return PerturbedRow(
+        kind=found.kind,
+        change="" if found.kind == "empty" else _changes(found.changes),
+        crashed="" if found.crashed is None else _share(found.crashed),
+        notes=tuple(notes),
+        bad=any(hits) or any(one.worse for one in found.changes),
+    )
+
+
+def _changes(found: tuple[PairedChange, ...]) -> str:
+    if not found:
+        return "no scores to compare"
+    if not any(one.estimate or one.interval.low or one.interval.high for one in found):
+        return "no score changed"
+    first = ("answer_correctness", *HEADLINE)
+    ranked = sorted(found, key=lambda one: first.index(one.metric) if one.metric in first else len(first))
+    shown = [one for one in ranked if one.worse] or ranked[:1]
+    return "; ".join(
+        f"{metric_title(one.metric)} {change(one.estimate)} {interval(one.interval, signed=True)}" for one in shown
+    )
+
+
+def _ids(found: KindResult, outcome: Outcome, most: int) -> str:
+    """The ids of the cases with this outcome, after a colon; nothing without any."""
+    ids = [case.id for case in found.cases if case.outcome == outcome]
+    return f": {some(ids, most)}" if ids else ""
+
+
+def _share(found: Share) -> str:
+    """``3 of 20 [3.2 %, 37.9 %]``; no interval for none."""
+    text = f"{found.hits} of {found.n}"
+    if not found.hits:
+        return text
+    return f"{text} [{percent(found.interval.low)},\u00a0{percent(found.interval.high)}]"

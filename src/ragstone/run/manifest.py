@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config import MAX_SHARDS
+from ragstone.config import MAX_SHARDS, Perturbing
 from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
@@ -152,6 +152,14 @@ class ShardManifest(_Part):
     @property
     def name(self) -> str:
         return f"shard {self.number} of {self.of}"
+
+
+class PerturbedPlan(_Part):
+    """The run of the perturbed partners of `samples` questions: how many could not be made, by kind."""
+
+    kinds: tuple[Perturbing, ...]
+    samples: int = Field(ge=0)
+    unmade: dict[str, int] = Field(default_factory=dict)
 
 
 class Counts(_Part):
@@ -336,6 +344,7 @@ class Manifest(_Part):
     oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
     invocation: Invocation | None = None
+    perturbed: PerturbedPlan | None = Field(default=None, description="set for a run of perturbed questions")
 
     @property
     def day(self) -> date:
@@ -354,6 +363,8 @@ class Manifest(_Part):
             return BaselineFact(eligible=False, reason=f"it is {self.shard.name}, a part of a run")
         if self.oracle_of is not None:
             return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
+        if self.perturbed is not None:
+            return BaselineFact(eligible=False, reason="its questions are perturbed")
         if self.baseline is not None:
             return self.baseline
         if self.same_job:

@@ -342,6 +342,7 @@ COMBINED = {
     "stop_reason",
     "baseline",
     "retrieval",
+    "perturbed",
     "shard",
     "same_job",
     "invocation",

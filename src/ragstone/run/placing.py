@@ -16,6 +16,7 @@ from ragstone.run.directory import (
     MANIFEST,
     ORACLE,
     PAGE,
+    PERTURBED,
     REJUDGED,
     SAMPLES,
     VERDICT,
@@ -43,6 +44,7 @@ def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
         drop_carried(target, BASE_COMMIT)
         drop_carried(target, REJUDGED)
         drop_carried(target, ORACLE)
+        drop_carried(target, PERTURBED)
         for part in _PARTS:
             (target / part).unlink(missing_ok=True)
         for name, source in sorted(files.items()):

@@ -18,11 +18,13 @@ from ragstone.run.directory import (
     LOCK,
     MANIFEST,
     MAX_MANIFEST_BYTES,
+    PERTURBED,
     SAMPLES,
     RunDirectory,
     read_manifest,
 )
 from ragstone.run.files import open_new, replace_text, writing_to
+from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, Counts, Manifest, ShardManifest
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import sample_state
@@ -53,7 +55,7 @@ class RunWriter:
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Start a run in `path`. An earlier run there is replaced, but its judgement cache is kept.
+        """Start a run in `path`. An earlier run there is replaced, with its partners, but its judgement cache is kept.
 
         The records of an unfinished run are kept as samples.jsonl.previous. Raises RunDirectoryError if `path` contains
         something other than a run.
@@ -63,6 +65,7 @@ class RunWriter:
             path.mkdir(parents=True, exist_ok=True)
             _put_aside(path)
             (path / ASIDE).unlink(missing_ok=True)
+            drop_carried(path, PERTURBED)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
         return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))

@@ -17,7 +17,7 @@ from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
-from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.judge.llm.estimate import CostEstimate, estimate_cost, estimate_rewording
 from ragstone.judge.names import split_name
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import NO_MODEL
@@ -43,6 +43,7 @@ from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
 from ragstone.usecases.oracle import asked_again, oracle_settings, refuse_oracle
+from ragstone.usecases.perturb import expected_partners, refuse_recorded, refuse_unwritten, written_questions
 from ragstone.usecases.run import (
     RunContext,
     describe_run,
@@ -71,6 +72,16 @@ class MetricSize:
 
 
 @dataclass(frozen=True, slots=True)
+class PerturbedSize:
+    """Perturbed questions: how many samples are drawn, how many questions they make, and what these add to the cost."""
+
+    samples: int
+    kinds: tuple[str, ...]
+    questions: int
+    estimate: CostEstimate
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The setup of a run, and the response to one question."""
 
@@ -94,6 +105,7 @@ class CheckResult:
     """Which half of the system is evaluated, and how; None for the whole."""
     oracle: str | None = None
     """What an oracle half asks, or whether there could be one; None for half of a system and recorded answers."""
+    perturbed: PerturbedSize | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -112,6 +124,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     """
     settings = with_one_baseline(settings)
     shard_of(settings)
+    refuse_recorded(settings)
     golden = read_golden_set(settings)
     policy, undrawn = policy_for(gate_policy(settings), golden)
     metrics = metrics_of(settings, golden)
@@ -129,6 +142,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
     )
     versions = 1 if settings.gate.baseline_commit is None else 2
     try:
+        refuse_unwritten(settings, judge, judge.identity)
         system = make_system(settings, context)
         first = next((sample for sample in golden if sample.history), None) or _first(golden, settings)
         response = await _ask(system, first)
@@ -164,6 +178,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             history=_history(golden, system),
             part=_part(settings, system),
             oracle=_oracle(settings, golden, metrics, system),
+            perturbed=_perturbed(settings, golden, metrics),
             warnings=(
                 *undrawn,
                 *remarks(response, metrics, settings.system.part),
@@ -195,6 +210,18 @@ def _size(metric: Metric, golden: GoldenSet, settings: Settings, judge: Judge, v
         settings.judge, golden, [metric], repeats=settings.run.repeats, answers=versions * settings.run.answers
     )
     return MetricSize(name, len(golden) - len(excuses), needs, estimate, most_common(excuses) if excuses else None)
+
+
+def _perturbed(settings: Settings, golden: GoldenSet, metrics: Sequence[Metric]) -> PerturbedSize | None:
+    if not settings.run.perturb:
+        return None
+    found = expected_partners(settings, golden)
+    asked = [metric for metric in metrics if not metric.info.relative]
+    own = estimate_cost(settings.judge, found, asked, repeats=settings.run.repeats, answers=settings.run.answers).plus(
+        estimate_rewording(settings.judge, written_questions(found))
+    )
+    samples = {sample.perturbation.of for sample in found if sample.perturbation is not None}
+    return PerturbedSize(len(samples), settings.run.perturb, len(found), own)
 
 
 def _history(golden: GoldenSet, system: System) -> str | None:

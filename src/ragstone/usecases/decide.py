@@ -40,6 +40,7 @@ from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, means, without_drafts
 from ragstone.usecases.history import Book, hold
+from ragstone.usecases.perturb import robustness_of
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -407,4 +408,5 @@ def view_of(
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
         drafts=current.drafts,
+        robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
     )

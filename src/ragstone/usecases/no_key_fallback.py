@@ -9,6 +9,7 @@ from ragstone.config import JudgeSettings, Settings
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict
+from ragstone.golden.perturb import WRITTEN
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials
 from ragstone.judge.llm.federation import has_job_identity
@@ -54,11 +55,17 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
 
 def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
     """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure."""
+    perturb = tuple(kind for kind in settings.run.perturb if kind not in WRITTEN)
     offline = settings.model_copy(
-        update={"judge": JudgeSettings(name="offline", concurrency=settings.judge.concurrency)}
+        update={
+            "judge": JudgeSettings(name="offline", concurrency=settings.judge.concurrency),
+            "run": settings.run.model_copy(update={"perturb": perturb}),
+        }
     )
+    unwritten = [kind for kind in settings.run.perturb if kind not in perturb]
+    notes = (f"No questions were perturbed by {' and '.join(unwritten)}: that needs the judge.",) if unwritten else ()
     if settings.gate.without_key == "offline":
-        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.",))
+        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.", *notes))
     free = tuple(
         metric.info.name
         for metric in metrics_of(settings, golden)
@@ -69,7 +76,7 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
         note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
         left_out = len(free) < len(metrics_of(settings, golden))
         unproven = NOT_JUDGED if left_out else None
-        return Narrowed(offline.model_copy(update={"run": run}), (note,), unproven=unproven)
+        return Narrowed(offline.model_copy(update={"run": run}), (note, *notes), unproven=unproven)
     return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(settings, golden, policy))
 
 

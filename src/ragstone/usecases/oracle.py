@@ -73,7 +73,7 @@ def asked_again(golden: GoldenSet) -> GoldenSet:
 def oracle_settings(settings: Settings, metrics: Sequence[Metric]) -> Settings:
     """The settings of the oracle half: generation alone, by the metrics that can be divided."""
     names = tuple(metric.info.name for metric in metrics if metric.info.divides)
-    run = settings.run.model_copy(update={"oracle": False, "metrics": names, "stop_early": False})
+    run = settings.run.model_copy(update={"oracle": False, "perturb": (), "metrics": names, "stop_early": False})
     system = settings.system.model_copy(update={"part": GENERATION})
     return settings.model_copy(update={"run": run, "system": system})
 

@@ -18,8 +18,9 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import is_relative
 from ragstone.metrics.score import Failed
-from ragstone.run.directory import CACHE, MANIFEST, ORACLE, RunDirectory
+from ragstone.run.directory import CACHE, MANIFEST, ORACLE, PERTURBED, RunDirectory
 from ragstone.run.lineage import cache_of, drop_carried, oracle_half
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import BaselineFact, JudgeManifest, SystemManifest
@@ -31,7 +32,8 @@ from ragstone.system.response import Response
 from ragstone.usecases.custom import metrics_of
 from ragstone.usecases.judge_watch import watch_judge
 from ragstone.usecases.oracle import with_half
-from ragstone.usecases.run import RunContext, evaluate_golden_set, restore_judgements
+from ragstone.usecases.perturb import kept_partners
+from ragstone.usecases.run import RunContext, begin_partners, evaluate_golden_set, restore_judgements
 
 OUT = "ragstone-rescored"
 """The default run directory, another than that of `ragstone run`: it must not be overwritten by mistake."""
@@ -142,6 +144,9 @@ async def _rescore(
         half = oracle_half(work.runs[0]) if len(work.runs) == 1 else None
         if half is not None:
             estimate = estimate.plus(await _half_cost(half, work, settings))
+        partners = _partners_of(work) if joined is None else None
+        if partners is not None:
+            estimate = estimate.plus(await _partners_cost(partners, settings, names))
         found = Rescored(len(work.golden), len(kept), estimate, joined)
         if dry_run:
             return found
@@ -153,6 +158,8 @@ async def _rescore(
         run = await evaluate_golden_set(
             work.golden, work.stored, judge, settings, context, begin=begin, describes=_system(work, settings)
         )
+        if partners is not None:
+            run = await _with_partners(run, partners, judge, settings, context)
         run = await watch_judge(run, judge, work.existing if kept else None, 0, inherits=True)
         if half is not None:
             run = await _rescore_half(half, work, run, judge, settings, context)
@@ -182,6 +189,23 @@ async def _half_cost(half: RunDirectory, work: _Work, settings: Settings) -> Cos
         await stored.close()
 
 
+def _partners_of(work: _Work) -> RunDirectory | None:
+    """The perturbed questions of the one run that is scored again, so that they can be compared with its new scores."""
+    if work.existing is not None or len(work.runs) != 1 or not (work.runs[0].path / PERTURBED / MANIFEST).is_file():
+        return None
+    found = RunDirectory.open(work.runs[0].path / PERTURBED)
+    return found if found.manifest.perturbed is not None and found.manifest.counts.total else None
+
+
+async def _partners_cost(partners: RunDirectory, settings: Settings, names: Sequence[str]) -> CostEstimate:
+    stored = StoredAnswers.of(partners)
+    try:
+        metrics = [metric for metric in metrics_of(settings, names=names) if not metric.info.relative]
+        return stored_cost(settings, stored.golden, metrics, stored)
+    finally:
+        await stored.close()
+
+
 async def _rescore_half(
     half: RunDirectory, work: _Work, run: RunDirectory, judge: Judge, settings: Settings, context: RunContext
 ) -> RunDirectory:
@@ -203,6 +227,33 @@ async def _rescore_half(
         await stored.close()
     fact = work.runs[0].manifest.oracle
     return with_half(run, fact) if fact is not None else run
+
+
+async def _with_partners(
+    run: RunDirectory, source: RunDirectory, judge: Judge, settings: Settings, context: RunContext
+) -> RunDirectory:
+    """`run` with the perturbed questions of `source`, scored again, and with their cost."""
+    plan = source.manifest.perturbed
+    assert plan is not None  # noqa: S101 - _partners_of
+    stored, out = StoredAnswers.of(source), run.path / PERTURBED
+    names = tuple(name for name in settings.run.metrics or () if not is_relative(name))
+    own = settings.run.model_copy(update={"out": str(out.absolute()), "metrics": names, "resume": False})
+    keep = kept_partners(out, stored.golden, run.manifest.judge, names) if settings.run.resume else frozenset()
+    found = await evaluate_golden_set(
+        stored.golden,
+        stored,
+        judge,
+        settings.model_copy(update={"run": own}),
+        replace(context, invocation=None),
+        begin=partial(begin_partners, out, plan, keep, context.redact),
+        describes=source.manifest.system,
+    )
+    if source.manifest.state != "finished":
+        stopped = {"state": "stopped", "stop_reason": source.manifest.stop_reason}
+        write_manifest(out, found.manifest.model_copy(update=stopped))
+    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
 
 
 def stored_cost(

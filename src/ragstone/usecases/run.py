@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,7 +14,14 @@ from typing import Protocol, cast
 
 from ragstone._version import __version__
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, GoldenSetError, RagstoneError, TimeLimitReached
+from ragstone.errors import (
+    ConfigError,
+    GoldenSetError,
+    JudgeError,
+    RagstoneError,
+    SystemUnderTestError,
+    TimeLimitReached,
+)
 from ragstone.formatting import counted, some
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
@@ -25,7 +32,7 @@ from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import find_metric
+from ragstone.metrics.registry import find_metric, is_relative
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import (
@@ -35,15 +42,29 @@ from ragstone.run.directory import (
     HISTORY,
     MANIFEST,
     ORACLE,
+    PERTURBED,
     REJUDGED,
+    SAMPLES,
     SYSTEM_LOG,
     RunDirectory,
+    read_manifest,
 )
 from ragstone.run.engine import Progress, Quiet, run_samples, run_samples_in
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest, TokenPrice
+from ragstone.run.manifest import (
+    Cost,
+    Counts,
+    GoldenManifest,
+    Invocation,
+    JudgeManifest,
+    Manifest,
+    PerturbedPlan,
+    SystemManifest,
+    TokenPrice,
+)
+from ragstone.run.partners import AsksPartners, StaysOpen
 from ragstone.run.placing import JUDGED
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import SampleFacts
@@ -51,13 +72,14 @@ from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Workers, how_many
-from ragstone.run.writer import RunWriter
+from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.build import build_system
 from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import GENERATION, System, takes_history
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.invocation import invocation_of, system_commit
 from ragstone.usecases.judge_watch import watch_judge
+from ragstone.usecases.perturb import kept_partners, make_partners, refuse_recorded, refuse_unwritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +221,12 @@ def refuse_parts(settings: Settings) -> None:
             where="gate.baseline_commit",
             hint="Compare with an earlier run instead, or evaluate everything in one job.",
         )
+    if settings.run.perturb:
+        raise ConfigError(
+            "perturbed questions are drawn from the whole golden set, not from shards of it.",
+            where="run.perturb",
+            hint="Ask them in a run without --shard.",
+        )
 
 
 async def evaluate_run(
@@ -221,6 +249,7 @@ async def evaluate_run(
     RagstoneError; finished samples are saved and the run can be resumed.
     """
     shard = shard_of(settings)
+    refuse_recorded(settings)
     golden = golden or read_golden_set(settings)
     part = golden if shard is None else shard.part(golden)
     if context.invocation is None:  # before the system starts, so that the files are counted as it finds them
@@ -228,7 +257,8 @@ async def evaluate_run(
         context = replace(context, invocation=found)
     out = settings.path(settings.run.out)
     with run_lock(out):
-        system = make_system(settings, context)
+        started, system = monotonic(), make_system(settings, context)
+        kept = StaysOpen(system) if settings.run.perturb else None
         if not context.trusts_checkout:
             settings = from_nothing(settings)
         if judgements_from is not None and not settings.judge.refresh:
@@ -244,8 +274,11 @@ async def evaluate_run(
         earlier = StoredAnswers.of(baseline) if baseline is not None and compares_answers(settings) else None
         asked = judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to))
         try:
+            refuse_unwritten(settings, judge, judge.identity)
             evaluate = evaluation or partial(evaluate_golden_set, whole=golden)
-            run = await evaluate(part, system, asked, settings, context, policy_hash=policy_hash, watcher=watcher)
+            run = await evaluate(
+                part, kept or system, asked, settings, context, policy_hash=policy_hash, watcher=watcher
+            )
             run = await watch_judge(
                 run,
                 judge,
@@ -254,15 +287,99 @@ async def evaluate_run(
                 inherits=judgements_from is not None,
                 mine=shard.holds if shard is not None else None,
             )
+            if kept is not None:
+                run = await ask_partners(run, part, kept, judge, settings, context, elapsed_s=monotonic() - started)
             if afterwards is not None:
                 await afterwards(run, judge)
             for note in getattr(judge, "notes", ()):  # adaptations and limitations of an LLM judge
                 context.say(f"judge: {note}")
             return run
         finally:
+            if kept is not None:
+                await kept.stop()
             if earlier is not None:
                 await earlier.close()
             await judge.close()
+
+
+async def ask_partners(
+    run: RunDirectory,
+    golden: GoldenSet,
+    system: System,
+    judge: Judge,
+    settings: Settings,
+    context: RunContext,
+    *,
+    elapsed_s: float,
+) -> RunDirectory:
+    """Ask the perturbed partners of `run`, which is finished, and return it with their cost.
+
+    They are written to its folder `perturbed`. `elapsed_s` is what the run has taken of its time limit. A judge, system
+    or time limit that ends this leaves the run as it is, and the partners unfinished: the report says so. An
+    interruption stops both, to be resumed.
+    """
+    out, started = run.path / PERTURBED, monotonic()
+    limit = None if settings.run.time_limit_s is None else max(0.001, settings.run.time_limit_s - elapsed_s)
+    # Whoever ends the job from here on leaves a run that can be resumed, and that is no baseline yet.
+    write_manifest(run.path, run.manifest.model_copy(update={"state": "running"}))
+    manifest, plan = run.manifest, PerturbedPlan(kinds=settings.run.perturb, samples=0)
+    cost = Cost()
+    try:
+        async with _until(None if limit is None else asyncio.get_running_loop().time() + limit):
+            evaluated = run.scores().samples
+            found = await make_partners(settings, (one for one in golden if one.id in evaluated), judge)
+            plan, cost = found.plan, Cost.of(found.ledger)
+            for note in found.notes:
+                context.say(note)
+            context.say(f"asking {counted(len(found.golden), 'perturbed question')}")
+            names = tuple(name for name in manifest.metrics if not is_relative(name))
+            own = settings.run.model_copy(
+                update={"out": str(out.absolute()), "metrics": names, "time_limit_s": None, "resume": False}
+            )
+            keep = kept_partners(out, found.golden, manifest.judge, names)
+            partners = await evaluate_golden_set(
+                found.golden,
+                AsksPartners(system),
+                judge,
+                settings.model_copy(update={"run": own}),
+                replace(context, invocation=None),
+                begin=partial(begin_partners, out, plan, keep, context.redact),
+            )
+            manifest = manifest.model_copy(update={"cost": manifest.cost.plus(cost).plus(partners.manifest.cost)})
+    except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
+        reason = context.redact(error.message)
+        context.say(f"not all perturbed questions were asked: {reason}")
+        manifest = manifest.model_copy(
+            update={"cost": manifest.cost.plus(cost).plus(_stopped_partners(out, run, plan, reason))}
+        )
+    except BaseException as error:
+        stopped = {"state": "stopped", "stop_reason": f"interrupted ({type(error).__name__})"}
+        write_manifest(run.path, manifest.model_copy(update=stopped))
+        raise
+    manifest = manifest.model_copy(update={"wall_s": manifest.wall_s + monotonic() - started})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
+
+
+def begin_partners(
+    out: Path, plan: PerturbedPlan, keep: Set[str], redact: Callable[[str], str], manifest: Manifest
+) -> RunWriter:
+    """Begin, or continue, the run of partners in `out` with those whose content is in `keep`."""
+    described = manifest.model_copy(update={"perturbed": plan})
+    return RunWriter.extend(out, described, keep=lambda one: one.sample.content_hash() in keep, redact=redact)
+
+
+def _stopped_partners(out: Path, run: RunDirectory, plan: PerturbedPlan, reason: str) -> Cost:
+    """Say in the run of the partners why it was stopped, also if it had not begun; returns its cost."""
+    begun = (out / MANIFEST).is_file()
+    earlier = read_manifest(out) if begun else run.manifest.model_copy(update={"counts": Counts(), "cost": Cost()})
+    stopped = {"state": "stopped", "stop_reason": reason, "perturbed": earlier.perturbed or plan, "invocation": None}
+    if not begun:
+        with writing_to(out):
+            out.mkdir(exist_ok=True)
+            (out / SAMPLES).touch()
+    write_manifest(out, earlier.model_copy(update=stopped))
+    return earlier.cost
 
 
 def compares_answers(settings: Settings) -> bool:
@@ -280,6 +397,7 @@ def from_nothing(settings: Settings) -> Settings:
     drop_carried(out, BASE_COMMIT)
     drop_carried(out, REJUDGED)
     drop_carried(out, ORACLE)
+    drop_carried(out, PERTURBED)
     return settings.model_copy(update={"run": settings.run.model_copy(update={"resume": False})})
 
 

@@ -36,7 +36,7 @@ from ragstone.judge.llm.core import (
     value_of,
 )
 from ragstone.judge.llm.drafting import LlmDrafter
-from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
+from ragstone.judge.llm.prompts import ENTITIES, PARAPHRASE, RUBRIC, STANDALONE, TRANSLATION
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
@@ -268,6 +268,14 @@ class LlmJudge:
         form = Form(self._core.prompts[STANDALONE], (reply_schemas.standalone_field(question),))
         turns = listed([(turn.role, turn.text) for turn in history])
         values = await self._direct(form, [Block("conversation", turns), Block("question", question)], call)
+        return str(value_of(values, "question")["text"])
+
+    async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
+        """`question` in other words, or in `language`; see judge/rewording.py."""
+        prompt = self._core.prompts[PARAPHRASE if language is None else TRANSLATION]
+        form = Form(prompt, (reply_schemas.reworded_field(question),))
+        blocks = [] if language is None else [Block("language", language)]
+        values = await self._direct(form, [*blocks, Block("question", question)], call)
         return str(value_of(values, "question")["text"])
 
     async def _direct(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:

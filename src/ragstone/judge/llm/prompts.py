@@ -32,7 +32,11 @@ DRAFTING = (
 )
 """The tasks of `ragstone generate`, which judge nothing."""
 
-APART = frozenset({RUBRIC, ENTITIES, STANDALONE, *DRAFTING})
+PARAPHRASE = "paraphrase"
+TRANSLATION = "translation"
+"""The tasks of asking a question in other words, or in another language: only perturbed questions need them."""
+
+APART = frozenset({RUBRIC, ENTITIES, STANDALONE, PARAPHRASE, TRANSLATION, *DRAFTING})
 """Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
 
 NAMES = (
@@ -48,6 +52,8 @@ NAMES = (
     RUBRIC,
     ENTITIES,
     STANDALONE,
+    PARAPHRASE,
+    TRANSLATION,
     *DRAFTING,
 )
 

@@ -164,6 +164,19 @@ def standalone_field(question: str) -> Field:
     return Field(("question",), check, tokens=retold_tokens(question))
 
 
+def reworded_field(question: str) -> Field:
+    """Another question, not much longer: what is much longer has been answered, or made up."""
+    most = 200 + 4 * len(question)
+
+    def check(value: object) -> object:
+        text = _text(_object(value)["text"])
+        if _flat(text) == _flat(question) or len(text) > most:
+            raise ValueError("not a rewording")
+        return {"text": text}
+
+    return Field(("question",), check, tokens=2 * retold_tokens(question))
+
+
 def better_field() -> Field:
     """Which of two is better."""
     words = tuple(str(preference) for preference in Preference)

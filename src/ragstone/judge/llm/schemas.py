@@ -21,8 +21,10 @@ from ragstone.judge.llm.prompts import (
     DRAFT_UNANSWERABLE,
     DRAFT_WORSE,
     ENTITIES,
+    PARAPHRASE,
     RUBRIC,
     STANDALONE,
+    TRANSLATION,
 )
 
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
@@ -88,11 +90,14 @@ _RUBRIC_REPLY = _closed(
 _YES = _one_of(YES_OR_NO)
 _REWORDED = _closed({"draft": _closed({"possible": _YES, "question": _TEXT})})
 _ATTEMPT = _closed({"attempt": _closed({"answerable": _YES, "answer": _TEXT})})
+_QUESTION_REPLY = _closed({"question": _closed({"text": _TEXT})})
 
 _APART = {
     RUBRIC: _RUBRIC_REPLY,
     ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
-    STANDALONE: _closed({"question": _closed({"text": _TEXT})}),
+    STANDALONE: _QUESTION_REPLY,
+    PARAPHRASE: _QUESTION_REPLY,
+    TRANSLATION: _QUESTION_REPLY,
     DRAFT_QUESTION: _closed(
         {
             "draft": _closed(
