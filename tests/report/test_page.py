@@ -111,7 +111,9 @@ def test_rows_get_other_links() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"no gzip", gzip.compress(b"{"), gzip.compress(b"[[1]]"), gzip.compress(b"[" * 99_999)]
+    "body",
+    [b"no gzip", gzip.compress(b"{"), gzip.compress(b"[[1]]"), gzip.compress(b"[" * 99_999)],
+    ids=["no gzip", "no JSON", "no row", "too deep"],
 )
 def test_rows_that_can_not_be_unpacked_get_no_links(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
