@@ -37,6 +37,8 @@ _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
 _MOST_PLACES = 100
 """Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing: it would take too long."""
+_BETWEEN = "\0"
+"""What no word contains."""
 _LONG = 2000
 """In evidence of more words, a few at a seam don't matter."""
 
@@ -182,6 +184,14 @@ class _Seams:
         self._evidence = evidence
         self._anchor = anchor
         self._parts: dict[int, tuple[set[int], set[int]]] = {}
+        self._joined = _BETWEEN.join(("", *evidence, ""))
+        self._begins: dict[int, int] = {}  # the place of the word that begins, or ends, at a character
+        self._ends: dict[int, int] = {}
+        at = 1
+        for place, word in enumerate(evidence):
+            self._begins[at] = place
+            self._ends[at + len(word)] = place
+            at += len(word) + 1
 
     def add(self, context: Words) -> set[int]:
         """The places in the evidence of words at both ends of `context`."""
@@ -189,17 +199,26 @@ class _Seams:
 
     def _end(self, context: Words, step: int) -> Iterator[int]:
         """Of the last words of `context` (`step` 1) or, read backwards, of the first (`step` -1)."""
-        words, text = self._evidence[::step], context[::step]
+        text = context[::step]
         last = text[-1]
-        for at, word in enumerate(words):
-            inner = min(self._anchor, at)
-            begins = word.startswith(last) if step == 1 else word.endswith(last)
-            if not begins or words[at - inner : at] != text[-1 - inner : -1]:
+        for place in self._with_part(last, step):
+            if step == 1:
+                inside = self._evidence[max(0, place - self._anchor) : place]
+            else:
+                inside = self._evidence[place + 1 : place + 1 + self._anchor][::-1]
+            if inside != text[-1 - len(inside) : -1]:
                 continue
-            places = [place if step == 1 else len(words) - 1 - place for place in range(at - inner, at + 1)]
-            yield from places[:-1]
-            if word == last or self._is_whole(places[-1], len(last), step):
-                yield places[-1]
+            yield from range(place - len(inside) * step, place, step)
+            if self._evidence[place] == last or self._is_whole(place, len(last), step):
+                yield place
+
+    def _with_part(self, part: str, step: int) -> Iterator[int]:
+        """The places of the words that begin with `part` or, with `step` -1, end with it."""
+        sought = _BETWEEN + part if step == 1 else part + _BETWEEN
+        at = self._joined.find(sought)
+        while at >= 0:
+            yield self._begins[at + 1] if step == 1 else self._ends[at + len(part)]
+            at = self._joined.find(sought, at + 1)
 
     def _is_whole(self, place: int, letters: int, step: int) -> bool:
         begins, ends = self._parts.setdefault(place, (set(), set()))

@@ -222,28 +222,25 @@ class _Marked:
     def shown(self, contexts: Sequence[Context]) -> list[Json]:
         cut = tuple(context.text[: 4 * CONTEXT_CHARS] for context in contexts)
         found = locate(self._evidence, cut) if self._evidence and cut else ()
-        carriers = {rank for one in found for rank in one.carriers}
         shown = []
         for place, context in enumerate(contexts):
             text = self._texts.long(context.text, CONTEXT_CHARS)
             body = text if isinstance(text, str) else text["text"]
-            carries = place + 1 in carriers
+            carried = tuple(
+                one for one, where in zip(self._evidence, found, strict=False) if place + 1 in where.carriers
+            )
             shown.append(
                 _filled(
                     id=self._texts.short(context.id or "", 200),
-                    evidence=self._held(cut[place]) if carries else None,
-                    pieces=list(self._pieces(body, carries)) or [["", ""]],
+                    evidence=_held(carried, cut[place]) if carried else None,
+                    pieces=list(self._pieces(body, self._evidence if carried else ())) or [["", ""]],
                     cut=0 if isinstance(text, str) else text["cut"],
                 )
             )
         return shown
 
-    def _held(self, text: str) -> str:
-        """Whether a context has a whole evidence text, or part of one."""
-        return "whole" if any(one.held for one in locate(self._evidence, (text,))) else "part"
-
-    def _pieces(self, text: str, carries: bool) -> Iterator[list[str]]:
-        spans = [(*span, "e") for one in self._evidence for span in passages(one, text)] if carries else []
+    def _pieces(self, text: str, evidence: Sequence[str]) -> Iterator[list[str]]:
+        spans = [(*span, "e") for one in evidence for span in passages(one, text)]
         if sum(end - start for start, end, _ in spans) >= 0.9 * len(text):
             spans = []  # the whole context is the evidence, and is named so
         for quote in self._quotes:
@@ -262,3 +259,8 @@ class _Marked:
             at = end
         if at < len(text):
             yield ["", text[at:]]
+
+
+def _held(carried: tuple[str, ...], text: str) -> str:
+    """Whether a context that carries these evidence texts has a whole one, or part of one."""
+    return "whole" if any(one.held for one in locate(carried, (text,))) else "part"
