@@ -39,6 +39,8 @@ _MOST_PLACES = 100
 """Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing: it would take too long."""
 _BETWEEN = "\0"
 """What no word contains."""
+_SHORT = 20_000
+"""Characters of a text whose words are remembered."""
 _LONG = 2000
 """In evidence of more words, a few at a seam don't matter."""
 
@@ -93,8 +95,15 @@ def distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def words(text: str) -> Words:
     """The words of `text` in lower case; in scripts without spaces between words, its characters."""
+    return _remembered_words(text) if len(text) <= _SHORT else _words(text)
+
+
+def _words(text: str) -> Words:
     plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(_INVISIBLE)
     return tuple(_WORD.findall(plain.casefold()))
+
+
+_remembered_words = lru_cache(maxsize=64)(_words)  # those of one sample
 
 
 def runs_of(text: Words, size: int = RUN) -> set[Words]:
@@ -104,13 +113,10 @@ def runs_of(text: Words, size: int = RUN) -> set[Words]:
 
 def passages(evidence: str, text: str) -> list[tuple[int, int]]:
     """Where `text` has runs of words of `evidence`: start and end in characters, in order, without overlaps."""
-    wanted = words(evidence)
-    factor = _UNSPACED_FACTOR if 2 * sum(map(_is_unspaced, wanted)) > len(wanted) else 1
-    size = min(RUN * factor, len(wanted))
+    size, runs = _sought(evidence)
     places, plain = _placed(text)
     if not size or len(places) < size:
         return []
-    runs = runs_of(wanted, size)
     found: list[tuple[int, int]] = []
     for first in range(len(places) - size + 1):
         if tuple(chain.from_iterable(plain[first : first + size])) in runs:
@@ -120,6 +126,14 @@ def passages(evidence: str, text: str) -> list[tuple[int, int]]:
             else:
                 found.append((start, end))
     return found
+
+
+@lru_cache(maxsize=32)  # the evidence of a sample
+def _sought(evidence: str) -> tuple[int, set[Words]]:
+    """The number of words in a run of `evidence`, and its runs."""
+    wanted = words(evidence)
+    size = min(RUN * _factor(wanted), len(wanted))
+    return size, runs_of(wanted, size)
 
 
 @lru_cache(maxsize=64)  # the contexts of a sample, each searched for every evidence text, in two runs
@@ -146,7 +160,7 @@ class _Context:
 def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
     if not evidence:
         return Found(0.0, None, ())
-    factor = _UNSPACED_FACTOR if 2 * sum(map(_is_unspaced, evidence)) > len(evidence) else 1
+    factor = _factor(evidence)
     size = min(RUN * factor, len(evidence))
     places: dict[Words, list[int]] = {}
     for at in range(len(evidence) - size + 1):
@@ -236,5 +250,8 @@ def _is_held(found: bytes, gap: int) -> bool:
     return found.count(1) >= HELD * len(found) and bytes(gap) not in found
 
 
-def _is_unspaced(word: str) -> bool:
-    return _IS_UNSPACED.match(word) is not None
+def _factor(text: Words) -> int:
+    """How many times as many words make a run: more in scripts without spaces, where words are characters."""
+    if _IS_UNSPACED.search("".join(text)) is None:
+        return 1
+    return _UNSPACED_FACTOR if 2 * sum(_IS_UNSPACED.match(word) is not None for word in text) > len(text) else 1
