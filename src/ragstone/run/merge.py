@@ -48,6 +48,8 @@ ALIKE = {
     "answers": "answers",
     "price": "the price of the system's tokens",
     "policy_hash": "the policy",
+    "oracle": "an oracle half, which a shard can't have",
+    "oracle_of": "the run whose oracle half it is",
 }
 """What all shards of a run have in common, and its name in messages."""
 
