@@ -185,18 +185,20 @@ def test_a_run_directory_is_the_same(tmp_path: Path) -> None:
 def test_what_a_killed_worker_was_doing_is_done_again() -> None:
     golden = samples(400)
     lines: list[str] = []
-    pids: list[list[int]] = []
+    pools: set[Workers] = set()
     killed: set[int] = set()
 
     def behave(sample: Sample, workers: Workers) -> Response:
-        pids[:] = [workers.pids]
+        pools.add(workers)
         return answer(sample)
 
     def sink(record: RecordLine) -> None:
         lines.append(record.line)
         if len(lines) in (40, 120, 200):
-            killed.add(pids[0][0])
-            os.kill(pids[0][0], signal.SIGKILL)
+            (workers,) = pools
+            running = [pid for pid in workers.pids if pid not in killed]
+            killed.add(running[0])
+            os.kill(running[0], signal.SIGKILL)
 
     asyncio.run(in_workers(golden, sink, behave=behave))
     assert len(killed) > 1

@@ -27,7 +27,6 @@ def command(**flags: object) -> int:
     """
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import JudgeError, SystemUnderTestError
-    from ragstone.report.terminal import print_robustness
     from ragstone.usecases.oracle import run_with_oracle
     from ragstone.usecases.perturb import robustness_of
 
@@ -45,6 +44,8 @@ def command(**flags: object) -> int:
             say(f"- {line}")
     found = robustness_of(run, run.scores())
     if found is not None:
+        from ragstone.report.terminal import print_robustness
+
         print_robustness(context.redact.view(found))
     if shard is not None:  # a small part may well fail as a whole: the merged run decides
         return 0

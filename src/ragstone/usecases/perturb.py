@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.formatting import counted, most_common
-from ragstone.gate.robustness import Robustness, robustness
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
@@ -22,6 +22,9 @@ from ragstone.judge.rewording import RewordsQuestions
 from ragstone.run.directory import MANIFEST, PERTURBED, RunDirectory, read_manifest
 from ragstone.run.manifest import JudgeManifest, PerturbedPlan
 from ragstone.run.scores import RunScores
+
+if TYPE_CHECKING:
+    from ragstone.gate.robustness import Robustness
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ def robustness_of(
     """
     if run is None or not (run.path / PERTURBED / MANIFEST).is_file():
         return None
+    from ragstone.gate.robustness import robustness  # with numpy, when the questions have been asked
+
     found = RunDirectory.open(run.path / PERTURBED)
     if found.manifest.perturbed is None:
         raise RunDirectoryError("it is not a run of perturbed questions.", where=str(found.path))

@@ -40,14 +40,13 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
 
 def _unreadable() -> tuple[type[Exception], ...]:
     """What a damaged workbook makes openpyxl raise."""
-    from xml.etree.ElementTree import ParseError
-
     from openpyxl.utils.exceptions import InvalidFileException
 
     # Elements and attributes that openpyxl takes for granted, and strings and styles that cells refer to.
     taken_for_granted = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
     packed = (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
-    return (*packed, *taken_for_granted, ParseError, InvalidFileException)
+    # SyntaxError: of XML, by the standard library or by lxml, which openpyxl uses if it is installed.
+    return (*packed, *taken_for_granted, SyntaxError, InvalidFileException)
 
 
 def _refuse_large(source: SourceFile, stream: Any) -> None:
