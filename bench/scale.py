@@ -141,8 +141,8 @@ def measured(samples: int, step: str, folder: Path, arguments: Sequence[str], *,
     if cores is not None:
         os.sched_setaffinity(process.pid, usable[:cores])
     assert process.stderr is not None
-    with Watch(process.pid) as watch:
-        errors = process.stderr.read()
+    with Watch(process.pid) as watch, process.stderr as said:
+        errors = said.read()
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 1):  # 1: the gate fails
