@@ -93,3 +93,18 @@ def test_github_outside_a_job_is_an_error(project: Path) -> None:
     done = monitor(project, "--github", GITHUB_EVENT_PATH="")
     assert done.returncode == 2
     assert "not a GitHub Actions job" in done.stderr
+
+
+def test_errors_become_drafts_once(project: Path) -> None:
+    lines = (
+        (project / "log.jsonl").read_text().replace('"query": "q"', '"query": "Where is my parcel, anna@example.com?"')
+    )
+    (project / "log.jsonl").write_text(lines)
+    for told in ("1 draft added to drafts.jsonl.", "Drafts: no window is new."):
+        done = monitor(project, "--drafts", "drafts.jsonl")
+        assert done.returncode == 1, done.stderr
+        assert told in done.stdout
+        assert max(map(len, done.stdout.splitlines())) <= 80
+    (draft,) = map(json.loads, (project / "drafts.jsonl").read_text().splitlines())
+    assert draft["question"] == "Where is my parcel, [email]?"
+    assert (draft["status"], draft["tags"]) == ("draft", ["production", "error", "personal data replaced"])

@@ -45,6 +45,12 @@ DEFAULT_OUT = "ragstone-monitored"
     metavar="DIR",
     help="Folder for the scored samples, one run per window.",
 )
+@click.option(
+    "--drafts",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file.",
+)
 @with_options((CONFIG,), JUDGE)
 @click.option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
 @click.option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
@@ -64,6 +70,7 @@ def command(
     alerts: Path | None,
     state: Path,
     out: Path,
+    drafts: Path | None,
     no_scores: bool,
     github: bool,
     form: str,
@@ -80,6 +87,7 @@ def command(
       ragstone monitor 'logs/*.jsonl*'
       ragstone monitor interactions.jsonl --no-scores
       ragstone monitor --alerts alerts.toml --judge openai:gpt-5.4-mini --format md -o monitor.md
+      ragstone monitor --drafts drafts.jsonl
     """
     from ragstone.ci.webhook import URL
     from ragstone.commands.context import run_context, run_to_end
@@ -99,7 +107,17 @@ def command(
     with run_context(settings) as context:
         told = partial(_tell, table.webhook.format, context) if os.environ.get(URL, "").strip() else None
         found = run_to_end(
-            monitor(paths, table, settings, context, state_file=state, out=out.absolute(), where=str(file), notify=told)
+            monitor(
+                paths,
+                table,
+                settings,
+                context,
+                state_file=state,
+                out=out.absolute(),
+                where=str(file),
+                notify=told,
+                drafts=drafts,
+            )
         )
         render = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}[form]
         text = context.redact(render(found))

@@ -65,6 +65,31 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     return sorted(found, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
+def likeness(texts: Sequence[str], known: Sequence[str]) -> list[float]:
+    """How similar each of `texts` is to the most similar of `known`: in [0, 1], 0 if there is none.
+
+    The similarity is that of `similar_pairs`, whatever the numbers in the texts.
+    """
+    theirs = [_trigrams(text) for text in known]
+    mine = [_trigrams(text) for text in texts]
+    counts = Counter(gram for found in (*theirs, *mine) for gram in found)
+    weight = {gram: math.log(1.0 + (len(theirs) + len(mine)) / count) for gram, count in counts.items()}
+    totals = [math.fsum(weight[gram] for gram in found) for found in theirs]
+    index: dict[str, list[int]] = defaultdict(list)
+    for position, found in enumerate(theirs):
+        for gram in found:
+            index[gram].append(position)
+    best = []
+    for grams in mine:
+        total = math.fsum(weight[gram] for gram in grams)
+        shared: dict[int, float] = defaultdict(float)
+        for gram in sorted(grams):
+            for position in index.get(gram, ()):
+                shared[position] += weight[gram]
+        best.append(max((min(1.0, value / (total + totals[at] - value)) for at, value in shared.items()), default=0.0))
+    return best
+
+
 def _trigrams(text: str) -> frozenset[str]:
     """Trigrams of the letters of each word, with its ends marked; a word of one or two letters is one by itself."""
     padded = (f" {word} " for word in _WORD.findall(text.casefold()))

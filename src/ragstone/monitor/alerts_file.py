@@ -87,6 +87,22 @@ class PrivacyRules(_Table):
     texts: bool = Field(
         default=True, description="false: no text of an interaction in any output, and none kept after it is scored."
     )
+    fields: tuple[str, ...] = Field(
+        default=(), description="Fields of a record, dotted paths allowed, whose values are replaced in drafts."
+    )
+
+    @field_validator("fields")
+    @classmethod
+    def _named(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(path.strip() for path in value):
+            raise ValueError("a field is empty")
+        return value
+
+
+class DraftRules(_Table):
+    """[drafts]"""
+
+    size: int = Field(default=10, ge=1, le=1000, description="Drafts per window that --drafts writes, at most.")
 
 
 class AlertRule(_Table):
@@ -115,6 +131,7 @@ class AlertsTable(_Table):
     windows: WindowRules = Field(default=WindowRules(), description="Into what time is divided.")
     sample: SampleRules = Field(default=SampleRules(), description="What is scored by the judge.")
     privacy: PrivacyRules = Field(default=PrivacyRules(), description="What is kept and shown of persons.")
+    drafts: DraftRules = Field(default=DraftRules(), description="Which cases become drafts of golden samples.")
     webhook: WebhookRules = Field(default=WebhookRules(), description="What a webhook is told.")
     alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
 

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, normal
+from ragstone.golden.sample import Turn
 from ragstone.system import worker
 
 _QUESTION = FIELDS["question"]
@@ -21,6 +23,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "interaction_id", "request_id", "message_id", "trace_id", "uuid"),
     "timestamp": ("timestamp", "time", "ts", "created_at", "logged_at", "start_time", "started_at", "datetime", "date"),
     "query": (*_QUESTION.strong, *_QUESTION.weak),
+    "history": ("history", "chat_history"),
     "answer": (*worker.ANSWER_NAMES, *_ANSWER.strong, *_ANSWER.weak),
     "sources": (*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong),
     "results": ("results", "result_count", "results_count", "num_results", "n_results", "retrieved_count"),
@@ -70,6 +73,7 @@ class Interaction:
 
     `user` and `session` are hashes. `sources` are texts or documents, in order (None: not logged), `results` how many
     documents were found, if that is logged. `abstained` None: not logged. `feedback` is 1 for good, 0 for bad.
+    `history` are the earlier turns of a conversation, if they are logged with the query.
     """
 
     key: bytes
@@ -86,6 +90,7 @@ class Interaction:
     abstained: bool | None
     feedback: float | None
     route: str
+    history: tuple[Turn, ...] = ()
 
     @property
     def only_feedback(self) -> bool:
@@ -104,7 +109,7 @@ class Reader:
         self, columns: Mapping[str, str], hashed: Callable[[str], bytes], *, good_from: float | None = None
     ) -> None:
         self._columns = dict(columns)
-        self._hashed = hashed
+        self.hashed = hashed
         self._good_from = good_from
         self._found: dict[tuple[str, ...], Mapping[str, tuple[str, ...]]] = {}
 
@@ -135,6 +140,7 @@ class Reader:
             abstained=_flag(fields("abstained")),
             feedback=feedback,
             route=_route(fields("route")),
+            history=_history(fields("history"), given),
         )
         if not (found.query or found.answer or found.error or found.only_feedback):
             raise BadRecord(Problem.EMPTY)
@@ -165,7 +171,7 @@ class Reader:
     def _person(self, value: object) -> bytes | None:
         if value is None or isinstance(value, bool | list | dict) or str(value).strip() == "":
             return None
-        return self._hashed(str(value).strip())
+        return self.hashed(str(value).strip())
 
     def _feedback(self, value: object) -> float | None:
         if isinstance(value, Mapping):
@@ -221,6 +227,13 @@ def _query(value: object) -> str:
         turns = [one for one in value if isinstance(one, Mapping) and one.get("role", "user") in ("user", "human")]
         value = turns[-1].get("content") if turns else None
     return _text(value)
+
+
+def _history(value: object, query: object) -> tuple[Turn, ...]:
+    try:
+        return cells.turns(value) if value is not None else cells.earlier_turns(query)
+    except cells.CellError:
+        return ()
 
 
 def _text(value: object) -> str:

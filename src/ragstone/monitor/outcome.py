@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,23 @@ class LogRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Drafts:
+    """What became of the cases of `windows`: how many drafts were `written` to `file`, and for which reasons.
+
+    A draft may have several. `replaced` counts the replacements of personal data by the name of the placeholder,
+    `left_out` the cases that are no drafts, by why. `empty_fields` are fields of persons that no record of a case has.
+    """
+
+    file: str
+    windows: tuple[str, ...]
+    written: int
+    reasons: Mapping[str, int]
+    replaced: Mapping[str, int]
+    left_out: Mapping[str, int]
+    empty_fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Monitored:
     """What a job found. `figures` are those of the newest window, `decided` the windows decided by this job.
 
@@ -43,6 +61,7 @@ class Monitored:
     notes: tuple[str, ...] = ()
     runs: tuple[Path, ...] = ()
     empty: bool = False
+    drafts: Drafts | None = None
 
     @property
     def alerts(self) -> tuple[Watched, ...]:

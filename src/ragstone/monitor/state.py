@@ -275,6 +275,25 @@ class State:
         with self.transaction():
             self._set("told", what.encode())
 
+    def drafted(self) -> str:
+        """The last window whose cases became drafts; empty for none."""
+        row = self._db.execute("SELECT value FROM meta WHERE name = 'drafted'").fetchone()
+        return "" if row is None else bytes(row[0]).decode()
+
+    def mark_drafted(self, window: str) -> None:
+        with self.transaction():
+            self._set("drafted", window.encode())
+
+    def cases(self, window: str, condition: str, limit: int) -> list[bytes]:
+        """The keys of at most `limit` interactions of a window that meet an SQL `condition`, drawn at random."""
+        query = f"SELECT key FROM interactions WHERE window = ? AND ({condition}) ORDER BY draw, key LIMIT ?"  # noqa: S608
+        return [row[0] for row in self._db.execute(query, (window, limit))]
+
+    def meets(self, key: bytes, condition: str) -> bool:
+        """Whether an interaction meets an SQL `condition`."""
+        query = f"SELECT 1 FROM interactions WHERE key = ? AND ({condition})"  # noqa: S608
+        return self._db.execute(query, (key,)).fetchone() is not None
+
     def forget(self, before: str) -> None:
         """Remove the interactions of decided windows before a window."""
         with self.transaction():

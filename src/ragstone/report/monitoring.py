@@ -6,12 +6,15 @@ Names of files and metrics are escaped. No text of an interaction is in it.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from ragstone.formatting import NONE, counted, percent
 from ragstone.monitor.alerts import Watched
-from ragstone.monitor.outcome import LogRead, Monitored
+from ragstone.monitor.outcome import Drafts, LogRead, Monitored
+from ragstone.monitor.personal import replacements
 from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
 
 _WIDEST_NAME = 60
@@ -94,6 +97,7 @@ def monitor_json(found: Monitored) -> str:
             for log in found.logs
         ],
         "notes": list(found.notes),
+        "drafts": None if found.drafts is None else asdict(found.drafts),
         "runs": [str(run) for run in found.runs],
     }
     return json.dumps(encodable(body), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -159,6 +163,8 @@ def _cells(one: Watched) -> tuple[str, str, str]:
 
 def _remarks(found: Monitored) -> Iterator[str]:
     yield from found.notes
+    if found.drafts is not None:
+        yield from _drafts(found.drafts)
     if len(found.decided) > 1:
         yield f"{counted(len(found.decided), 'window')} decided: {found.decided[0]} to {found.decided[-1]}."
     if found.windows and found.windows[-1].scored:
@@ -170,6 +176,23 @@ def _remarks(found: Monitored) -> Iterator[str]:
         so_far = counted(int(figures["interactions"].value), "interaction")
         errors = f", errors {percent(figures['error_rate'].value)}" if "error_rate" in figures else ""
         yield f"Not over yet: {window.name} with {so_far}{errors}."
+
+
+def _drafts(made: Drafts) -> Iterator[str]:
+    if not made.windows:
+        yield "Drafts: no window is new."
+        return
+    yield f"{counted(made.written, 'draft')} added to {made.file}."
+    if made.written:
+        yield f"Reasons: {', '.join(f'{count:,} {reason}' for reason, count in made.reasons.items())}."
+        replaced = ", ".join(replacements(name, count) for name, count in made.replaced.items())
+        yield f"Personal data replaced: {replaced or 'none was found'}."
+    if made.left_out:
+        yield f"Left out: {', '.join(f'{count:,} {why}' for why, count in made.left_out.items())}."
+    for path in made.empty_fields:
+        yield f"No record had the field '{path}' of [privacy] fields: nothing was replaced by it."
+    if made.written:
+        yield f"Review them: ragstone review {shlex.quote(made.file)}"
 
 
 def _read(log: LogRead) -> str:

@@ -600,7 +600,7 @@ class _Generation:
             raise _Refused("another reading of its evidence gives another answer")
         draft.general = len(answers) > 1 and seen.matches[1] is Match.SAME
         draft.sample = self._sample(draft, found)
-        if (problem := _invalid(draft.sample)) is not None:
+        if (problem := invalid_sample(draft.sample)) is not None:
             raise _Refused(problem)
         self._show(draft.slot, "written")
 
@@ -746,7 +746,7 @@ def continued(error: JudgeError) -> JudgeError:
     return JudgeError(error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint)
 
 
-def _invalid(sample: Sample) -> str | None:
+def invalid_sample(sample: Sample) -> str | None:
     """Why a golden set can't hold `sample`: it is written, and read as any other."""
     try:
         (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])

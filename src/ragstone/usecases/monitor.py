@@ -7,7 +7,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -30,6 +30,7 @@ from ragstone.monitor.windows import Windows
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import open_new, writing_to
 from ragstone.system import worker
+from ragstone.usecases.production_drafts import add_drafts, check_drafts_file, worst_scores
 from ragstone.usecases.rescore import rescore
 from ragstone.usecases.run import RunContext
 
@@ -50,14 +51,18 @@ async def monitor(
     out: Path,
     where: str = "alerts.toml",
     notify: Callable[[Monitored], bool] | None = None,
+    drafts: Path | None = None,
 ) -> Monitored:
     """Read the logs `paths`, decide all windows that are over, and compare the newest with those before.
 
     `paths` are files and globs. The sample of each window is scored by the judge in `settings` and kept as a run in
     `out`, or nowhere if texts are private. Raises ConfigError if a named log is missing, and what rescoring raises:
     then the window is not decided, and the next job tries again. `notify` is told when other alerts last than when it
-    was told last, or at every job with an alert, as the rules say; it returns whether the message arrived.
+    was told last, or at every job with an alert, as the rules say; it returns whether the message arrived. Bad and
+    unusual cases of the decided windows are added to the file `drafts`, once; see `usecases.production_drafts`.
     """
+    if drafts is not None:
+        check_drafts_file(drafts, table, settings, where)
     for name in table.alerts:
         if not is_known(name, settings.metrics):
             raise ConfigError(
@@ -89,6 +94,12 @@ async def monitor(
         running = tuple(
             Window(name, figures_of(state, name, slow_s=table.windows.slow_s)) for name in state.open_windows()
         )
+        made = None
+        if drafts is not None:
+            made = add_drafts(
+                drafts, decided, state=state, table=table, settings=settings, redact=context.redact,
+                reader=reader, lines=lambda: chain.from_iterable(map(job.lines, files)),
+            )  # fmt: skip
         figures = watch_figures(known, table, per_year=windows.per_year)
         found = Monitored(
             logs=logs,
@@ -101,6 +112,7 @@ async def monitor(
             notes=tuple(_notes(figures)),
             runs=tuple(runs),
             empty=bool(known) and known[-1].figures["interactions"].value == 0.0,
+            drafts=made,
         )
         if notify is not None:
             often = table.webhook.when == "alerts" and found.lasting
@@ -150,6 +162,20 @@ class _Job:
             found.damage = str(damage)
         return found
 
+    def lines(self, path: Path) -> Iterator[Line]:
+        """All lines of a log that can be read, whether they were read before or not."""
+        with suppress(Damaged, OSError):
+            if is_table(path):
+                yield from self._whole(path)
+                return
+            with closing(Log(path)) as log:
+                if log.is_list:
+                    yield from self._whole(path)
+                elif (spans := self._spans(log)) is not None:
+                    yield from interactions_of(spans, self.now)
+                else:
+                    yield from log.lines(Place())
+
     def _read_lines(self, log: Log, found: LogRead) -> None:
         with self.state.transaction():
             place, head = self.state.place_of(log)
@@ -178,6 +204,9 @@ class _Job:
         return iter([Line(document, None, 1, Place())])
 
     def _read_whole(self, path: Path, found: LogRead) -> None:
+        self._read_each(self._whole(path), found)
+
+    def _whole(self, path: Path) -> Iterator[Line]:
         lines = whole_records(path)
         first = next(lines, None)
         if first is None:
@@ -185,7 +214,7 @@ class _Job:
         lines = chain([first], lines)
         if first.record is not None and is_trace(first.record):
             lines = interactions_of(lines, self.now)
-        self._read_each(lines, found)
+        yield from lines
 
     def _read_each(self, lines: Iterator[Line], found: LogRead) -> None:
         damage: Damaged | None = None
@@ -326,17 +355,17 @@ async def _summary(
         else:
             with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
                 found = await _scored(drawn, Path(private) / window, settings, context)
-        scores, identity = found
+        scores, worst, identity = found
         figures |= scores
-        summary |= {"judge": identity, "scored": len(drawn)}
+        summary |= {"judge": identity, "scored": len(drawn), "worst": worst}
     summary["figures"] = {name: figure.as_json() for name, figure in figures.items()}
     return summary, run
 
 
 async def _scored(
     drawn: Sequence[Drawn], place: Path, settings: Settings, context: RunContext
-) -> tuple[dict[str, Figure], str]:
-    """The reference-free metrics of a sample, and the identity of what measured them."""
+) -> tuple[dict[str, Figure], dict[str, list[str]], str]:
+    """The reference-free metrics of a sample, its worst answers by metric, and the identity of what measured them."""
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         source = Path(private) / "sample.jsonl"
         with writing_to(source), open_new(source) as stream:
@@ -352,13 +381,14 @@ async def _scored(
     assert isinstance(found.run, RunDirectory)  # noqa: S101 - it was no dry run
     run, manifest = found.run, found.run.manifest
     chances = {one.key: one.probability for one in drawn}
-    figures = {}
+    figures, worst = {}, {}
     for name, scores in run.scores().metrics.items():
         if scores.values:
             ids = list(scores.values)
             figures[name] = weighted([scores.values[one] for one in ids], [chances[one] for one in ids])
+            worst[name] = worst_scores(name, scores.values)
     measured = json.dumps([manifest.judge.model_dump(mode="json"), manifest.metrics, manifest.repeats], sort_keys=True)
-    return figures, f"{manifest.judge.label()} {hashlib.sha256(measured.encode()).hexdigest()[:12]}"
+    return figures, worst, f"{manifest.judge.label()} {hashlib.sha256(measured.encode()).hexdigest()[:12]}"
 
 
 def _window(name: str, summary: Mapping[str, Any]) -> Window:
