@@ -157,7 +157,8 @@ def test_a_second_job_adds_nothing_and_what_was_reviewed_stays_byte_for_byte(tmp
     watch(tmp_path, log)
     file = tmp_path / "drafts.jsonl"
     first, *others = file.read_text(encoding="utf-8").splitlines()
-    reviewed = first.replace('"draft"', '"reviewed",  "reviewer": "anna"')
+    row = {**json.loads(first), "question": "Who wrote the last chapter?", "status": "reviewed", "reviewer": "anna"}
+    reviewed = json.dumps(row, separators=(",", ":"))
     file.write_text("\n".join([reviewed, *others[:1]]), encoding="utf-8")  # two were rejected
     before = file.read_bytes()
     found, made = watch(tmp_path, log)
@@ -188,9 +189,10 @@ def test_near_duplicates_of_the_golden_set_and_of_each_other_are_left_out(tmp_pa
 
 def test_a_question_far_from_every_golden_one_is_unusual(tmp_path: Path) -> None:
     known = "How long may pupils keep the library books?"
+    related = entry(7, "May pupils eat in the library?")
     write_samples([Sample("g", known)], tmp_path / "golden.jsonl")
     odd = entry(8, "Quel vélo convient vraiment aux montagnes enneigées?")
-    log = write(tmp_path / "a.jsonl", [*GOOD, odd, entry(9, "asdf")])
+    log = write(tmp_path / "a.jsonl", [*GOOD, related, odd, entry(9, "asdf")])
     watch(tmp_path, log, golden="golden.jsonl")
     (draft,) = drafts_in(tmp_path)
     assert (draft.question, draft.tags) == (odd["query"], ("production", "unusual"))
@@ -207,6 +209,12 @@ def test_the_number_of_drafts_is_that_of_the_rules_and_each_reason_has_a_turn(tm
     before = (tmp_path / "drafts.jsonl").read_bytes()
     assert made.written == 5
     assert before.count(b"\n") == 5
+
+
+def test_a_question_of_several_lines_is_a_draft_as_it_is(tmp_path: Path) -> None:
+    query = "Hello,\r\n\r\n\twhere is my parcel?\n  It was sent on 2026-09-28.\u2028Thanks 🙂"
+    watch(tmp_path, write(tmp_path / "a.jsonl", [entry(1, query, error="x")]))
+    assert [one.question for one in drafts_in(tmp_path)] == [query]
 
 
 HOSTILE = [

@@ -45,7 +45,8 @@ _PHONE_CUE = re.compile(
     re.IGNORECASE,
 )
 _NO_PHONE = re.compile(
-    r"(?:order|invoice|ticket|article|item|sku|isbn|part|serial|case|tracking|reference|ref|customer|contract|product|model"
+    r"\b(?:order|invoice|ticket|article|item|sku|isbn|ean|gtin|upc|imei|sn|part"
+    r"|serial|case|tracking|reference|ref|customer|contract|product|model"
     r"|bestell\w*|auftrags?\w*|rechnungs?\w*|artikel\w*|kunden\w*|vertrags?\w*|commande|facture|pedido|factura)"
     r"(?:[ -]?(?:id|no|nr|number|nummer|numéro|número))?(?: is| ist)?[\s.:#]{0,3}$",
     re.IGNORECASE,
