@@ -114,12 +114,12 @@ def runs_of(text: Words, size: int = RUN) -> set[Words]:
 def passages(evidence: str, text: str) -> list[tuple[int, int]]:
     """Where `text` has runs of words of `evidence`: start and end in characters, in order, without overlaps."""
     size, runs = _sought(evidence)
-    places, plain = _placed(text)
-    if not size or len(places) < size:
+    if not size:
         return []
+    places, runs_here = _placed(text, size)
     found: list[tuple[int, int]] = []
-    for first in range(len(places) - size + 1):
-        if tuple(chain.from_iterable(plain[first : first + size])) in runs:
+    for first, run in enumerate(runs_here):
+        if run in runs:
             start, end = places[first][0], places[first + size - 1][1]
             if found and start <= found[-1][1]:
                 found[-1] = (found[-1][0], end)
@@ -137,11 +137,12 @@ def _sought(evidence: str) -> tuple[int, set[Words]]:
 
 
 @lru_cache(maxsize=64)  # the contexts of a sample, each searched for every evidence text, in two runs
-def _placed(text: str) -> tuple[list[tuple[int, int]], list[Words]]:
-    """Where the words of `text` are, and the words themselves, of which some may have none."""
+def _placed(text: str, size: int) -> tuple[list[tuple[int, int]], list[Words]]:
+    """Where the words of `text` are, and its runs of `size` words, in order. Some words may turn out to be none."""
     places = [(at.start(), at.end()) for at in _WORD.finditer(text)]
     found = (text[start:end] for start, end in places)
-    return places, [(one.lower(),) if one.isascii() else words(one)[:1] for one in found]
+    plain = [(one.lower(),) if one.isascii() else _words(one)[:1] for one in found]
+    return places, [tuple(chain.from_iterable(plain[at : at + size])) for at in range(len(places) - size + 1)]
 
 
 class _Context:
