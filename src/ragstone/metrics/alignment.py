@@ -7,6 +7,7 @@ may name any of them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,7 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     return UsedContexts(tuple(sorted(set(place))), tuple(sorted(used)))
 
 
-class _Alignment:
+class _Alignment(ABC):
     """What the three metrics share: when they apply, and which contexts are used."""
 
     info: MetricInfo
@@ -88,8 +89,8 @@ class _Alignment:
         used = used_contexts([context.text for context in response.contexts], supporting)
         return Scored(self._value(used), note=_note(used))
 
-    def _value(self, used: UsedContexts) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _value(self, used: UsedContexts) -> float: ...
 
 
 class TopContextUsed(_Alignment):

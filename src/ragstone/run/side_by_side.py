@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ragstone.golden.sample import Sample
 from ragstone.system.response import Response, System
+from ragstone.system.wrapped import Wrapped
 
 
 @dataclass(slots=True)
@@ -73,27 +74,13 @@ def _has_had(side: _Side, place: int) -> bool:
     return side.gone or place in side.begun or (side.furthest > place and place not in side.arrived)
 
 
-class _Paced:
+class _Paced(Wrapped):
     """A system that waits for its turn before each question."""
 
     def __init__(self, system: System, pace: Pace, side: int) -> None:
-        self._system = system
+        super().__init__(system)
         self._pace = pace
         self._side = side
-
-    @property
-    def entrypoint(self) -> str:
-        return self._system.entrypoint
-
-    @property
-    def concurrency(self) -> int:
-        return self._system.concurrency
-
-    @property
-    def accepts(self) -> frozenset[str] | None:
-        """As the system says."""
-        found: object = getattr(self._system, "accepts", None)
-        return found if isinstance(found, frozenset) else None
 
     async def start(self) -> None:
         await self._system.start()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.response import Context, Response, System, takes_contexts
+from ragstone.system.wrapped import Wrapped
 
 HOW = (
     "Give it a parameter `contexts` beside the question (a command or a service: read the field `contexts`), as "
@@ -30,29 +31,15 @@ def refuse_without_contexts(system: System, declared: bool | None, why: str) -> 
         )
 
 
-class GivenContexts:
+class GivenContexts(Wrapped):
     """`system`, which is given the reference contexts. They are the contexts of an answer that comes without any.
 
     Recorded answers are taken as they are: they were given to their generator when they were recorded.
     """
 
     def __init__(self, system: System, declared: bool | None = None) -> None:
-        self._system = system
+        super().__init__(system)
         self._declared = declared
-
-    @property
-    def entrypoint(self) -> str:
-        return self._system.entrypoint
-
-    @property
-    def concurrency(self) -> int:
-        return self._system.concurrency
-
-    @property
-    def accepts(self) -> frozenset[str] | None:
-        """As the system says."""
-        found: object = getattr(self._system, "accepts", None)
-        return found if isinstance(found, frozenset) else None
 
     async def start(self) -> None:
         """Raises SystemUnderTestError, also if the system is known to take no contexts."""
@@ -65,9 +52,6 @@ class GivenContexts:
         if response.failure is not None or response.contexts:
             return response
         return replace(response, contexts=tuple(Context(text) for text in sample.reference_contexts))
-
-    async def close(self) -> None:
-        await self._system.close()
 
 
 def ignores(given: Sequence[str], response: Response) -> bool:
