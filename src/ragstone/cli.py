@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": "Compare two runs or score files, and decide.",
     "history": "List past runs, add finished runs, export CSV.",
     "report": "Render a run's report in another format.",
+    "export": "Send a finished run to OpenTelemetry, MLflow or W&B.",
     "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",
     "generate": "Write draft questions from your documents.",
     "golden": "Look after a golden set: examine, divide, sample, import.",

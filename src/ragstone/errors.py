@@ -75,6 +75,10 @@ class GitHubError(PlatformError):
     """GitHub refused a request that the job depends on."""
 
 
+class ExportError(PlatformError):
+    """A tracker or a collector could not be reached, or refused what was exported."""
+
+
 class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
     """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM)."""
 

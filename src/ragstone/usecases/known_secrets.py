@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
 
 from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
 from ragstone.judge.llm.account import PROVIDER_SECRETS
@@ -24,6 +25,16 @@ _ALWAYS = (
     "RAGSTONE_MONITOR_KEY",
     "RAGSTONE_WEBHOOK_URL",
     "RAGSTONE_WEBHOOK_SECRET",
+    "MLFLOW_TRACKING_PASSWORD",
+    "MLFLOW_TRACKING_TOKEN",
+    "WANDB_API_KEY",
+)
+_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")
+_ADDRESSES = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+    "MLFLOW_TRACKING_URI",
+    "WANDB_BASE_URL",
 )
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
 
@@ -35,6 +46,22 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
     """
     found = {value for value in _values(environ, settings) if len(value) >= SHORTEST_SECRET}
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def export_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What may be secret in the settings of other tools: values of headers, and passwords in addresses."""
+    found: list[str] = []
+    for name in _HEADERS:
+        for pair in environ.get(name, "").split(","):
+            value = unquote(pair.partition("=")[2]).strip()
+            found += [value, *value.split()[1:]]  # "Bearer TOKEN" is known by its token, too
+    for name in _ADDRESSES:
+        try:
+            password = urlsplit(environ.get(name, "")).password
+        except ValueError:
+            continue
+        found += [password, unquote(password)] if password else []
+    return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST_SECRET))
 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Runs in other tools: OpenTelemetry, MLflow, Weights & Biases. Each is an extra, imported where it is used."""

@@ -1,0 +1,190 @@
+"""A finished run as other tools want it: parameters, figures, and what has no score. No text has a secret."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ragstone.config import Settings
+from ragstone.errors import RunDirectoryError
+from ragstone.history.entry import run_line
+from ragstone.history.lines import MeanPart, RunLine
+from ragstone.metrics.score import FailedBy
+from ragstone.report.redact import Redactor
+from ragstone.run.directory import RunDirectory
+from ragstone.run.manifest import Manifest
+from ragstone.run.scores import RunScores, without_drafts
+from ragstone.usecases.decide import read_policy
+from ragstone.usecases.recorded import RecordedVerdict, read_verdict
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Scores that one metric lacks for one reason; they are in no mean. `by` is what failed, None if nothing did."""
+
+    metric: str
+    state: Literal["not_applicable", "failed"]
+    by: FailedBy | None
+    reason: str
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What is said of a run as a whole.
+
+    `parameters` are what was evaluated, by whom and how; `figures` are finite numbers. A figure that is not known is
+    missing, never 0. `verdict` and `reason` are the gate's; None without one. `texts`: whether questions, answers and
+    messages may leave.
+    """
+
+    run: RunDirectory
+    name: str
+    verdict: str | None
+    reason: str | None
+    parameters: Mapping[str, str]
+    figures: Mapping[str, float]
+    left_out: tuple[LeftOut, ...]
+    redact: Redactor
+    texts: bool
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.run.manifest
+
+    @property
+    def fingerprint(self) -> str:
+        return self.run.fingerprint
+
+
+def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, texts: bool = False) -> FinishedRun:
+    """The run in `path` (default: that of `settings`).
+
+    Slices are those of the recorded policy, else of the policy in `settings`. Raises RunDirectoryError for a run that
+    is not finished, is a shard, or can't be read.
+    """
+    run = RunDirectory.open(path if path is not None else settings.path(settings.run.out))
+    manifest = run.manifest
+    if manifest.state != "finished":
+        raise RunDirectoryError(
+            f"the run was {manifest.state}, not finished.",
+            where=str(run.path),
+            hint="Finish it with --resume, then export it.",
+        )
+    if manifest.shard is not None:
+        raise RunDirectoryError(
+            f"it is {manifest.shard.name}, a part of a run.",
+            where=str(run.path),
+            hint="Merge the shards with `ragstone merge`, then export the merged run.",
+        )
+    recorded = read_verdict(run)
+    scores, drafts = without_drafts(run.scores())
+    policy = recorded.terms.policy_again() if recorded is not None else read_policy(settings, manifest.metrics)
+    # The line of a run in the history has its summary; only the verdict would be missing in a run without one.
+    judged = manifest if manifest.verdict is not None else manifest.model_copy(update={"verdict": "inconclusive"})
+    line = run_line(scores, judged, policy, fingerprint=run.fingerprint)
+    figures = dict(_figures(manifest, scores, line, 0 if drafts is None else len(drafts.samples)))
+    return FinishedRun(
+        run=run,
+        name=_name(manifest, redact),
+        verdict=manifest.verdict,
+        reason=_reason(recorded, redact),
+        parameters={name: redact(value) for name, value in _parameters(manifest) if value},
+        figures={redact(name): value for name, value in figures.items() if math.isfinite(value)},
+        left_out=tuple(_left_out(scores, redact, texts=texts)),
+        redact=redact,
+        texts=texts,
+    )
+
+
+def _name(manifest: Manifest, redact: Redactor) -> str:
+    """The start of the run, and its commit: ``2026-11-21T10:00 3a0015c``."""
+    commit = (manifest.system.commit or manifest.system.version or "")[:7]
+    return redact(f"{manifest.created_at[:16]} {commit}".strip())
+
+
+def _reason(recorded: RecordedVerdict | None, redact: Redactor) -> str | None:
+    return None if recorded is None else redact(recorded.view.reason)
+
+
+def _parameters(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    judge, golden, system = manifest.judge, manifest.golden, manifest.system
+    yield "judge", judge.label()
+    yield "judge.provider", judge.provider
+    yield "judge.model", judge.model
+    yield "judge.version", judge.version
+    yield "judge.endpoint", judge.endpoint or ""
+    yield "judge.embeddings", judge.embeddings or ""
+    for name, value in judge.parameters:
+        yield f"judge.parameters.{name}", value
+    yield "golden.files", ", ".join(golden.files)
+    yield "golden.hash", golden.content_hash
+    yield "system.entrypoint", system.entrypoint
+    yield "system.commit", system.commit or ""
+    yield "system.version", system.version or ""
+    yield "system.part", system.part or ""
+    yield "policy.hash", manifest.policy_hash or ""
+    yield "metrics", ", ".join(f"{name} {version}" for name, version in manifest.metrics.items())
+    yield "repeats", str(manifest.repeats)
+    yield "answers", str(manifest.answers)
+    yield "ragstone.version", manifest.ragstone_version
+
+
+def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) -> Iterator[tuple[str, float]]:
+    for name, found in scores.metrics.items():
+        if name in line.metrics:
+            yield from _mean(name, line.metrics[name])
+        yield f"{name}/not_applicable", len(found.not_applicable)
+        yield f"{name}/failed", len(found.failed)
+        if found.values or found.failed:
+            yield f"{name}/coverage", len(found.values) / (len(found.values) + len(found.failed))
+    for tag, means in line.slices.items():
+        for name, mean in means.items():
+            yield from _mean(f"slices/{tag}/{name}", mean)
+    yield "samples/total", manifest.counts.total
+    yield "samples/scored", manifest.counts.scored
+    yield "samples/partly_failed", manifest.counts.partly_failed
+    yield "samples/system_failed", manifest.counts.system_failed
+    yield "samples/drafts", drafts
+    if any(found.values or found.failed for found in scores.metrics.values()):
+        yield "coverage", line.coverage
+    yield from _known("latency/p50_s", line.latency_p50_s)
+    yield from _known("latency/p95_s", line.latency_p95_s)
+    yield "wall_s", manifest.wall_s
+    cost = manifest.cost
+    yield "judge/calls", cost.calls
+    yield "judge/cached_calls", cost.cached_calls
+    yield "judge/input_tokens", cost.input_tokens
+    yield "judge/output_tokens", cost.output_tokens
+    yield from _known("judge/cost_usd", cost.usd)
+    if manifest.usage is not None:
+        yield "system/input_tokens", manifest.usage.input_tokens
+        yield "system/output_tokens", manifest.usage.output_tokens
+        yield "system/tokens_p95", manifest.usage.tokens_p95
+        yield from _known("system/cost_usd", manifest.usage.cost_usd)
+
+
+def _mean(name: str, found: MeanPart) -> Iterator[tuple[str, float]]:
+    yield f"{name}/mean", found.mean
+    yield f"{name}/low", found.low
+    yield f"{name}/high", found.high
+    yield f"{name}/n", found.n
+
+
+def _known(name: str, value: float | None) -> Iterator[tuple[str, float]]:
+    if value is not None:
+        yield name, value
+
+
+def _left_out(scores: RunScores, redact: Redactor, *, texts: bool) -> Iterator[LeftOut]:
+    for metric, found in scores.metrics.items():
+        reasons = Counter(redact(reason) for reason in found.not_applicable.values())
+        for reason, count in reasons.most_common():
+            yield LeftOut(metric, "not_applicable", None, reason, count)
+        failed = Counter((one.by, redact(one.reason) if texts else "") for one in found.failed.values())
+        for (by, reason), count in failed.most_common():
+            yield LeftOut(metric, "failed", by, reason, count)

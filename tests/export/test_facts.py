@@ -1,0 +1,171 @@
+"""What is said of a finished run, whatever the tool."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragstone.config import Settings
+from ragstone.errors import RunDirectoryError
+from ragstone.export.facts import LeftOut, read_finished
+from ragstone.export.rows import sample_rows
+from ragstone.golden.sample import Review, Sample
+from ragstone.metrics.score import Failed, Scored
+from ragstone.report.redact import Redactor
+from ragstone.run.manifest import Cost, ShardManifest, SystemManifest
+from ragstone.run.writer import write_manifest
+from ragstone.stats.intervals import mean_interval
+from ragstone.system.response import Response, SystemFailure, SystemFailureKind
+from ragstone.usecases.known_secrets import export_secrets
+from tests.export.runs import MIXED, SECRET, Asked, finished, write_run
+
+
+def test_means_have_their_interval_and_only_what_was_scored_counts(tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    figures = finished(tmp_path / "run").figures
+    interval = mean_interval(np.array([0.75, 0.0]))
+    assert figures["faithfulness/mean"] == pytest.approx(0.375)
+    assert figures["faithfulness/low"] == pytest.approx(interval.low, abs=1e-4)
+    assert figures["faithfulness/high"] == pytest.approx(interval.high, abs=1e-4)
+    assert figures["faithfulness/n"] == 2
+    assert (figures["faithfulness/failed"], figures["faithfulness/not_applicable"]) == (2, 0)
+    assert figures["faithfulness/coverage"] == 0.5
+    assert figures["context_recall/mean"] == pytest.approx(0.75)
+    assert (figures["context_recall/failed"], figures["context_recall/not_applicable"]) == (1, 1)
+    assert figures["coverage"] == 0.5
+    assert (figures["latency/p50_s"], figures["samples/total"], figures["samples/system_failed"]) == (0.5, 4, 1)
+
+
+def test_what_has_no_score_is_counted_with_its_reason(tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    assert finished(tmp_path / "run").left_out == (
+        LeftOut("faithfulness", "failed", "system", "", 1),
+        LeftOut("faithfulness", "failed", "judge", "", 1),
+        LeftOut("context_recall", "not_applicable", None, "the sample has no reference", 1),
+        LeftOut("context_recall", "failed", "system", "", 1),
+    )
+    with_texts = finished(tmp_path / "run", texts=True).left_out
+    assert with_texts[0] == LeftOut("faithfulness", "failed", "system", "no answer to 'Who?' in 30 s, ***", 1)
+
+
+def test_a_metric_without_any_score_has_no_mean_and_the_run_no_coverage_to_speak_of(tmp_path: Path) -> None:
+    failure = SystemFailure(SystemFailureKind.CRASHED, "gone")
+    asked: Asked = (Sample("q", "?"), Response("q", failure=failure), {"faithfulness": Failed("system", "gone")})
+    write_run(tmp_path / "run", (asked,), cost=Cost(calls=3, usd=None))
+    figures = finished(tmp_path / "run").figures
+    missing = {"mean", "low", "high", "n"}
+    assert not {f"faithfulness/{name}" for name in missing} & figures.keys()
+    assert not {"latency/p50_s", "latency/p95_s", "judge/cost_usd"} & figures.keys()
+    assert figures["judge/calls"] == 3
+    assert figures["coverage"] == figures["faithfulness/coverage"] == 0.0
+    assert all(math.isfinite(value) for value in figures.values())
+
+
+def test_drafts_are_in_no_mean(tmp_path: Path) -> None:
+    draft = Sample("d", "?", review=Review("draft"))
+    asked: tuple[Asked, ...] = (
+        (Sample("q", "?"), Response("q", answer="a"), {"faithfulness": Scored(1.0)}),
+        (draft, Response("d", answer="a"), {"faithfulness": Scored(0.0)}),
+    )
+    write_run(tmp_path / "run", asked)
+    found = finished(tmp_path / "run")
+    assert (found.figures["faithfulness/mean"], found.figures["samples/drafts"]) == (1.0, 1)
+    assert [(row.id, row.draft) for row in sample_rows(found)] == [("q", False), ("d", True)]
+
+
+def test_parameters_say_who_judged_what_with_which_policy(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cost=Cost(calls=9, usd=0.25))
+    found = finished(tmp_path / "run")
+    assert found.parameters == {
+        "judge": "openai gpt-x",
+        "judge.provider": "openai",
+        "judge.model": "gpt-x",
+        "judge.version": "abc123",
+        "judge.endpoint": "https://judge.example/v1",
+        "judge.embeddings": "embed-y",
+        "judge.parameters.temperature": "0",
+        "golden.files": "golden.jsonl",
+        "golden.hash": run.manifest.golden.content_hash,
+        "system.entrypoint": "python:app:answer",
+        "system.commit": "c" * 40,
+        "system.version": "v7",
+        "policy.hash": "p" * 64,
+        "metrics": "faithfulness 3, context_recall 3",
+        "repeats": "1",
+        "answers": "1",
+        "ragstone.version": "1.2.3",
+    }
+    assert found.figures["judge/cost_usd"] == 0.25
+    assert (found.name, found.verdict) == ("2026-11-21T10:00 ccccccc", "fail")
+
+
+def test_slices_are_those_of_the_policy(tmp_path: Path) -> None:
+    (tmp_path / "thresholds.toml").write_text(
+        '[metrics.faithfulness]\nmin = 0.5\n[slices."geo".metrics.faithfulness]\nmin = 0.5\n', encoding="utf-8"
+    )
+    write_run(tmp_path / "run")
+    figures = finished(tmp_path / "run").figures
+    assert figures["slices/geo/faithfulness/mean"] == pytest.approx(0.375)
+    assert not any("lang:de" in name for name in figures)
+
+
+def test_no_text_has_a_secret(tmp_path: Path) -> None:
+    asked: Asked = (
+        Sample(f"id-{SECRET}", "?", tags=(SECRET,)),
+        Response(f"id-{SECRET}", answer="a", extra={"response_id": SECRET}),
+        {"faithfulness": Scored(1.0)},
+    )
+    system = SystemManifest(entrypoint=f"http://host/{SECRET}", commit=SECRET, version=SECRET)
+    write_run(tmp_path / "run", (asked,), system=system)
+    found = finished(tmp_path / "run", texts=True)
+    (row,) = sample_rows(found)
+    assert (row.id, row.tags, row.response_id) == ("id-***", ("***",), "***")
+    assert SECRET[:12] not in f"{found.parameters}{found.figures}{row}"
+
+
+def test_headers_and_passwords_in_addresses_are_secrets() -> None:
+    environ = {
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20abc-def-ghi,x=12345",
+        "MLFLOW_TRACKING_URI": "https://user:p%40ssword@mlflow.example",
+        "WANDB_BASE_URL": "https://[not-an-address",
+    }
+    assert set(export_secrets(environ)) == {"Bearer abc-def-ghi", "abc-def-ghi", "p%40ssword", "p@ssword"}
+    assert export_secrets({}) == ()
+
+
+def test_a_run_that_is_not_finished_and_a_shard_are_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    write_manifest(run.path, run.manifest.model_copy(update={"state": "stopped"}))
+    with pytest.raises(RunDirectoryError, match="stopped, not finished"):
+        finished(run.path)
+    shard = ShardManifest(number=1, of=2, places="0 1 2 3")
+    write_manifest(run.path, run.manifest.model_copy(update={"shard": shard}))
+    with pytest.raises(RunDirectoryError, match="ragstone merge"):
+        finished(run.path)
+    with pytest.raises(RunDirectoryError, match="not a run directory"):
+        finished(tmp_path / "nothing")
+
+
+def test_a_run_without_a_verdict_has_figures_and_no_verdict(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", verdict=None)
+    found = finished(tmp_path / "run")
+    assert (found.verdict, found.reason) == (None, None)
+    assert found.figures["faithfulness/mean"] == pytest.approx(0.375)
+
+
+def test_the_run_of_the_config_is_meant_if_none_is_named(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "ragstone-run")
+    assert read_finished(None, Settings(root=tmp_path), Redactor(())).fingerprint == run.fingerprint
+
+
+def test_the_records_of_a_run_are_read_one_by_one(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    rows = sample_rows(finished(tmp_path / "run"))
+    assert next(rows).id == "q1"
+    lines = (run.path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["sample"]["id"] for line in lines] == [sample.id for sample, _, _ in MIXED]
+    assert [row.id for row in rows] == ["q2", "q3", "q4"]
