@@ -24,14 +24,12 @@ from ragstone.judge.llm.layout import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.metaeval.items import EvalTask, Pairwise
 from ragstone.metaeval.load import load_items
-from ragstone.usecases.generate import (
+from ragstone.usecases.generate import continued, generate, pair_lines
+from ragstone.usecases.generate_plan import (
     DEFAULT_SHARES,
     Generated,
     Wanted,
-    continued,
     estimates,
-    generate,
-    pair_lines,
     read_material,
     summary_lines,
 )

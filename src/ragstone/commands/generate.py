@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragstone.config import Settings
     from ragstone.golden.sample import GoldenSet
     from ragstone.judge.drafting import Kind
-    from ragstone.usecases.generate import Generated, Material, Wanted
+    from ragstone.usecases.generate_plan import Generated, Material, Wanted
 
 
 @click.command(name="generate")
@@ -74,7 +74,7 @@ def command(
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
     """
     from ragstone.usecases.convert import check_target
-    from ragstone.usecases.generate import Wanted, plan_lines, read_material, require_writer, summary_lines
+    from ragstone.usecases.generate_plan import Wanted, plan_lines, read_material, require_writer, summary_lines
 
     settings = settings_from(flags)
     require_writer(settings.judge)
@@ -161,7 +161,7 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
 def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
     from ragstone.errors import suggestion
     from ragstone.judge.drafting import Kind
-    from ragstone.usecases.generate import DEFAULT_SHARES
+    from ragstone.usecases.generate_plan import DEFAULT_SHARES
 
     if not given:
         return dict(DEFAULT_SHARES)

@@ -6,263 +6,26 @@ import asyncio
 import hashlib
 import json
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
-from typing import TypeVar
 
 from ragstone._version import __version__
-from ragstone.config import JudgeSettings
-from ragstone.errors import ConfigError, GoldenSetError, JudgeError
-from ragstone.formatting import counted, dollars, some
-from ragstone.golden.convert import native_lines
-from ragstone.golden.documents import Document, Documents, read_documents
-from ragstone.golden.load import golden_set_of
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.formatting import counted
 from ragstone.golden.near_duplicates import similar_pairs, words_of
-from ragstone.golden.passages import Coverage, Passage, Related, find_quote, passages_of
+from ragstone.golden.passages import Coverage, Related, find_quote
 from ragstone.golden.sample import Review, Sample
 from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
-from ragstone.judge.llm import prompts
-from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
-from ragstone.judge.names import OFFLINE_PROVIDERS, split_name
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
-from ragstone.judge.untrusted_text import cleaned
 from ragstone.metaeval.items import EvalTask
 from ragstone.run.engine import Progress, Quiet
+from ragstone.usecases.draft_rules import Refused, check_wording, invalid_sample, located
+from ragstone.usecases.generate_plan import GENERAL_KNOWLEDGE, PAIRED, SEARCHED, Generated, Material, Wanted
 
-DEFAULT_SHARES: Mapping[Kind, float] = {
-    Kind.SINGLE: 0.35,
-    Kind.MULTI_PASSAGE: 0.15,
-    Kind.MULTI_DOCUMENT: 0.10,
-    Kind.COMPARISON: 0.10,
-    Kind.PARAPHRASE: 0.15,
-    Kind.UNANSWERABLE: 0.15,
-}
-TRIES = 3
-"""Drafts for one question, at most."""
-
-GENERAL_KNOWLEDGE = "general knowledge"
-
-_Key = TypeVar("_Key")
-
-_PAIRED = (Kind.MULTI_PASSAGE, Kind.MULTI_DOCUMENT, Kind.COMPARISON)
-_MOST_CHARACTERS = 600
 _MOST_ASKED = 20
-_SEARCHED = 6
 _DILUTION = 3
-_LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
-_NOUN = (
-    r"(?:documents?|documentation|texts?|passages?|excerpts?|contexts?|sections?|paragraphs?|articles?|pages?|sources?"
-    r"|information|files?)"
-)
-_POINTING = re.compile(
-    "|".join(
-        (
-            rf"\b(?:this|these|the (?:above|below|given|provided|present|attached|quoted)|provided|given) {_NOUN}\b",
-            rf"\b(?:according to|based on|(?:mentioned|described|stated|listed|shown|given) in) the {_NOUN}\b",
-            r"\bin the (?:passage|excerpt|(?:text|document|context)(?=\W*$))",
-            rf"\b{_NOUN} (?:above|below)\b",
-            r"\b(?:diese[mnrs]?|(?:laut|gemäß)(?: de[mr])?|(?:vor|oben )stehende[mnrs]?|obige[mnrs]?) "
-            r"(?:Text|Dokument|Abschnitt|Textabschnitt|Passage|Kontext)(?:e?s|en)?\b",
-            r"\b(?:cet?|cette|(?:selon|d'après|dans) l[ea]) (?:document|texte|passage|extrait|contexte)\b",
-            r"\b(?:est[ea]|(?:según|en) el) (?:documento|texto|pasaje|fragmento|contexto)\b",
-        )
-    ),
-    re.IGNORECASE,
-)
-"""Questions that can't be understood without the document; in other languages, the model alone finds them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to make: `count` questions, in `shares` by kind (together 1), each in at most `tries` drafts.
-
-    With `pairs`, also answers made worse on purpose and diluted contexts.
-    """
-
-    count: int
-    shares: Mapping[Kind, float] = field(default_factory=lambda: DEFAULT_SHARES)
-    tries: int = TRIES
-    seed: int = 0
-    pairs: bool = False
-
-    def counts(self) -> dict[Kind, int]:
-        """How many questions of each kind: shares of `count`, rounded by the largest remainder."""
-        exact = {kind: self.shares.get(kind, 0.0) * self.count for kind in Kind}
-        whole = {kind: int(value + 1e-9) for kind, value in exact.items()}
-        missing = self.count - sum(whole.values())
-        for kind in sorted(exact, key=lambda one: (whole[one] - exact[one], list(Kind).index(one)))[:missing]:
-            whole[kind] += 1
-        return {kind: number for kind, number in whole.items() if number}
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """The documents and their passages."""
-
-    documents: Documents
-    passages: Sequence[Passage]
-
-    @property
-    def asked_about(self) -> int:
-        """The number of documents that have a passage."""
-        return len({passage.document for passage in self.passages})
-
-
-def read_material(places: Sequence[Path]) -> Material:
-    """The documents in `places`, in Unicode's form NFC and without invisible characters, divided into passages.
-
-    Raises ConfigError as `read_documents`, and if there is no passage to ask about.
-    """
-    found = read_documents(places)
-    documents = tuple(Document(one.id, cleaned(unicodedata.normalize("NFC", one.text))) for one in found.read)
-    passages = passages_of(documents)
-    if not passages:
-        raise ConfigError(
-            f"{counted(len(documents), 'document')}, but no passage of some length.",
-            where=", ".join(map(str, places)),
-            hint="Documents need whole sentences to be asked about.",
-        )
-    return Material(replace(found, read=documents), passages)
-
-
-def require_writer(settings: JudgeSettings) -> None:
-    """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
-    provider, _ = split_name(settings.name)
-    if provider in (*OFFLINE_PROVIDERS, "scripted"):
-        raise ConfigError(
-            f"the judge '{settings.name}' can't write questions: that takes a language model.",
-            where="judge.name",
-            hint="For example: --judge openai:gpt-5.4-mini, with OPENAI_API_KEY set.",
-        )
-
-
-def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tuple[CostEstimate, CostEstimate]:
-    """The cost if no draft is refused, and if every question takes all its tries."""
-    passage = mean(len(one.text) for one in material.passages)
-    counts = Counter(wanted.counts())
-    paired = sum(counts[kind] for kind in _PAIRED)
-    unanswerable, paraphrases = counts[Kind.UNANSWERABLE], counts[Kind.PARAPHRASE]
-    written = counts[Kind.SINGLE] + paired
-    answerable = written + paraphrases
-    evidence, question, answer = 400, 100, 200
-    once = [
-        PlannedCalls(prompts.DRAFT_QUESTION, counts[Kind.SINGLE], passage, 200),
-        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * passage, 250),
-        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, passage, 50),
-        PlannedCalls(prompts.DRAFT_PARAPHRASE, paraphrases, question + answer, 50),
-        PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, question + evidence, 60),
-        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, question + (1 + _SEARCHED) * passage, 30),
-        PlannedCalls(prompts.DRAFT_RECALL, answerable, question, 40),
-        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, question + 3 * answer, 90),
-        PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, question, 60),
-    ]
-    pairs = [
-        PlannedCalls(prompts.DRAFT_WORSE, answerable, question + answer + 1.5 * passage, 150),
-        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, question + 3 * answer, 90),
-    ]
-    own = pairs if wanted.pairs else []
-    all_tries = [replace(one, calls=one.calls * wanted.tries) for one in once]
-    return estimate_calls(settings, [*once, *own]), estimate_calls(settings, [*all_tries, *own])
-
-
-def plan_lines(material: Material, wanted: Wanted, settings: JudgeSettings) -> Iterator[str]:
-    """What would be made, and what it would cost, as lines of text."""
-    yield from _material_lines(material)
-    yield f"{counted(wanted.count, 'question')} to write, each in at most {counted(wanted.tries, 'draft')}:"
-    for kind, number in wanted.counts().items():
-        yield f"  {kind:<15}  {number:,}"
-    once, most = estimates(settings, material, wanted)
-    yield f"With {settings.name}, if no draft is refused:  {_cost(once)}"
-    yield f"At most, if each question takes all its drafts:  {_cost(most)}"
-    yield f"Assumed: {once.assumptions}."
-
-
-def _cost(found: CostEstimate) -> str:
-    cost = "price unknown" if found.usd is None else f"about {dollars(max(found.usd, 0.01))}"
-    tokens = f"{found.input_tokens:,} tokens in, {found.output_tokens:,} out"
-    return f"{counted(found.calls, 'judge call')}, {tokens}, {cost}"
-
-
-def _material_lines(material: Material) -> Iterator[str]:
-    documents = material.documents
-    yield (
-        f"{counted(len(documents.read), 'document')} with {counted(len(material.passages), 'passage')}"
-        + (f"; {counted(documents.other, 'other file')} left out" if documents.other else "")
-    )
-    short = len(documents.read) - material.asked_about
-    if short:
-        yield f"  {counted(short, 'document')} too short to ask about, or a copy of another"
-    if documents.unreadable:
-        names = [f"{name} ({reason})" for name, reason in documents.unreadable]
-        yield f"  {counted(len(names), 'file')} can't be read: {some(names, 10)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason.
-
-    `given_up` are questions that no draft was accepted for, by kind and reason. `stopped` is the error that ended the
-    work early. `pairs` are rows for `ragstone meta-eval`; `unpaired` are questions without, by reason.
-    """
-
-    material: Material
-    wanted: Wanted
-    samples: tuple[Sample, ...]
-    drafts: int
-    refused: Mapping[tuple[Kind, str], int]
-    given_up: Mapping[tuple[Kind, str], int]
-    unfinished: int
-    passages: int
-    documents: int
-    pairs: tuple[Mapping[str, object], ...]
-    unpaired: Mapping[str, int]
-    ledger: Ledger
-    stopped: JudgeError | None = None
-
-
-def summary_lines(found: Generated) -> Iterator[str]:
-    """The summary as lines of text: what was asked for, written and refused, and why."""
-    wanted = found.wanted.counts()
-    made = Counter(sample.tags[0] for sample in found.samples)
-    yield f"{len(found.samples):,} of {counted(found.wanted.count, 'question')} written:"
-    for kind, number in wanted.items():
-        yield f"  {kind:<15}  {made[kind]:,} of {number:,}"
-    general = sum(GENERAL_KNOWLEDGE in sample.tags for sample in found.samples)
-    if general:
-        yield f"  {general:,} of them tagged {GENERAL_KNOWLEDGE}: the model knows the answer without the documents"
-    refused = sum(found.refused.values())
-    left = f", {found.unfinished:,} unfinished" if found.unfinished else ""
-    yield f"{counted(found.drafts, 'draft')}: {len(found.samples):,} written, {refused:,} refused{left}"
-    reasons = Counter[str]()
-    for (_, reason), number in found.refused.items():
-        reasons[reason] += number
-    yield from (f"  {number:>4,}  {reason}" for reason, number in _most_first(reasons))
-    if found.given_up:
-        yield f"{counted(sum(found.given_up.values()), 'question')} given up:"
-        for (kind, reason), number in _most_first(found.given_up):
-            yield f"  {number:>4,}  {kind}: {reason}"
-    if found.wanted.pairs:
-        yield f"{counted(len(found.pairs), 'pair')} for meta-eval"
-        yield from (f"  {number:>4,}  left out: {reason}" for reason, number in _most_first(found.unpaired))
-    yield from _material_lines(found.material)
-    yield (
-        f"  asked about: {found.documents:,} of {counted(found.material.asked_about, 'document')}, "
-        f"{found.passages:,} of {counted(len(found.material.passages), 'passage')}"
-    )
-    ledger = found.ledger
-    yield f"{counted(ledger.calls, 'judge call')}, {ledger.cached_calls:,} from the cache, {dollars(ledger.cost_usd)}"
-
-
-def _most_first(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))
-
-
-class _Refused(Exception):  # noqa: N818 - an outcome of one draft
-    """The draft is refused; its text is the reason."""
 
 
 @dataclass(slots=True)
@@ -445,7 +208,7 @@ class _Generation:
             seed = self._coverage.take(lambda at: at not in busy and (kind, at) not in self._barren)
             if seed is None:
                 return None
-            if kind not in _PAIRED:
+            if kind not in PAIRED:
                 return _Draft(slot, (seed,))
             partner = self._partner(kind, seed)
             if partner is not None:
@@ -483,7 +246,7 @@ class _Generation:
         async def one(draft: _Draft) -> None:
             try:
                 await work(draft)
-            except (_Refused, JudgementFailed) as refusal:
+            except (Refused, JudgementFailed) as refusal:
                 draft.reason = _plain(str(refusal))
             draft.finished = True
 
@@ -518,15 +281,15 @@ class _Generation:
             asked = list(dict.fromkeys(asked))[-_MOST_ASKED:]
             draft.found = await self._drafter.question(draft.slot.kind, texts, asked, call=call)
         if draft.found is None:
-            raise _Refused("the model finds nothing to ask of this kind")
+            raise Refused("the model finds nothing to ask of this kind")
 
     def _screen(self, drafts: Sequence[_Draft]) -> None:
         """Check by rule, in order: an earlier draft of the round has precedence over a near-duplicate of it."""
         for draft in drafts:
             if draft.found is not None:
                 try:
-                    self._check_rules(draft, draft.found)
-                except _Refused as refusal:
+                    self._check(draft, draft.found)
+                except Refused as refusal:
                     draft.reason = str(refusal)
         left = [(draft, draft.found.question) for draft in drafts if draft.reason is None and draft.found is not None]
         own = [one.sample.question for one in self._accepted]
@@ -544,32 +307,14 @@ class _Generation:
                 whose = "the golden set" if min(same + close) < len(self._existing) else "this run"
                 draft.reason = f"the same question is in {whose}" if same else f"nearly the same question is in {whose}"
 
-    def _check_rules(self, draft: _Draft, found: Drafted) -> None:
-        if len(found.question) > _MOST_CHARACTERS:
-            raise _Refused(f"the question is longer than {_MOST_CHARACTERS} characters")
-        if _POINTING.search(found.question):
-            raise _Refused("the question points to its document (by rule)")
-        if _LINK.search(found.answer) or _LINK.search(found.question):
-            raise _Refused("the question or the answer has a link")
+    def _check(self, draft: _Draft, found: Drafted) -> None:
+        check_wording(found)
         if draft.source is None and draft.slot.kind is not Kind.UNANSWERABLE:
-            draft.evidence = self._located(draft, found)
-        texts = (found.question, found.answer, *(text for _, text in draft.evidence))
-        if any(self._redact(text) != text for text in texts):
-            raise _Refused("it contains a secret of the environment")
-
-    def _located(self, draft: _Draft, found: Drafted) -> tuple[tuple[int, str], ...]:
-        """The passage and the words of each quote, as the document has them."""
-        texts = [self._passages[place].text for place in draft.places]
-        evidence: dict[tuple[int, str], None] = {}
-        for number, quote in found.quotes:
-            others = [at for at in range(len(texts)) if at != number]
-            place = find_quote(quote, texts, skip=others) or find_quote(quote, texts)
-            if place is None:
-                raise _Refused("the evidence is not in the document")
-            evidence[draft.places[place[0]], place[1]] = None
-        if {at for at, _ in evidence} != set(draft.places):
-            raise _Refused("the evidence is from one of the two passages only")
-        return tuple(evidence)
+            texts = [self._passages[place].text for place in draft.places]
+            draft.evidence = tuple((draft.places[at], words) for at, words in located(found, texts))
+        written = (found.question, found.answer, *(text for _, text in draft.evidence))
+        if any(self._redact(text) != text for text in written):
+            raise Refused("it contains a secret of the environment")
 
     async def _verify(self, draft: _Draft) -> None:
         """Check by the model: answered by its evidence alone, not without it, standing alone."""
@@ -578,30 +323,30 @@ class _Generation:
             return
         call, question = self._call(draft), found.question
         if draft.slot.kind is Kind.UNANSWERABLE:
-            near = [place for place in self._related.to(question, most=_SEARCHED) if place not in draft.places]
+            near = [place for place in self._related.to(question, most=SEARCHED) if place not in draft.places]
             texts = [self._passages[place].text for place in (*draft.places, *near)]
             if await self._drafter.attempt(question, texts, call=call) is not None:
-                raise _Refused("the documents answer it, and it was to be unanswerable")
+                raise Refused("the documents answer it, and it was to be unanswerable")
             answers: list[str] = []
         else:
             answer = await self._drafter.attempt(question, [text for _, text in draft.evidence], call=call)
             if answer is None:
-                raise _Refused("its evidence alone doesn't answer it")
+                raise Refused("its evidence alone doesn't answer it")
             known = await self._drafter.attempt(question, None, call=call)
             answers = [answer] if known is None else [answer, known]
         seen = await self._drafter.inspect(question, found.answer, answers, call=call)
         if not seen.standalone:
-            raise _Refused("the question doesn't stand alone (by the model)")
+            raise Refused("the question doesn't stand alone (by the model)")
         if not seen.sensible:
-            raise _Refused("no user would ask it (by the model)")
+            raise Refused("no user would ask it (by the model)")
         if seen.trivial:
-            raise _Refused("it is trivial (by the model)")
+            raise Refused("it is trivial (by the model)")
         if answers and seen.matches[0] is not Match.SAME:
-            raise _Refused("another reading of its evidence gives another answer")
+            raise Refused("another reading of its evidence gives another answer")
         draft.general = len(answers) > 1 and seen.matches[1] is Match.SAME
         draft.sample = self._sample(draft, found)
         if (problem := invalid_sample(draft.sample)) is not None:
-            raise _Refused(problem)
+            raise Refused(problem)
         self._show(draft.slot, "written")
 
     def _settle(self, draft: _Draft) -> bool:
@@ -679,9 +424,9 @@ class _Generation:
             answers = [worse.ungrounded, worse.poor]
             seen = await self._drafter.inspect(sample.question, reference, answers, call=call)
             if Match.SAME in seen.matches:
-                raise _Refused("an answer that was to be worse says what the reference says")
+                raise Refused("an answer that was to be worse says what the reference says")
             if any(self._redact(text) != text for text in answers):
-                raise _Refused("it contains a secret of the environment")
+                raise Refused("it contains a secret of the environment")
             rows[source.slot.order] = list(self._pair_rows(source, texts, worse.ungrounded, worse.poor))
 
         drafts = [_Draft(one.slot, one.places, one) for one in wanted]
@@ -744,15 +489,6 @@ def continued(error: JudgeError) -> JudgeError:
     hint = "What the model has answered is kept: run the same command again, with --force, to continue."
     keep = error.hint if error.hint and "--resume" not in error.hint else None
     return JudgeError(error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint)
-
-
-def invalid_sample(sample: Sample) -> str | None:
-    """Why a golden set can't hold `sample`: it is written, and read as any other."""
-    try:
-        (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])
-    except GoldenSetError as error:
-        return f"it is no valid sample: {error.message}"
-    return None if replace(read, origin=None) == sample else "it is no valid sample: it reads differently when written"
 
 
 def _plain(reason: str) -> str:
