@@ -39,15 +39,18 @@ class Compact:
 
 def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES allows."""
-    named = sorted(
-        (_digest(f"{name}\0{facts.content_hash}", _SAMPLE_CHARS), name) for name, facts in run.samples.items()
-    )
+    named = sorted((sample_code(name, facts.content_hash), name) for name, facts in run.samples.items())
     named = named[: max(1, MAX_SCORES // max(1, len(metrics)))]
     ids = "".join(code for code, _ in named)
     groups = _groups([run.samples[name] for _, name in named])
     key = hashlib.sha256(f"{ids}\0{groups or ''}".encode()).hexdigest()[:16]
     scores = {metric: "".join(encode(run.metrics[metric].values.get(name)) for _, name in named) for metric in metrics}
     return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
+
+
+def sample_code(name: str, content_hash: str | None) -> str:
+    """The code of the sample with the id `name` and this content."""
+    return _digest(f"{name}\0{content_hash}", _SAMPLE_CHARS)
 
 
 def sample_codes(line: SamplesLine) -> list[str]:
