@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.project import SYSTEM, make_project, ragstone
+from tests.report.paged import inflated
 
 POLICY = "[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 1834.",')
@@ -107,3 +109,61 @@ def test_a_run_without_a_verdict_is_not_added(project: Path) -> None:
 
 def test_an_empty_history_says_so(project: Path) -> None:
     assert ragstone(["history"], project).stdout == "The history is empty.\n"
+
+
+def test_the_history_is_written_as_a_page_that_names_the_samples(project: Path) -> None:
+    for _ in range(2):
+        gate(project)
+    shown = ragstone(["history", "report"], project)
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("Wrote history/index.html (2 runs, 0.")
+    (project / "history" / "notes.txt").write_text("mine", encoding="utf-8")
+    assert ragstone(["history", "report", "-o", "history", "--title", "<b>Shop</b>"], project).returncode == 0
+    page = (project / "history" / "index.html").read_text(encoding="utf-8")
+    assert "<title>&lt;b&gt;Shop&lt;/b&gt;</title>" in page
+    assert (project / "history" / "notes.txt").read_text(encoding="utf-8") == "mine"
+    golden = [json.loads(line) for line in (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    (names,) = [part for part in carried(page) if "house-1" in json.dumps(part)]
+    assert sorted(names.values()) == sorted([one["id"], one["question"]] for one in golden)
+
+
+def test_a_page_without_questions_has_no_text_of_the_golden_set(project: Path) -> None:
+    gate(project)
+    assert ragstone(["history", "report", "--no-questions"], project).returncode == 0
+    page = (project / "history" / "index.html").read_text(encoding="utf-8")
+    questions = [
+        json.loads(line)["question"] for line in (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    assert questions
+    carries = json.dumps(carried(page))
+    assert not any(question in carries for question in questions)
+
+
+def test_a_foreign_page_is_never_overwritten(project: Path) -> None:
+    gate(project)
+    (project / "site").mkdir()
+    (project / "site" / "index.html").write_text("<h1>Mine</h1>", encoding="utf-8")
+    shown = ragstone(["history", "report", "-o", "site"], project)
+    assert shown.returncode == 2
+    assert "site/index.html: is not a page of `ragstone history report`." in shown.stderr
+    assert (project / "site" / "index.html").read_text(encoding="utf-8") == "<h1>Mine</h1>"
+    (project / "file").write_text("", encoding="utf-8")
+    assert ragstone(["history", "report", "-o", "file"], project).returncode == 2
+    (project / "odd" / "index.html").mkdir(parents=True)
+    shown = ragstone(["history", "report", "-o", "odd"], project)
+    assert shown.returncode == 2
+    assert "is in the way: it is not a regular file" in shown.stderr
+
+
+def test_a_history_that_does_not_exist_is_no_page_and_an_empty_one_is(tmp_path: Path) -> None:
+    shown = ragstone(["history", "report", "--history", "none.jsonl", "-o", "page"], tmp_path)
+    assert shown.returncode == 2
+    assert "none.jsonl: there is no history." in shown.stderr
+    assert not (tmp_path / "page").exists()
+    (tmp_path / "none.jsonl").touch()
+    assert ragstone(["history", "report", "--history", "none.jsonl", "-o", "page"], tmp_path).returncode == 0
+    assert "The history is empty" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+
+
+def carried(page: str) -> list[Any]:
+    return [inflated(body) for body in re.findall(r'data-packed="part">([^<]*)</script>', page)]

@@ -20,14 +20,15 @@ from ragstone.github.outputs import OUTPUTS
 from ragstone.job.inputs import INPUTS
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "github-action.md"
+PAGES = (ROOT / "docs" / "github-action.md", ROOT / "docs" / "history.md")
 STARTER = ROOT / "src" / "ragstone" / "usecases" / "starter" / "workflow.yml"
 OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 _SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 
 
 def examples() -> list[str]:
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    blocks = [block for text in texts for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
     return [block for block in blocks if "\njobs:" in block]
 
 
@@ -90,6 +91,23 @@ def test_a_workflow_uses_inputs_and_outputs_that_exist(text: str) -> None:
             assert set(step.get("with", {})) <= names
     for name in re.findall(r"steps\.(?:gate|ragstone)\.outputs\.([\w-]+)", text):
         assert name in outputs
+
+
+def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publishes() -> None:
+    (workflow,) = [yaml.safe_load(text) for text in examples() if "deploy-pages" in text]
+    may = {name for name, job in workflow["jobs"].items() if {"pages", "id-token"} & set(job["permissions"])}
+    assert may == {"publish"}
+    (step,) = workflow["jobs"]["publish"]["steps"]
+    assert step["uses"].startswith("actions/deploy-pages@")
+    page = workflow["jobs"]["page"]
+    assert "github.event_name != 'pull_request'" in page["if"]
+    uploaded = next(step["with"]["name"] for step in workflow["jobs"]["gate"]["steps"] if "upload" in step["uses"])
+    downloaded = next(step["with"] for step in page["steps"] if "download-artifact" in step.get("uses", ""))
+    assert downloaded["name"] == uploaded
+    (command,) = [step["run"] for step in page["steps"] if "history report" in step.get("run", "")]
+    assert f"--history {downloaded['path']}/history.jsonl" in command
+    published = next(step["with"]["path"] for step in page["steps"] if "upload-pages" in step.get("uses", ""))
+    assert f"-o {published} " in command
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)

@@ -40,6 +40,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
       ragstone history
       ragstone history --format csv -o history.csv
       ragstone history add ragstone-run --release v1.4.0
+      ragstone history report -o history
     """
     ctx.obj = flags
     if ctx.invoked_subcommand is not None:
@@ -102,6 +103,69 @@ def add(
     for line in added:
         click.echo(terminal(f"Added the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
     click.echo(terminal(f"{path} now has {counted(len(kept.runs), 'run')}."))
+    return 0
+
+
+@command.command(name="report")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("history"),
+    metavar="DIR",
+    show_default=True,
+    help="Folder for the page; its other files stay as they are.",
+)
+@setting("thresholds", "FILE", help="Policy file, for the thresholds in the charts")
+@setting("golden", "FILE", multiple=True, help="Golden set, to name samples")
+@click.option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
+@click.option("--title", default="RAG quality history", show_default=True, help="Title of the page.")
+@_FILE
+@click.pass_obj
+def report(
+    parent: dict[str, object],
+    output: Path,
+    thresholds: str | None,
+    golden: tuple[str, ...],
+    no_questions: bool,
+    title: str,
+    history: str | None,
+) -> int:
+    """Write the history as a page: DIR/index.html, self-contained, to open from the disk or to publish.
+
+    \b
+    Examples:
+      ragstone history report -o history
+      ragstone history report -o public --history main-run/history.jsonl --no-questions
+    """
+    import os
+
+    from ragstone.errors import ConfigError
+    from ragstone.history.file import read_history
+    from ragstone.report.escape import terminal
+    from ragstone.report.redact import Redactor
+    from ragstone.usecases.history_page import write_page
+    from ragstone.usecases.known_secrets import known_secrets
+
+    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
+    settings, path = settings_from(flags), _path(flags)
+    if not os.path.lexists(path):
+        raise ConfigError(
+            "there is no history.",
+            where=str(path),
+            hint="Name one with --history, or add runs: ragstone history add RUN",
+        )
+    written = write_page(
+        output,
+        read_history(path),
+        settings,
+        Redactor(known_secrets(os.environ, settings)),
+        title=title,
+        questions=not no_questions,
+    )
+    for said in written.notes:
+        click.echo(terminal(said), err=True)
+    click.echo(terminal(f"Wrote {written.path} ({counted(written.runs, 'run')}, {written.size / 1e6:.1f} MB)."))
     return 0
 
 

@@ -1,0 +1,570 @@
+"""The page of the history: what it carries, and what it does in a real browser."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.history.codes import decode, group_codes, sample_code, sample_codes
+from ragstone.history.file import History
+from ragstone.history.lines import RunLine
+from ragstone.history.trend import marks
+from ragstone.report.history import HistoryPage, SampleName, history_page, render_history
+from ragstone.stats.intervals import mean_interval
+from tests.report.browser import Page, chromium, find_chromium
+from tests.report.histories import made
+from tests.report.hostile import every_fragment
+from tests.report.paged import inflated
+
+FOUND = find_chromium()
+POLICY = policy_from_mapping(
+    {
+        "metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.03}, "context_recall": {"min": 0.75}},
+        "slices": {"topic 1": {"metrics": {"faithfulness": {"min": 0.7}}}},
+    }
+)
+
+browser = pytest.mark.browser
+needs_chromium = pytest.mark.skipif(
+    FOUND is None, reason="no Chromium on the PATH; on Debian: apt-get install chromium"
+)
+
+
+# -- what it carries ---------------------------------------------------------------------------------------------------
+
+
+def part(page: HistoryPage, number: int) -> Any:
+    return inflated(page.parts[number])
+
+
+def test_the_page_carries_each_mean_of_each_run_and_slice() -> None:
+    history = made(12)
+    page = history_page(history, POLICY)
+    assert [one["name"] for one in page.head["metrics"]] == list(history.runs[0].metrics)
+    faithfulness = page.head["metrics"][0]
+    for line, mean, low, high, n in zip(
+        history.runs,
+        *(part(page, faithfulness["all"]["part"])[name] for name in ("mean", "low", "high", "n")),
+        strict=True,
+    ):
+        found = line.metrics["faithfulness"]
+        assert (mean / 1e5, low / 1e5, high / 1e5, n) == pytest.approx(
+            (found.mean, found.low, found.high, found.n), abs=1e-5
+        )
+    (first, second) = faithfulness["slices"]
+    assert (first["tag"], second["tag"]) == ("topic 0", "topic 1")
+    assert part(page, second["part"])["mean"][3] / 1e5 == pytest.approx(
+        history.runs[3].slices["topic 1"]["faithfulness"].mean, abs=1e-5
+    )
+
+
+def test_thresholds_are_those_of_the_policy_where_it_has_some() -> None:
+    found = {one["name"]: one for one in history_page(made(4), POLICY).head["metrics"]}
+    assert (found["faithfulness"]["all"]["limit"], found["faithfulness"]["all"]["drop"]) == (0.8, 0.03)
+    assert "limit" not in found["faithfulness"]["slices"][0]
+    assert found["faithfulness"]["slices"][1]["limit"] == 0.7
+    assert found["context_recall"]["all"]["limit"] == 0.75
+    assert "limit" not in found["answer_relevancy"]["all"]
+
+
+def test_a_ceiling_is_shown_as_it_is_written() -> None:
+    (line,) = made(1, kept=0).runs
+    line = line.model_copy(
+        update={"metrics": {"noise_sensitivity": line.metrics["faithfulness"]}, "versions": {"noise_sensitivity": "1"}}
+    )
+    policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
+    (metric,) = history_page(History((line,)), policy).head["metrics"]
+    assert metric["lower"] is True
+    assert metric["all"]["limit"] == 0.15
+
+
+def test_scores_of_samples_are_found_by_run_and_without_them_a_run_says_so() -> None:
+    history = made(6, kept=2)
+    page = history_page(history, POLICY)
+    where = page.head["scores"]["runs"]
+    assert where[:4] == [None] * 4
+    for run in (4, 5):
+        samples, chunk, place = where[run]
+        assert part(page, chunk)[place] == {
+            str(at): history.runs[run].scores[one["name"]] for at, one in enumerate(page.head["metrics"])
+        }
+        assert (
+            part(page, page.head["scores"]["sets"][samples])["ids"]
+            == history.samples[history.runs[run].samples or ""].ids
+        )
+
+
+def test_the_oldest_scores_are_left_out_where_the_page_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.report.history.MAX_PACKED", 1)
+    monkeypatch.setattr("ragstone.report.history._CHUNK", 1)
+    where = history_page(made(5), POLICY).head["scores"]["runs"]
+    assert [one is None for one in where] == [True] * 4 + [False]
+
+
+def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
+    first, second = made(2).runs
+    other = second.model_copy(
+        update={
+            "judge": "openai judge-9",
+            "judge_key": "9" * 16,
+            "golden": "9" * 64,
+            "system": "m-9",
+            "part": "retrieval",
+            "release": "v9",
+            "versions": {**second.versions, "faithfulness": "2"},
+            "accepted": made(40).runs[15].accepted,
+        }
+    )
+    assert [(mark.kind, mark.text, mark.metric) for mark in marks((first, other))] == [
+        ("judge", "judge: now openai judge-9", None),
+        ("golden", "golden set changed", None),
+        ("part", "evaluated: retrieval alone", None),
+        ("system", "system: m-9", None),
+        ("metric", "faithfulness: version 2, was 1", "faithfulness"),
+        ("release", "release v9", None),
+        ("accepted", "accepted: context_precision may drop by 0.05 (a1)", "context_precision"),
+    ]
+    assert [mark.place for mark in marks((first, other, other))][-1] == 2, "a release is marked at each of its runs"
+    assert sum(mark.kind == "accepted" for mark in marks((first, other, other))) == 1
+
+
+def test_secrets_are_removed_and_names_are_made_harmless() -> None:
+    (line,) = made(1, kept=0).runs
+    line = line.model_copy(update={"release": "v1 s3cr3t-t0ken", "system": "m\u202e-1"})
+    page = history_page(History((line,)), POLICY, redact=lambda text: text.replace("s3cr3t-t0ken", "***"))
+    assert page.head["tables"]["release"] == ["v1 ***"]
+    assert page.head["tables"]["system"] == ["m\ufffd-1"]
+    assert "s3cr3t" not in json.dumps(page.head)
+
+
+def test_versions_that_look_alike_stay_apart() -> None:
+    first, second = made(2, kept=0).runs
+    runs = (first.model_copy(update={"system": "m\u202e"}), second.model_copy(update={"system": "m\u202d"}))
+    page = history_page(History(runs), POLICY)
+    assert page.head["runs"]["system"] == [0, 1]
+
+
+def test_the_same_history_gives_the_same_page_and_asks_the_network_for_nothing() -> None:
+    html = render_history(history_page(made(5), POLICY))
+    assert html == render_history(history_page(made(5), POLICY))
+    assert "default-src &#39;none&#39;; style-src &#39;sha256-" in html
+    assert "unsafe" not in html.partition("</head>")[0].replace("unsafe-", "")
+    for word in ("src=", "<link", "@import", "url("):
+        assert word not in html.replace("-src ", ""), word
+
+
+def test_an_empty_history_is_a_page_that_says_so() -> None:
+    html = render_history(history_page(History(), POLICY), damaged=["The history is damaged: <b>."])
+    assert "The history is empty" in html
+    assert "damaged: &lt;b&gt;." in html
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    assert FOUND is not None
+    with chromium(FOUND) as found:
+        found.size(1240, 1000)
+        yield found
+
+
+def waited(page: Page, condition: str) -> None:
+    end = time.monotonic() + 30
+    while not page.run(condition):
+        assert time.monotonic() < end, (condition, page.complaints)
+
+
+def opened(page: Page, folder: Path, history: History, fragment: str = "", **given: Any) -> Page:
+    file = folder / "index.html"
+    file.write_text(render_history(history_page(history, POLICY, **given)), encoding="utf-8")
+    page.requests.clear()
+    page.complaints.clear()
+    page.open("about:blank")
+    page.requests.clear()
+    page.open(file.as_uri() + fragment)
+    waited(
+        page,
+        "document.documentElement.dataset.ready === 'yes' && document.querySelector('.plot').dataset.ready === 'yes'",
+    )
+    return page
+
+
+def press(page: Page, key: str) -> None:
+    page.run(
+        "document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', "
+        f"{{key: {json.dumps(key)}, bubbles: true, cancelable: true}}))"
+    )
+
+
+def given(page: Page, field: str, value: str) -> None:
+    """Type into a field, or select in one."""
+    page.run(
+        f"(() => {{ const box = document.querySelector({json.dumps(field)}); box.value = {json.dumps(value)}; "
+        "['input', 'change'].forEach(kind => box.dispatchEvent(new Event(kind))); })()"
+    )
+
+
+def compared(page: Page, history: History, *runs: int, by: str = "run") -> None:
+    ids = [f"{by}.{history.runs[run].run}-{history.runs[run].github_run}" for run in runs]
+    page.run(f"delete document.getElementById('result').dataset.ready; location.hash = 'compare={','.join(ids)}'")
+    waited(page, "document.getElementById('result').dataset.ready === 'yes'")
+
+
+@browser
+@needs_chromium
+def test_the_page_opens_from_a_file_with_a_chart_for_each_metric_and_no_complaint(page: Page, tmp_path: Path) -> None:
+    opened(page, tmp_path, made(40))
+    titles = page.run("[...document.querySelectorAll('#charts article.card h3')].map(one => one.textContent)")
+    assert titles[:4] == ["Faithfulness", "Answer relevancy", "Context recall", "Context precision"]
+    assert {"Latency of the system", "Cost of judging", "Coverage"} <= set(titles)
+    first = "document.querySelector('.plot')"
+    assert page.run(f"{first}.querySelector('.limit').textContent") == "min 0.8"
+    assert page.run(f"[...{first}.querySelectorAll('text.left')].map(one => one.textContent)")[-4:] == [
+        "judge", "golden set", "system", "release",
+    ]  # fmt: skip
+    assert page.run(f"[...{first}.querySelectorAll('.verdicts')].map(one => one.getAttribute('class')).sort()") == [
+        "verdicts fail", "verdicts inconclusive", "verdicts pass",
+    ]  # fmt: skip
+    assert page.requests == [(tmp_path / "index.html").as_uri()]
+    assert page.complaints == []
+
+
+@browser
+@needs_chromium
+def test_a_line_has_a_gap_where_means_cannot_be_compared(page: Page, tmp_path: Path) -> None:
+    opened(page, tmp_path, made(40))
+    assert page.run("document.querySelector('.plot .line').getAttribute('d').split('M').length - 1") == 2
+    assert (
+        page.run("document.querySelectorAll('.plot')[4].querySelector('.line').getAttribute('d').split('M').length - 1")
+        == 1
+    )
+
+
+@browser
+@needs_chromium
+def test_the_arrow_keys_move_through_the_runs_and_enter_shows_one(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    plot = "document.querySelector('.plot')"
+    page.run(f"{plot}.focus()")
+    assert page.run(f"{plot}.getAttribute('aria-valuenow')") == "40"
+    for key, wanted in (
+        ("ArrowLeft", 39),
+        ("PageDown", 29),
+        ("Home", 1),
+        ("ArrowLeft", 1),
+        ("ArrowRight", 2),
+        ("End", 40),
+    ):
+        press(page, key)
+        assert page.run(f"{plot}.getAttribute('aria-valuenow')") == str(wanted), key
+    press(page, "Home")
+    for _ in range(5):
+        press(page, "ArrowRight")
+    said = page.run(f"{plot}.getAttribute('aria-valuetext')")
+    line = history.runs[5]
+    assert said.startswith(f"{line.time:%Y-%m-%d %H:%M}, v1.0, {(line.commit or '')[:7]}")
+    assert f"{line.metrics['faithfulness'].mean:.3f} [" in said
+    assert said.endswith("pass, release v1.0")
+    press(page, "Enter")
+    details = "document.querySelector('.details')"
+    assert page.run(f"{details}.getAttribute('aria-live')") == "polite"
+    text = page.run(f"{details}.textContent")
+    assert line.commit is not None
+    assert line.commit in text
+    assert "openai judge-1" in text
+    assert "null" not in text
+    press(page, "Escape")
+    assert page.run(f"{details}.textContent") == ""
+
+
+@browser
+@needs_chromium
+def test_the_pointer_shows_the_run_that_is_nearest(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    left, top = page.run("(box => [box.left, box.top])(document.querySelector('.plot svg').getBoundingClientRect())")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + 67, y=top + 60)
+    waited(page, "document.querySelector('.tip') && !document.querySelector('.tip').hidden")
+    assert page.run("document.querySelector('.tip').textContent").startswith(f"{history.runs[0].time:%Y-%m-%d %H:%M}")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + 300, y=5)
+    waited(page, "document.querySelector('.tip').hidden")
+
+
+@browser
+@needs_chromium
+def test_every_chart_has_the_same_as_a_table(page: Page, tmp_path: Path) -> None:
+    history = made(130, slices=0)
+    opened(page, tmp_path, history)
+    page.run("document.querySelector('.as-table').open = true")
+    waited(page, "document.querySelectorAll('.as-table table tbody tr').length === 100")
+    row = page.run("[...document.querySelector('.as-table tbody tr').cells].map(cell => cell.textContent)")
+    newest = history.runs[-1]
+    assert row[1] == f"{newest.metrics['faithfulness'].mean:.3f}"
+    assert row[3:5] == ["24", "pass"]
+    page.run("document.querySelector('.as-table button').click()")
+    waited(page, "document.querySelectorAll('.as-table table tbody tr').length === 130")
+
+
+@browser
+@needs_chromium
+def test_slices_are_drawn_when_they_are_opened(page: Page, tmp_path: Path) -> None:
+    opened(page, tmp_path, made(12))
+    page.run("document.querySelector('.slices').open = true")
+    waited(page, "document.querySelectorAll('.slices .plot svg').length === 2")
+    assert page.run("[...document.querySelectorAll('.slices h3')].map(one => one.textContent)") == [
+        "Faithfulness on ‘topic 0’",
+        "Faithfulness on ‘topic 1’",
+    ]
+
+
+@browser
+@needs_chromium
+def test_runs_are_filtered_to_releases_and_to_the_newest(page: Page, tmp_path: Path) -> None:
+    opened(page, tmp_path, made(40))
+
+    def shown(which: str, newest: str) -> str:
+        given(page, "#which", which)
+        given(page, "#range", newest)
+        found: str = page.run("document.querySelector('.plot').getAttribute('aria-valuemax')")
+        return found
+
+    assert shown("release", "40") == "4"
+    assert shown("again", "40") == "10"
+    assert shown("first", "40") == "30"
+    assert shown("all", "30") == "30"
+
+
+@browser
+@needs_chromium
+@pytest.mark.parametrize("groups", [0, 3])
+def test_versions_are_compared_as_the_gate_would(page: Page, tmp_path: Path, groups: int) -> None:
+    history = made(40, groups=groups)
+    opened(page, tmp_path, history)
+    compared(page, history, 38, 27, 25)
+    for metric in ("faithfulness", "context_precision"):
+        cells = page.run(
+            f"[...document.querySelector('#means tr[data-metric={metric}]').cells].map(cell => cell.innerText)"
+        )
+        assert cells[1].startswith(f"{history.runs[38].metrics[metric].mean:.3f}")
+        for run, cell in ((27, cells[2]), (25, cells[3])):
+            wanted = difference(history.runs[38], history.runs[run], history, metric)
+            said = cell.replace("−", "-").replace("+", "")
+            for value in (wanted.estimate, wanted.low, wanted.high):
+                assert f"{value:.3f}".replace("-0.000", "0.000") in said, (said, wanted)
+            assert f"{wanted.n} pairs" in said
+            word = "worse" if wanted.high < 0 else "better" if wanted.low > 0 else "no difference shown"
+            assert word in said
+            assert (f"{wanted.n_groups} groups" in said) is bool(groups)
+
+
+def difference(one: RunLine, other: RunLine, history: History, metric: str) -> Any:
+    then, now = (
+        dict(zip(sample_codes(history.samples[run.samples or ""]), decode(run.scores[metric]), strict=True))
+        for run in (one, other)
+    )
+    line = history.samples[other.samples or ""]
+    groups = group_codes(line)
+    common = [at for at, code in enumerate(sample_codes(line)) if code in then]
+    codes = sample_codes(line)
+    values = np.array([now[codes[at]] - then[codes[at]] for at in common])
+    labels = None if groups is None else np.unique([groups[at] for at in common], return_inverse=True)[1]
+    return mean_interval(values, bounds=(-1.0, 1.0), groups=labels)
+
+
+@browser
+@needs_chromium
+def test_runs_of_different_judges_are_not_compared_and_the_page_says_why(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    compared(page, history, 5, 38)
+    text = page.run("document.querySelector('#means tr[data-metric=faithfulness]').cells[2].innerText")
+    assert "not compared: the judges differ (openai judge-1, and openai judge-2)" in text
+    assert "pairs" not in text
+    assert page.run("document.querySelectorAll('#sample-table .t-fail, #sample-table .t-pass').length") == 0
+    assert "is not compared" in page.run("document.getElementById('result').innerText")
+
+
+@browser
+@needs_chromium
+def test_without_scores_of_samples_means_are_shown_and_no_test(page: Page, tmp_path: Path) -> None:
+    history = made(40, kept=5)
+    opened(page, tmp_path, history)
+    compared(page, history, 38, 25)
+    text = page.run("document.querySelector('#means tr[data-metric=faithfulness]').cells[2].innerText")
+    assert text.startswith(f"{history.runs[25].metrics['faithfulness'].mean:.3f}")
+    assert "no test: the scores of single samples are not kept" in text
+
+
+@browser
+@needs_chromium
+def test_versions_are_chosen_from_a_table_by_what_the_system_names(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    rows = "[...document.querySelectorAll('#versions tbody tr')]"
+    waited(page, f"{rows}.length === 4")
+    assert page.run(f"{rows}[0].cells[1].innerText").startswith("model-3, prompt 0003")
+    assert "newest of 10 runs" in page.run(f"{rows}[0].cells[1].innerText")
+    page.run(f"{rows}[0].querySelector('input').click()")
+    page.run(f"{rows}[1].querySelector('input').click()")
+    waited(page, "document.getElementById('result').dataset.ready === 'yes'")
+    assert page.run("[...document.querySelectorAll('#means thead th')].map(one => one.firstChild.textContent)") == [
+        "Metric", "model-3, prompt 0003", "model-2, prompt 0002",
+    ]  # fmt: skip
+    assert page.run("location.hash").startswith("#compare=system.")
+    page.run("document.querySelectorAll('#chosen li')[1].querySelector('button').click()")
+    waited(page, "document.querySelectorAll('#means thead th')[1]?.firstChild.textContent === 'model-2, prompt 0002'")
+    given(page, "#by", "commit")
+    waited(page, f"{rows}.length === 30")
+    commit = history.runs[4].commit or ""
+    given(page, "#find", commit[:9])
+    waited(page, f"{rows}.length === 1 && {rows}[0].innerText.includes('{commit[:7]}')")
+
+
+@browser
+@needs_chromium
+def test_five_versions_are_the_most(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    compared(page, history, 30, 31, 32, 33, 34)
+    given(page, "#by", "run")
+    waited(page, "[...document.querySelectorAll('#versions input')].filter(box => box.checked).length === 5")
+    assert page.run("[...document.querySelectorAll('#versions input')].every(box => box.checked !== box.disabled)")
+
+
+@browser
+@needs_chromium
+def test_a_link_to_versions_that_are_gone_says_so(page: Page, tmp_path: Path) -> None:
+    opened(page, tmp_path, made(8), "#compare=run.feedfeedfeedfeed,evil.x,__proto__.y")
+    assert "3 versions of this link are not in this history" in page.run("document.getElementById('chosen').innerText")
+    assert page.complaints == []
+
+
+@browser
+@needs_chromium
+def test_samples_are_named_by_the_golden_set_and_the_worst_come_first(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    names = {sample_code(f"q{at}", f"{at}"): SampleName(f"q{at}", f"What is {at}?") for at in range(20)}
+    opened(page, tmp_path, history, names=names)
+    compared(page, history, 38, 27)
+    shown = page.run("[...document.querySelectorAll('#sample-table tbody tr')].map(row => row.innerText)")
+    one, other = (
+        dict(zip(sample_codes(history.samples[run.samples or ""]), decode(run.scores["faithfulness"]), strict=True))
+        for run in (history.runs[38], history.runs[27])
+    )
+    lost = {code: other[code] - one[code] for code in one.keys() & other.keys()}
+    worst = min(lost.values())
+    assert shown[0].startswith("q")
+    assert "What is " in shown[0]
+    assert f"▼ −{-worst:.3f}" in shown[0]
+    assert len(shown) == len(one.keys() | other.keys())
+    assert "8 samples that the golden set no longer has are shown by the hash" in page.run(
+        "document.getElementById('result').innerText"
+    )
+    given(page, "#result input[type=search]", "is 17?")
+    assert page.run("[...document.querySelectorAll('#sample-table tbody code')].map(one => one.textContent)") == ["q17"]
+
+
+@browser
+@needs_chromium
+def test_hostile_names_are_shown_as_text_and_do_nothing(page: Page, tmp_path: Path) -> None:
+    history = made(6)
+    evil = every_fragment.encode("utf-8", "replace").decode()[:400]
+    runs = tuple(
+        run.model_copy(
+            update={
+                "system": f"{at} {evil}",
+                "release": f"<img src=x onerror=alert({at})>",
+                "commit": f"</script><script>alert({at})</script>",
+                "judge": "</title>{{ 7 * 7 }}",
+                "metrics": {"</script><b>": run.metrics["faithfulness"], "__proto__": run.metrics["faithfulness"]},
+                "versions": {"</script><b>": "<i>", "__proto__": "1"},
+                "slices": {"<u>constructor": {"__proto__": run.metrics["faithfulness"]}},
+                "scores": {"</script><b>": run.scores["faithfulness"], "__proto__": run.scores["faithfulness"]},
+            }
+        )
+        for at, run in enumerate(history.runs)
+    )
+    samples = {key: one.model_copy(update={"ids": "toString" + one.ids[8:]}) for key, one in history.samples.items()}
+    history = replace(history, runs=runs, samples=samples)
+    opened(page, tmp_path, history, names={sample_code("q1", "1"): SampleName("<s>q1", "</table><img src=x>")})
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    waited(page, "document.querySelectorAll('.slices .plot svg').length === 1")
+    compared(page, history, 5, 4)
+    press(page, "Enter")
+    assert page.run("document.querySelectorAll('img, b b, s, i, u').length") == 0
+    assert page.run("[...document.querySelectorAll('#charts h3')].map(one => one.textContent)")[0] == "</script><b>"
+    assert "<img src=x onerror=alert(5)>" in page.run("document.querySelector('.details').textContent")
+    assert page.complaints == []
+    assert page.requests == [(tmp_path / "index.html").as_uri()]
+
+
+@browser
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_and_lines_stand_out_from_the_page(page: Page, tmp_path: Path, scheme: str) -> None:
+    page.colours(scheme)
+    opened(page, tmp_path, made(40))
+    ratio = """(() => {
+      const linear = value => value <= 10 ? value / 3295 : ((value / 255 + 0.055) / 1.055) ** 2.4;
+      const light = text => {
+        const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map(linear);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const of = (selector, name) => light(getComputedStyle(document.querySelector(selector))[name]);
+      const card = of('.card', 'backgroundColor');
+      const against = one => (Math.max(one, card) + 0.05) / (Math.min(one, card) + 0.05);
+      return {
+        text: against(of('.plot text.left', 'fill')), line: against(of('.plot .line', 'stroke')),
+        fail: against(of('.verdicts.fail', 'stroke')), second: against(of('.line.second', 'stroke')),
+        lane: against(of('.lane', 'stroke')),
+      };
+    })()"""
+    page.run("document.querySelectorAll('.plot')[4].scrollIntoView()")
+    waited(page, "document.querySelector('.line.second') !== null")
+    found = page.run(ratio)
+    assert found["text"] >= 4.5
+    assert min(found.values()) >= 3.0, found
+    page.colours("light")
+
+
+@browser
+@needs_chromium
+def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, tmp_path: Path) -> None:
+    page.size(390, 800)
+    history = made(40)
+    opened(page, tmp_path, history)
+    compared(page, history, 38, 27, 25)
+    assert page.run("document.documentElement.scrollWidth") == 390
+    page.size(1240, 1000)
+
+
+@browser
+@needs_chromium
+def test_everything_to_operate_has_a_name(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    compared(page, history, 38, 27)
+    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    operated = {"button", "combobox", "checkbox", "searchbox", "slider", "link", "DisclosureTriangle", "textbox"}
+    nameless = [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored")
+        and node.get("role", {}).get("value") in operated
+        and not node.get("name", {}).get("value", "").strip()
+    ]
+    assert nameless == []
+    sliders = [node for node in nodes if node.get("role", {}).get("value") == "slider" and not node.get("ignored")]
+    assert len(sliders) == 8
+    assert sliders[0]["name"]["value"].startswith("Faithfulness: chart of runs")
