@@ -42,7 +42,7 @@ def command(**flags: object) -> int:
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):
             say(f"- {line}")
-    found = robustness_of(run, run.scores())
+    found = robustness_of(run)
     if found is not None:
         from ragstone.report.terminal import print_robustness
 

@@ -8,17 +8,22 @@ user's, and ends when stdin does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copyreg
 import gc
+import io
 import json
 import os
 import pickle
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import BinaryIO
+from dataclasses import asdict, dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, BinaryIO
 
 from ragstone.errors import RagstoneError
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.portable import Recipe
@@ -28,9 +33,13 @@ from ragstone.run.judging import judge_sample
 from ragstone.run.record import RecordLine
 from ragstone.run.scoring import sample_state
 from ragstone.run.serialise import record_to_line
-from ragstone.system.response import Response
+from ragstone.system.response import Context, Response, TokenUsage
+
+if sys.platform == "linux":
+    import fcntl
 
 LENGTH_BYTES = 8
+_PIPE_BYTES = 1024 * 1024
 Outcome = Grade | JudgementFailure
 
 
@@ -76,9 +85,23 @@ class Reply:
     trouble: Trouble | None
 
 
+def _by_fields(kind: type[Any]) -> Callable[[object], tuple[type[object], tuple[object, ...]]]:
+    values = attrgetter(*(one.name for one in fields(kind)))
+    return lambda one: (kind, values(one))
+
+
+_BY_FIELDS: dict[type[Any], Callable[[Any], Any]] = dict(copyreg.dispatch_table)
+_BY_FIELDS.update((kind, _by_fields(kind)) for kind in (Job, Sample, Response, Context, Origin, TokenUsage))
+"""Pickles objects as calls with their fields, in less than half the time of a dataclass's own state."""
+
+
 def encode_request(request: Task | Sequence[Job]) -> bytes:
     """What is sent to a worker. Workers trust the process that started them."""
-    return _framed(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
+    body = io.BytesIO()
+    pickler = pickle.Pickler(body, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _BY_FIELDS
+    pickler.dump(request)
+    return _framed(body.getvalue())
 
 
 def decode_reply(body: bytes, jobs: Sequence[Job]) -> Reply:
@@ -134,6 +157,10 @@ def _own_pipes() -> tuple[BinaryIO, Callable[[bytes], None]]:
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    if sys.platform == "linux":
+        # Room for the records of a batch: this process judges the next one while the other end finds time to read.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(out, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def reply(frame: bytes) -> None:
         left = memoryview(frame)

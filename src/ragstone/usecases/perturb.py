@@ -134,11 +134,11 @@ def kept_partners(folder: Path, wanted: GoldenSet, judge: JudgeManifest, metrics
 
 
 def robustness_of(
-    run: RunDirectory | None, scores: RunScores, lower_is_better: Iterable[str] = ()
+    run: RunDirectory | None, scores: RunScores | None = None, lower_is_better: Iterable[str] = ()
 ) -> Robustness | None:
-    """What the partners in the directory of `run` show about its `scores`; None if there are none.
+    """What the partners in the directory of `run` show about its `scores`; None if there are no partners.
 
-    Raises RunDirectoryError.
+    The scores are read from `run` if they are not given. Raises RunDirectoryError.
     """
     if run is None or not (run.path / PERTURBED / MANIFEST).is_file():
         return None
@@ -147,4 +147,4 @@ def robustness_of(
     found = RunDirectory.open(run.path / PERTURBED)
     if found.manifest.perturbed is None:
         raise RunDirectoryError("it is not a run of perturbed questions.", where=str(found.path))
-    return robustness(scores, found.records(), found.manifest, lower_is_better)
+    return robustness(scores or run.scores(), found.records(), found.manifest, lower_is_better)
