@@ -28,13 +28,14 @@ def made(
     groups: int = 0,
     kept: int | None = None,
     seed: int = 3,
+    steps: int = 4,
     exact: bool = True,
 ) -> History:
     """`count` runs of `samples` samples with the headline metrics. `kept`: the newest runs that have scores of samples.
 
     Three in four are merges, the fourth is the nightly run of the commit before. The judge changes after half of the
     runs, the golden set after three quarters, the system's version every ten runs; a tenth of the runs are releases.
-    `exact` False: intervals of slices are made up, which is faster.
+    Scores are multiples of 1/`steps`. `exact` False: intervals of slices are made up, which is faster.
     """
     rng = np.random.default_rng(seed)
     skill = rng.normal(0.0, 0.12, (samples, len(HEADLINE)))
@@ -47,7 +48,9 @@ def made(
         commit += not nightly
         drop = 0.09 if count * 0.6 < number < count * 0.7 else 0.0
         swing = 0.03 * np.sin(number / 9.0) - drop
-        values = np.round(np.clip(np.array(LEVELS) + swing + skill + rng.normal(0, 0.05, skill.shape), 0, 1) * 4) / 4
+        values = (
+            np.round(np.clip(np.array(LEVELS) + swing + skill + rng.normal(0, 0.05, skill.shape), 0, 1) * steps) / steps
+        )
         version = 1 + (number >= count * 0.75)
         facts = {
             f"q{at}": SampleFacts(
