@@ -3,11 +3,11 @@
     python bench/history_page.py                 # 2,000 runs
 
 The history is synthetic: 4 metrics and 10 slices, scores of 200 samples, in steps of 1/60, for the newest quarter of
-the runs. It isn't cut to the size that `ragstone gate` keeps. "To open" is from the navigation, in headless Chromium and
-from a file, until the first chart is drawn with the newest 300 runs; "all runs" is from the choice of all runs until the
-charts in view are drawn; "hover" is the script's time for one move of the pointer with all runs; "slices" until the
-charts of slices in view are drawn; "compare" until five versions are side by side, with 16 paired tests and the table
-of samples.
+the runs. It isn't cut to the size that `ragstone gate` keeps. "To open" is from the navigation, in headless Chromium
+and from a file, until the first chart is drawn with the newest 300 runs; "all runs" is from the choice of all runs
+until the charts in view are drawn; "hover" is the script's time for one move of the pointer with all runs; "slices"
+until the charts of slices in view are drawn; "compare" until five versions are side by side, with 16 paired tests and
+the table of samples.
 """
 
 from __future__ import annotations

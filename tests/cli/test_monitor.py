@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ci.receiver import Receiver, receiver
+from tests.report.paged import inflated
 
 __all__ = ["receiver"]
 
@@ -59,6 +61,20 @@ def test_other_formats_go_to_a_file(project: Path, form: str, start: str) -> Non
     done = monitor(project, "--format", form, "-o", "report")
     assert (done.returncode, done.stdout) == (1, "")
     assert (project / "report").read_text().startswith(start)
+
+
+def test_the_windows_are_in_the_page_of_the_history(project: Path) -> None:
+    monitor(project, "--format", "json", "-o", "monitor.json")
+    (project / "history.jsonl").touch()
+    report = [sys.executable, "-m", "ragstone", "history", "report", "--history", "history.jsonl"]
+    subprocess.run([*report, "--monitor", "monitor.json"], cwd=project, check=True, capture_output=True)
+    page = (project / "history" / "index.html").read_text(encoding="utf-8")
+    (head,) = [inflated(body) for body in re.findall(r'data-packed="head">([^<]*)</script>', page)]
+    windows = json.loads((project / "monitor.json").read_text(encoding="utf-8"))["windows"]
+    assert head["production"]["windows"] == [one["window"] for one in windows]
+    assert len(windows) == 9
+    errors = next(one for one in head["production"]["figures"] if one["title"] == "Errors")
+    assert errors["marks"][0][1] == "alert"
 
 
 def test_without_a_log_it_says_what_to_do(tmp_path: Path) -> None:

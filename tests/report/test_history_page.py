@@ -18,6 +18,7 @@ from ragstone.history.file import History
 from ragstone.history.lines import RunLine
 from ragstone.history.trend import marks
 from ragstone.report.history import HistoryPage, SampleName, history_page, render_history
+from ragstone.report.production import MonitorReport
 from ragstone.stats.intervals import mean_interval
 from tests.report.browser import Page, chromium, find_chromium
 from tests.report.histories import made
@@ -473,6 +474,51 @@ def test_samples_are_named_by_the_golden_set_and_the_worst_come_first(page: Page
     )
     given(page, "#result input[type=search]", "is 17?")
     assert page.run("[...document.querySelectorAll('#sample-table tbody code')].map(one => one.textContent)") == ["q17"]
+
+
+@browser
+@needs_chromium
+@pytest.mark.parametrize("count", [0, 12])
+def test_production_windows_have_charts_of_their_own(page: Page, tmp_path: Path, count: int) -> None:
+    figures = {"value": 0.8, "n": 50, "variance": 0.02}
+    production = MonitorReport.model_validate(
+        {
+            "schema_version": 1,
+            "length": "week",
+            "timezone": "Europe/<b>",
+            "windows": [
+                {"window": f"2026-10-{day:02}", "figures": {"faithfulness": figures, "<img src=x>": figures}}
+                | ({"judge": "<u>"} if day > 12 else {"judge": "<i>"})
+                for day in (5, 12, 19, 26)
+            ],
+            "figures": [{"name": "faithfulness", "alert": True, "since": "2026-10-19"}],
+        }
+    )
+    file = tmp_path / "index.html"
+    found = history_page(made(count) if count else History(), POLICY, production=production)
+    file.write_text(render_history(found), encoding="utf-8")
+    page.complaints.clear()
+    page.open("about:blank")
+    page.open(file)
+    waited(page, "document.documentElement.dataset.ready === 'yes'")
+    titles = page.run("[...document.querySelectorAll('#charts > .grid:last-child h3')].map(one => one.textContent)")
+    assert titles == ["Faithfulness", "<img src=x>"]
+    page.run("document.querySelector('#charts > .grid:last-child').scrollIntoView()")
+    plot = "document.querySelector('#charts > .grid:last-child .plot')"
+    waited(page, f"{plot}.dataset.ready === 'yes'")
+    assert page.run(f"{plot}.getAttribute('aria-valuetext')").startswith(
+        "week of 2026-10-26, 0.800 [0.761, 0.839], n = 50"
+    )
+    assert page.run(f"[...{plot}.querySelectorAll('text.left')].slice(-2).map(one => one.textContent)") == [
+        "judge",
+        "alert",
+    ]
+    assert page.run(f"{plot}.querySelector('.line').getAttribute('d').split('M').length - 1") == 2
+    page.run(f"{plot}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter'}}))")
+    assert "Europe/<b>" in page.run("document.querySelector('.details:not(:empty)').textContent")
+    assert page.run("document.getElementById('compare').hidden") is (count == 0)
+    assert page.run("document.querySelectorAll('img, u, i').length") == 0
+    assert page.complaints == []
 
 
 @browser

@@ -119,6 +119,12 @@ def add(
 @setting("thresholds", "FILE", help="Policy file, for the thresholds in the charts")
 @setting("golden", "FILE", multiple=True, help="Golden set, to name samples")
 @click.option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
+@click.option(
+    "--monitor",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Report of `ragstone monitor --format json`, to show its windows.",
+)
 @click.option("--title", default="RAG quality history", show_default=True, help="Title of the page.")
 @_FILE
 @click.pass_obj
@@ -128,6 +134,7 @@ def report(
     thresholds: str | None,
     golden: tuple[str, ...],
     no_questions: bool,
+    monitor: Path | None,
     title: str,
     history: str | None,
 ) -> int:
@@ -162,6 +169,7 @@ def report(
         Redactor(known_secrets(os.environ, settings)),
         title=title,
         questions=not no_questions,
+        monitor=monitor,
     )
     for said in written.notes:
         click.echo(terminal(said), err=True)

@@ -23,6 +23,7 @@ from ragstone.history.trend import marks
 from ragstone.report.escape import clean, clip
 from ragstone.report.html import html_environment
 from ragstone.report.page import packed
+from ragstone.report.production import MonitorReport, figures_of
 from ragstone.report.templates import read_template
 from ragstone.report.wording import metric_title
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -63,9 +64,16 @@ class HistoryPage:
 
 
 def history_page(
-    history: History, policy: Policy, *, names: Mapping[str, SampleName] | None = None, redact: Redact = str
+    history: History,
+    policy: Policy,
+    *,
+    names: Mapping[str, SampleName] | None = None,
+    production: MonitorReport | None = None,
+    redact: Redact = str,
 ) -> HistoryPage:
     """The data of the page. `names` has samples by their code, if a golden set is at hand.
+
+    `production` is what a monitor found.
 
     Thresholds are those of `policy`: the history doesn't have the ones that were in force then.
     """
@@ -110,6 +118,21 @@ def history_page(
     if names:
         known = {code: [texts.shown(one.id), texts.shown(clip(one.question, _QUESTION))] for code, one in names.items()}
         page.head["names"] = page.add(known)
+    if production is not None and production.windows:
+        page.head["production"] = {
+            "length": production.length,
+            "timezone": texts.shown(production.timezone),
+            "windows": [one.window for one in production.windows],
+            "figures": [
+                {
+                    **{name: one[name] for name in ("form", "rising")},
+                    "title": texts.shown(one["title"]),
+                    "marks": [[place, kind, texts.shown(text)] for place, kind, text in one["marks"]],
+                    "part": page.add({name: one[name] for name in ("value", "low", "high", "n")}),
+                }
+                for one in figures_of(production)
+            ],
+        }
     page.head["tables"] = texts.tables
     return page
 
@@ -128,6 +151,7 @@ def render_history(page: HistoryPage, *, damaged: Sequence[str] = (), title: str
             damaged=list(damaged),
             count=counted(count, "run"),
             empty=count == 0,
+            windows=len(page.head.get("production", {}).get("windows", ())),
             head=_Trusted(packed(page.head)),
             parts=[_Trusted(part) for part in page.parts],
             style=_Trusted(style),

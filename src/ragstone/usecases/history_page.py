@@ -12,6 +12,7 @@ from ragstone.files import open_regular
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
 from ragstone.report.history import GENERATOR, Redact, SampleName, history_page, render_history
+from ragstone.report.production import read_monitor_report
 from ragstone.run.files import replace_text, writing_to
 from ragstone.usecases.decide import read_policy
 from ragstone.usecases.history import damage
@@ -33,9 +34,17 @@ class WrittenPage:
 
 
 def write_page(
-    folder: Path, history: History, settings: Settings, redact: Redact, *, title: str, questions: bool
+    folder: Path,
+    history: History,
+    settings: Settings,
+    redact: Redact,
+    *,
+    title: str,
+    questions: bool,
+    monitor: Path | None = None,
 ) -> WrittenPage:
     """Write `folder`/index.html. `questions`: name samples by the golden set of `settings`, if there is one.
+    `monitor`: the JSON report of a monitor, for its windows.
 
     Other files of the folder stay. Raises RunDirectoryError for an index.html that is not such a page.
     """
@@ -46,8 +55,9 @@ def write_page(
     if questions and settings.golden.paths:
         for one in read_golden_set(settings):
             names[sample_code(one.id, one.content_hash())] = SampleName(one.id, one.question)
+    production = None if monitor is None else read_monitor_report(monitor)
     found = tuple(damage(history))
-    page = history_page(history, policy, names=names, redact=redact)
+    page = history_page(history, policy, names=names, production=production, redact=redact)
     text = render_history(page, damaged=[redact(said) for said in found], title=redact(title))
     with writing_to(path):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 (() => {
   const SCALE = 100000, STEPS = 2520, PAGE = 100, MOST = 5, MOST_UNPACKED = 64 * 1024 * 1024;
   const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", SAMPLE = 8, GROUP = 6;
-  const KINDS = [["judge", "judge"], ["golden", "golden set"], ["metric", "metric"], ["part", "half"], ["system", "system"], ["release", "release"], ["accepted", "accepted"]];
+  const KINDS = [["judge", "judge"], ["golden", "golden set"], ["metric", "metric"], ["part", "half"], ["system", "system"], ["release", "release"], ["accepted", "accepted"], ["alert", "alert"]];
   const get = id => document.getElementById(id);
   const packed = kind => [...document.querySelectorAll(`script[data-packed="${kind}"]`)];
   if (!get("charts")) { return; }
@@ -225,7 +225,7 @@
     });
 
     // Marks: those after which means can't be compared are lines through the plot; all are ticks in lanes below.
-    const through = marks.filter(mark => ["judge", "golden", "metric", "part"].includes(mark.kind));
+    const through = marks.filter(mark => ["judge", "golden", "metric", "part", "alert"].includes(mark.kind));
     const unseen = new Map();
     (through.length <= 60 ? through : []).forEach(mark => {
       const at = shown.get(mark.place), middle = at ? (x(at - 1) + x(at)) / 2 : x(at);
@@ -396,6 +396,22 @@
     if (runs.calls.some(value => value)) { found.push(of("Judge calls", number, number, [{ name: "", values: runs.calls }])); }
     found.push(of("Coverage", percent, value => percent(value), [{ name: "", values: runs.coverage }], { share: true, note: "samples with a score" }));
     return found;
+  }
+
+  // What a monitor found, by day or week.
+  function productionCharts({ windows, length, timezone, figures }) {
+    const named = window => `${length === "week" ? "week of " : ""}${windows[window]}`;
+    const windowAxis = { places: windows.map((_, at) => at), noun: "windows", date: window => windows[window], title: named, facts: () => [["Time zone", timezone]] };
+    const forms = { score: shares, share: { form: percent, share: true, tick: percent }, seconds: { form: seconds, tick: (value, step) => `${Number(value.toFixed(step < 0.1 ? 2 : 1))} s` }, number: { form: value => number(Math.round(value)), tick: number } };
+    return figures.map(figure => {
+      const marks = figure.marks.map(([place, kind, text]) => ({ place, kind, text }));
+      const load = async () => {
+        const { value, low, high, n } = await part(figure.part), known = low.some(one => one !== null);
+        return [{ name: "", values: value, ...(known ? { low: low.map((one, at) => one === null ? value[at] : one), high: high.map((one, at) => one === null ? value[at] : one), n } : {}) }];
+      };
+      return makeChart({ ...forms[figure.form], axis: windowAxis, title: figure.title, note: figure.rising ? "less is better" : "", marks: () => marks, load,
+        breaks: (before, after) => marks.some(mark => mark.kind === "judge" && mark.place > before && mark.place <= after) }).box;
+    });
   }
 
   // Whether the means of a metric in two runs can be compared: null, or why not.
@@ -658,6 +674,19 @@
     head = await unpack(packed("head")[0]);
     ({ runs, metrics } = head);
     count = runs.time.length;
+    if (count) { startRuns(); }
+    get("legend").lastElementChild.append(...legend());
+    if (head.production) { get("charts").append(...group(`Production, by ${head.production.length}`, ...productionCharts(head.production))); }
+    get("tools").hidden = false;
+    addEventListener("keydown", event => { if (event.key === "Escape") { get("legend").open = false; } });
+    document.documentElement.dataset.ready = "yes";
+    if (count) {
+      addEventListener("hashchange", restore);
+      restore();
+    } else { get("jump").hidden = get("range").closest("label").hidden = get("which").closest("label").hidden = true; }
+  }
+
+  function startRuns() {
     const commits = new Set();
     again = runs.commit.map(commit => { const known = commit >= 0 && commits.has(commit); commits.add(commit); return known; });
     axis.title = run => [moment(runs.time[run]), table("release", runs.release[run]), commitOf(run), runs.pull[run] === null ? null : `pull request ${runs.pull[run]}`].filter(Boolean).join(", ");
@@ -671,7 +700,6 @@
     [get("range"), get("which")].forEach(one => one.addEventListener("change", chooseRuns));
     const last = count - 1;
     get("summary").replaceChildren(`${counted(count, "run")}, ${day(runs.time[0])} to ${day(runs.time[last])}. Newest: `, pill(runs.verdict[last]), ` ${nameOf(last)}, judge ${table("judge", runs.judge[last])}.`);
-    get("legend").lastElementChild.append(...legend());
     get("charts").append(...group("Metrics", ...metrics.map(metricCard)), ...group("Cost and latency", ...systemCharts()));
     chooseRuns();
     options(get("by"), BY.filter(([by]) => by === "run" || runs[by].some(one => one >= 0)).map(([by, text]) => [by, `${text} (${number(versionsBy(by).length)})`]));
@@ -680,11 +708,7 @@
     get("more").addEventListener("click", () => { limit += PAGE; listVersions(); });
     tellChosen("");
     listVersions();
-    get("tools").hidden = get("compare").hidden = false;
-    addEventListener("keydown", event => { if (event.key === "Escape") { get("legend").open = false; } });
-    document.documentElement.dataset.ready = "yes";
-    addEventListener("hashchange", restore);
-    restore();
+    get("compare").hidden = false;
   }
 
   start().catch(() => { get("broken").hidden = false; });
