@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ragstone.report.page import pack, read_line
@@ -26,7 +27,8 @@ def page_lines(
 ) -> list[str]:
     """The lines of a page with the rows of `view` and the texts of the records, by sample id."""
     samples = (
-        (row, sample_texts(now[row.id], then.get(row.id), redact) if row.id in now else None) for row in view.samples
+        (row, partial(sample_texts, now[row.id], then.get(row.id), redact) if row.id in now else None)
+        for row in view.samples
     )
     return list(pack(samples, redact))
 

@@ -26,9 +26,18 @@ def rows(count: int) -> list[SampleRow]:
     return [SampleRow(f"q{at}", "Which?", (), Origin("g.jsonl", at + 1), None, (), None, None) for at in range(count)]
 
 
+def about(text: str, made: list[str] | None = None) -> Callable[[], Json]:
+    def make() -> Json:
+        if made is not None:
+            made.append(text)
+        return {"about": text}
+
+    return make
+
+
 def test_a_row_names_the_place_of_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "_CHUNK", 100)
-    lines = list(pack(((row, {"about": row.id * 10}) for row in rows(9)), str))
+    lines = list(pack(((row, about(row.id * 10)) for row in rows(9)), str))
     chunks = [unpacked([line], "t") for line in lines if line.startswith("t")]
     assert len(chunks) > 2
     for row in unpacked(lines, "r"):
@@ -39,21 +48,23 @@ def test_a_row_names_the_place_of_its_texts(monkeypatch: pytest.MonkeyPatch) -> 
 def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "_CHUNK", 10)
     monkeypatch.setattr(page, "MAX_PACKED", 200)
-    found = unpacked(pack(((row, {"about": row.id}) for row in rows(50)), str), "r")
+    made: list[str] = []
+    found = unpacked(pack(((row, about(row.id, made)) for row in rows(50)), str), "r")
     assert [row[0] for row in found] == [f"q{at}" for at in range(50)]
     with_texts = [bool(row[-1]) for row in found]
     assert with_texts[0]
     assert not with_texts[-1]
     assert sorted(with_texts, reverse=True) == with_texts
+    assert made == [row[0] for row in found if row[-1]]  # the others would take time
 
 
 def test_samples_are_taken_one_by_one() -> None:
     taken = []
 
-    def samples() -> Iterator[tuple[SampleRow, Json | None]]:
+    def samples() -> Iterator[tuple[SampleRow, Callable[[], Json]]]:
         for row in rows(5000):
             taken.append(row.id)
-            yield row, {"about": "x" * 1000}
+            yield row, about("x" * 1000)
 
     lines = pack(samples(), str)
     next(lines)
@@ -102,7 +113,7 @@ def test_rows_are_redacted() -> None:
 
 def test_rows_get_other_links() -> None:
     links = Links.from_pattern("https://host/blob/main/{file}#L{line}")
-    lines = [with_row_links(line, links) for line in pack(((row, {"about": "x"}) for row in rows(2)), str)]
+    lines = [with_row_links(line, links) for line in pack(((row, about("x")) for row in rows(2)), str)]
     assert [row[5] for row in unpacked(lines, "r")] == [
         "https://host/blob/main/g.jsonl#L1",
         "https://host/blob/main/g.jsonl#L2",

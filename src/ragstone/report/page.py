@@ -12,8 +12,9 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ragstone import formatting
@@ -40,22 +41,20 @@ class PackedLine:
     body: str
 
 
-def pack(samples: Iterable[tuple[SampleRow, Json | None]], redact: Redact) -> Iterator[str]:
-    """Lines for a page with `samples`, in their order. The texts are redacted already, the rows are not.
+def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json] | None]], redact: Redact) -> Iterator[str]:
+    """Lines for a page with `samples`, in their order, each with what makes its texts: called only if there is room.
 
-    A row names the place of its texts: the number of their line, and the place in it. One after another, samples are
-    dropped from memory.
+    The texts are redacted already, the rows are not. A row names the place of its texts: the number of their line, and
+    the place in it. One after another, samples are dropped from memory.
     """
     rows: list[list[Any]] = []
     texts: list[bytes] = []
     size = packed = chunk = 0
-    for number, (row, found) in enumerate(samples):
-        if number == MAX_ROWS:
-            break
+    for row, make_texts in islice(samples, MAX_ROWS):
         place: list[int] = []
-        if found is not None and packed < MAX_PACKED:
+        if make_texts is not None and packed < MAX_PACKED:
             place = [chunk, len(texts)]
-            texts.append(_json(found))
+            texts.append(_json(make_texts()))
             size += len(texts[-1])
         rows.append([*row_values(row, redact), place])
         if size >= _CHUNK:

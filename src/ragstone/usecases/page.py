@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -32,7 +33,7 @@ def page_of(
     if baseline is not None:
         baseline = baseline.with_ids_of(current.scores)
 
-    def samples() -> Iterator[tuple[SampleRow, Json | None]]:
+    def samples() -> Iterator[tuple[SampleRow, Callable[[], Json] | None]]:
         then = baseline.scores if baseline is not None else None
         with ExitStack() as stack:
             record_of = stack.enter_context(current.lookup())
@@ -44,7 +45,7 @@ def page_of(
                     continue
                 if before is not None and before.response.contexts != now.response.contexts:
                     row = replace(row, changed=(*row.changed, "contexts"))
-                yield row, sample_texts(now, before, redact)
+                yield row, partial(sample_texts, now, before, redact)
 
     return pack(samples(), redact)
 
