@@ -56,7 +56,7 @@ test-as-root: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/container/test_strays.py tests/github/test_command_files.py \
 		tests/container/test_confinement.py tests/container/test_user_environment.py $(PYTEST_ARGS)
 
-# Real LangChain and LlamaIndex objects, in a separate environment: they install about 60 packages.
+# Real LangChain and LlamaIndex objects, and a tracking server of MLflow, in a separate environment of many packages.
 test-integrations: $(VENV)-integrations/.installed
 	$(VENV)-integrations/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 

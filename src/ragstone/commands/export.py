@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ragstone.formatting import counted
 
 if TYPE_CHECKING:
     from ragstone.export.facts import FinishedRun
+    from ragstone.export.outcome import Exported
 
 _RUN = click.argument("run", type=click.Path(path_type=Path), required=False)
 _TEXTS = click.option(
@@ -31,6 +33,7 @@ def command() -> None:
     \b
     Examples:
       ragstone export otel ragstone-run
+      ragstone export mlflow ragstone-run --experiment shop-search
     """
 
 
@@ -58,6 +61,40 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
         f"Sent {counted(sent.events, 'event')} of {counted(sent.samples, 'sample')} to {sent.where}: "
         f"{', '.join(parts)}."
     )
+
+
+@command.command(name="mlflow")
+@_RUN
+@click.option(
+    "--experiment",
+    metavar="NAME",
+    help="The experiment; it is made if there is none  [default: as in MLFLOW_EXPERIMENT_NAME, else ragstone]",
+)
+@with_options((_TEXTS, CONFIG))
+def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: object) -> None:
+    """Write RUN as a run of MLflow: parameters, figures, verdict, samples  [default: the run in the config]
+
+    The tracking server is in MLFLOW_TRACKING_URI, with the credentials that MLflow's client reads. Exporting again
+    brings the same run of MLflow up to date, and never makes a second one.
+
+    \b
+    Example:
+      MLFLOW_TRACKING_URI=http://localhost:5000 ragstone export mlflow ragstone-run
+    """
+    from ragstone.export.mlflow import export_mlflow
+
+    settings = settings_from(flags)
+    found = _finished(run, texts, flags)
+    done = export_mlflow(found, settings, os.environ, experiment=experiment, now=lambda: datetime.now(UTC))
+    _tell(found, done)
+
+
+def _tell(found: FinishedRun, done: Exported) -> None:
+    if done.state == "same":
+        say(f"The run is there already, and nothing has changed: {done.where}")
+        return
+    what = "Exported" if done.state == "new" else "Brought up to date"
+    say(f"{what}: {counted(found.manifest.counts.total, 'sample')}, {done.where}")
 
 
 def _finished(run: Path | None, texts: bool, flags: dict[str, object]) -> FinishedRun:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -55,6 +56,16 @@ class FinishedRun:
     @property
     def manifest(self) -> Manifest:
         return self.run.manifest
+
+    @property
+    def begun(self) -> datetime | None:
+        """When the run was started; None if its manifest does not say."""
+        try:
+            begun = datetime.fromisoformat(self.manifest.created_at)
+        except ValueError:
+            return None
+        begun = begun if begun.tzinfo is not None else begun.replace(tzinfo=UTC)
+        return begun if begun.timestamp() > 0 else None
 
     @property
     def fingerprint(self) -> str:

@@ -5,16 +5,14 @@ Endpoint, headers, certificates, compression and time-outs come from the environ
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from ragstone.errors import ConfigError, ExportError
 from ragstone.export.events import event, facts_of_run
 from ragstone.export.facts import FinishedRun
+from ragstone.export.quiet import captured_log
 from ragstone.export.rows import SampleRow, sample_rows
 from ragstone.formatting import counted
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -61,8 +59,8 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
         ) from None
     shared = dict(facts_of_run(found))
     sent = Sent(_address(environ))
-    with _captured_log() as log:
-        collector = Collector(_begun(found))
+    with captured_log("opentelemetry") as log:
+        collector = Collector(0 if found.begun is None else int(found.begun.timestamp() * 1e6) * 1000)
         batch: list[tuple[SampleRow, str, Score]] = []
         size = 0
 
@@ -94,16 +92,6 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
         finally:
             collector.close()
     return sent
-
-
-def _begun(found: FinishedRun) -> int:
-    """When the run was started, in nanoseconds; 0 if its manifest does not say."""
-    try:
-        begun = datetime.fromisoformat(found.manifest.created_at)
-    except ValueError:
-        return 0
-    begun = begun if begun.tzinfo is not None else begun.replace(tzinfo=UTC)
-    return max(0, int(begun.timestamp() * 1e6) * 1000)
 
 
 def _chars(row: SampleRow, score: Score) -> int:
@@ -148,23 +136,3 @@ def _address(environ: Mapping[str, str]) -> str:
             "the endpoint is not an address that starts with http:// or https://.", where=" or ".join(_ENDPOINTS)
         )
     return f"{parts.scheme}://{host}"
-
-
-@contextmanager
-def _captured_log() -> Iterator[list[str]]:
-    """What the SDK logs, which has no other way to say why it could not send; nothing of it is printed."""
-    lines: list[str] = []
-
-    class Kept(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines[:] = [record.getMessage()]
-
-    logger, handler = logging.getLogger("opentelemetry"), Kept()
-    before = logger.propagate
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        yield lines
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = before
