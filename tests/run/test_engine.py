@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -14,9 +14,12 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.engine import run_samples
-from ragstone.run.record import SampleRecord
+from ragstone.run import engine
+from ragstone.run.engine import run_samples, run_samples_in
+from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import combine_rounds, score_response
+from ragstone.run.worker_process import Job, Reply
+from ragstone.run.workers import Lane
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from tests.run.builders import Answering, judge, judgement, samples
 
@@ -67,6 +70,68 @@ def test_the_golden_set_is_read_no_faster_than_it_is_evaluated() -> None:
     asyncio.run(run_samples(source(), system=system, judge=judge(samples(200)), metrics=METRICS, sink=sink))
     assert done == 200
     assert furthest_ahead <= 2 + 3 + 3  # in the system, in the queue, at the judge
+
+
+class Lanes:
+    """A pool whose lanes are opened one after the other. The first one keeps its first batch until `free` is set."""
+
+    batch = 1
+    waiting = 4
+
+    def __init__(self, judging: ScriptedJudge) -> None:
+        self._judging = judging
+        self.free = asyncio.Event()
+        self.open = True
+        self.judged: list[str] = []
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def lanes(self) -> AsyncIterator[Lane]:
+        for _ in range(3):
+            yield self
+            await asyncio.sleep(0)
+
+    async def judge(self, jobs: tuple[Job, ...]) -> Reply:
+        (job,) = jobs
+        if job.sample.id == "q0":
+            await self.free.wait()
+        await asyncio.sleep(0)
+        self.judged.append(job.sample.id)
+        return Reply((RecordLine(job.sample.id, job.responses, "scored", job.ledger, ""),), None)
+
+
+def test_what_waits_for_a_slow_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_MOST_HELD", 20)
+    golden = samples(100)
+    written: list[str] = []
+
+    async def evaluate() -> int:
+        pool = Lanes(judge(golden))
+        running = asyncio.create_task(
+            run_samples_in(
+                pool,
+                golden,
+                system=Answering(concurrency=1),
+                judge=judge(golden),
+                metrics=METRICS,
+                sink=lambda one: written.append(one.sample_id),
+            )
+        )
+        before, known = -1, 0
+        while before != known:
+            before = known
+            for _ in range(100):  # all that can go on goes on
+                await asyncio.sleep(0)
+            known = len(pool.judged)
+        assert written == []
+        pool.free.set()
+        await running
+        return known
+
+    assert 20 <= asyncio.run(evaluate()) <= 20 + 3
+    assert written == [sample.id for sample in golden]
 
 
 def test_a_sample_that_the_system_failed_is_recorded_as_failed_by_the_system_and_costs_no_other() -> None:

@@ -29,7 +29,7 @@ from ragstone.run import workers as pool
 from ragstone.run.engine import run_samples, run_samples_in
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.serialise import record_to_line
-from ragstone.run.worker_process import Job, Trouble, _encode_reply, decode_reply
+from ragstone.run.worker_process import Job, Trouble, decode_reply, encode_reply
 from ragstone.run.workers import Workers, how_many
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from ragstone.usecases.run import RunContext, evaluate_run
@@ -353,7 +353,7 @@ def test_what_comes_back_is_read_as_text_and_numbers() -> None:
 def test_lines_with_any_character_come_back_as_they_were() -> None:
     job = Job(Sample("q1", "?"), (), (), Call("q1").ledger)
     line = RecordLine("q1", (), "scored", Call("q1").ledger, 'é\u2028 \ud800 🏠 "\\n"')
-    reply = decode_reply(_encode_reply([line, line], Trouble("JudgeError", "é"))[8:], [job, job])
+    reply = decode_reply(encode_reply([line, line], Trouble("JudgeError", "é")), [job, job])
     assert [one.line for one in reply.records] == [line.line, line.line]
     assert reply.trouble == Trouble("JudgeError", "é")
 

@@ -19,9 +19,12 @@ from ragstone.metrics.metric import Metric
 from ragstone.run.judging import judge_sample
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import needed_measures, sample_state
-from ragstone.run.worker_process import Job, Reply
-from ragstone.run.workers import Workers, raise_trouble
+from ragstone.run.worker_process import Job
+from ragstone.run.workers import Lane, Pool, raise_trouble
 from ragstone.system.response import Response, System
+
+_MOST_HELD = 4096
+"""Records that are held back at most until it is their turn, with few workers: about 40 MB."""
 
 
 class Progress(Protocol):
@@ -72,7 +75,7 @@ async def run_samples(
 
 
 async def run_samples_in(
-    workers: Workers,
+    pool: Pool,
     samples: Iterable[Sample],
     *,
     system: System,
@@ -84,16 +87,15 @@ async def run_samples_in(
     progress: Progress | None = None,
     custom: Mapping[str, Measure] | None = None,
 ) -> None:
-    """The same with `workers` (started), which judge and score, while this process asks, grades for custom metrics and
+    """The same with `pool` (started), whose workers judge and score; this process asks, grades for custom metrics and
     writes.
 
     Records reach the sink in the order in which their samples were answered, as if one process had judged them.
     """
-    lanes = workers.lanes
-    asking = _Asking(samples, system, answers, waiting=len(lanes) * workers.batch)
-    engine = _PoolEngine(asking, workers.batch, judge, tuple(metrics), sink, repeats, progress or Quiet(), custom or {})
+    asking = _Asking(samples, system, answers, waiting=pool.waiting)
+    engine = _PoolEngine(asking, pool.batch, judge, tuple(metrics), sink, repeats, progress or Quiet(), custom or {})
     try:
-        await asking.finish(engine.judge(lane.judge) for lane in lanes)
+        await asking.finish([engine.judge_in(pool)])
     finally:
         engine.release_all()
 
@@ -128,16 +130,20 @@ class _Asking:
         self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(waiting)
 
     async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Ask everything, while the coroutines take what is answered; each ends with the first None that it takes."""
+        """Ask everything, while the coroutines take what is answered. None is the end, for all of them."""
         try:
             async with asyncio.TaskGroup() as group:
                 askers = [group.create_task(self._ask()) for _ in range(max(1, self._system.concurrency))]
-                judges = [group.create_task(one) for one in judging]
+                for one in judging:
+                    group.create_task(one)
                 await asyncio.gather(*askers)
-                for _ in judges:
-                    await self.answered.put(None)
+                await self.answered.put(None)
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
+
+    def end_again(self) -> None:
+        """Leave the end, which was taken, to the next one."""
+        self.answered.put_nowait(None)
 
     def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
         """What to ask next: a sample, and the place of the answer among the sample's answers."""
@@ -187,6 +193,7 @@ class _Engine:
             self.progress.advance(sample_state(record.scores, record.responses))
             # A judge that never awaits would block the event loop, including signals and timeouts.
             await asyncio.sleep(0)
+        self.asking.end_again()
 
 
 @dataclass(slots=True)
@@ -204,15 +211,45 @@ class _PoolEngine:
     _taken: int = 0
     _released: int = 0
     _held: dict[int, RecordLine] = field(default_factory=dict)
+    _freed: asyncio.Event = field(default_factory=asyncio.Event)
+    _lanes: int = 0
+    _all_taken: bool = False
+    _done: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def judge(self, elsewhere: Callable[[tuple[Job, ...]], Coroutine[Any, Any, Reply]]) -> None:
-        while batch := await self._take():
+    async def judge_in(self, pool: Pool) -> None:
+        """Judge in all lanes of `pool`, also in those that come later, until everything is judged."""
+        async with asyncio.TaskGroup() as group:
+            opening = group.create_task(self._open(pool, group))
+            await self._done.wait()
+            opening.cancel()
+
+    async def _open(self, pool: Pool, group: asyncio.TaskGroup) -> None:
+        async for lane in pool.lanes():
+            group.create_task(self._judge(lane))
+
+    async def _judge(self, lane: Lane) -> None:
+        self._lanes += 1
+        while lane.open:
+            await self._room()
+            batch = await self._take()
+            if not batch:
+                self._all_taken = True
+                break
             first = self._taken
             self._taken += len(batch)
-            reply = await elsewhere(await self._jobs(batch))
+            reply = await lane.judge(await self._jobs(batch))
             self._held.update(enumerate(reply.records, first))
             self._release()
             raise_trouble(reply)
+        self._lanes -= 1
+        if self._all_taken and self._lanes == 0:
+            self._done.set()
+
+    async def _room(self) -> None:
+        """Wait while too many records are held back, because one before them is still being judged."""
+        while self._taken - self._released > max(_MOST_HELD, 2 * self._lanes * self.batch):
+            self._freed.clear()
+            await self._freed.wait()
 
     def release_all(self) -> None:
         """Pass on everything that has come back, although something before it has not."""
@@ -230,8 +267,7 @@ class _PoolEngine:
                 break
             asked = answered.get_nowait()
         else:
-            if batch:
-                answered.put_nowait(None)  # the end, for the next time
+            self.asking.end_again()
         return batch
 
     async def _jobs(self, batch: Sequence[_Asked]) -> tuple[Job, ...]:
@@ -259,6 +295,7 @@ class _PoolEngine:
         while self._released in self._held:
             self._pass_on(self._released)
             self._released += 1
+        self._freed.set()
 
     def _pass_on(self, number: int) -> None:
         record = self._held.pop(number)

@@ -45,12 +45,12 @@ Outcome = Grade | JudgementFailure
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker does with every job. `garbage` are the thresholds of the garbage collector."""
+    """What a worker does with every job. `garbage` are the thresholds of the garbage collector, None to leave them."""
 
     recipe: Recipe
     metrics: tuple[Metric, ...]
     repeats: int
-    garbage: tuple[int, int, int]
+    garbage: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,12 @@ def encode_request(request: Task | Sequence[Job]) -> bytes:
     pickler = pickle.Pickler(body, pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = _BY_FIELDS
     pickler.dump(request)
-    return _framed(body.getvalue())
+    return body.getvalue()
+
+
+def decode_request(body: bytes) -> object:
+    """What `encode_request` was given."""
+    return pickle.loads(body)  # noqa: S301 - from the process that this one works for
 
 
 def decode_reply(body: bytes, jobs: Sequence[Job]) -> Reply:
@@ -117,7 +122,8 @@ def decode_reply(body: bytes, jobs: Sequence[Job]) -> Reply:
     return Reply(tuple(records), None if trouble is None else Trouble(**trouble))
 
 
-def _encode_reply(records: Sequence[RecordLine], trouble: Trouble | None) -> bytes:
+def encode_reply(records: Sequence[RecordLine], trouble: Trouble | None) -> bytes:
+    """What is sent back: a line of JSON, and the lines of the records."""
     lines = [record.line.encode("utf-8", "surrogatepass") for record in records]
     head = {
         "records": [
@@ -125,10 +131,11 @@ def _encode_reply(records: Sequence[RecordLine], trouble: Trouble | None) -> byt
         ],
         "trouble": None if trouble is None else asdict(trouble),
     }
-    return _framed(json.dumps(head).encode("ascii") + b"\n" + b"".join(lines))
+    return json.dumps(head).encode("ascii") + b"\n" + b"".join(lines)
 
 
-def _framed(body: bytes) -> bytes:
+def framed(body: bytes) -> bytes:
+    """`body` for a pipe, with its length before it."""
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
@@ -138,17 +145,18 @@ def main() -> None:
     task = _read(requests)
     if not isinstance(task, Task):
         return
-    gc.set_threshold(*task.garbage)
+    if task.garbage is not None:
+        gc.set_threshold(*task.garbage)
     try:
         judge = task.recipe.build()
     except RagstoneError as error:
-        replies(_encode_reply((), _trouble(error)))
+        replies(encode_reply((), trouble_of(error)))
         return
-    replies(_framed(json.dumps(asdict(judge.identity)).encode("ascii")))
+    replies(json.dumps(asdict(judge.identity)).encode("ascii"))
     gc.freeze()
     with asyncio.Runner() as runner:
         while isinstance(jobs := _read(requests), tuple):
-            replies(runner.run(_judged(task, judge, jobs)))
+            replies(runner.run(judge_jobs(task, judge, jobs)))
 
 
 def _own_pipes() -> tuple[BinaryIO, Callable[[bytes], None]]:
@@ -162,8 +170,8 @@ def _own_pipes() -> tuple[BinaryIO, Callable[[bytes], None]]:
         with contextlib.suppress(OSError):
             fcntl.fcntl(out, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
-    def reply(frame: bytes) -> None:
-        left = memoryview(frame)
+    def reply(body: bytes) -> None:
+        left = memoryview(framed(body))
         while left:
             left = left[out.write(left) :]
 
@@ -174,10 +182,11 @@ def _read(requests: BinaryIO) -> object:
     """The next request; None at the end."""
     head = requests.read(LENGTH_BYTES)
     body = requests.read(int.from_bytes(head, "big"))
-    return pickle.loads(body) if body else None  # noqa: S301 - from the process that started this one
+    return decode_request(body) if body else None
 
 
-async def _judged(task: Task, judge: Judge, jobs: Sequence[Job]) -> bytes:
+async def judge_jobs(task: Task, judge: Judge, jobs: Sequence[Job]) -> bytes:
+    """The reply to `jobs`. What goes wrong is part of it."""
     records: list[RecordLine] = []
     try:
         for job in jobs:
@@ -194,8 +203,8 @@ async def _judged(task: Task, judge: Judge, jobs: Sequence[Job]) -> bytes:
             state = sample_state(record.scores, record.responses)
             records.append(RecordLine(job.sample.id, (), state, record.ledger, record_to_line(record)))
     except Exception as error:
-        return _encode_reply(records, _trouble(error))
-    return _encode_reply(records, None)
+        return encode_reply(records, trouble_of(error))
+    return encode_reply(records, None)
 
 
 def _given(job: Job, responses: Sequence[Response]) -> dict[str, Measure]:
@@ -214,7 +223,8 @@ def _given(job: Job, responses: Sequence[Response]) -> dict[str, Measure]:
     return {name: measure(name) for rounds in job.grades for grades in rounds for name in grades}
 
 
-def _trouble(error: Exception) -> Trouble:
+def trouble_of(error: Exception) -> Trouble:
+    """How `error` is told to the other end."""
     if isinstance(error, RagstoneError):
         return Trouble(type(error).__name__, error.message, error.where, error.hint)
     return Trouble(None, "".join(traceback.format_exception(error)))

@@ -12,9 +12,10 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
 from ragstone.config import RunSettings
 from ragstone.errors import JudgeError, SystemUnderTestError
@@ -22,12 +23,15 @@ from ragstone.formatting import some
 from ragstone.judge.portable import Recipe, usable_cores
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
-from ragstone.run.worker_process import LENGTH_BYTES, Job, Reply, Task, decode_reply, encode_request
+from ragstone.run.worker_process import LENGTH_BYTES, Job, Reply, Task, decode_reply, encode_request, framed
 from ragstone.system.child import Child, ChildContext, Guardian
 from ragstone.system.log import SystemLog
 
 BATCH = 16
 """Samples that are sent together: about 50 ms of judging offline."""
+
+LANES = 2
+"""Lanes of a worker: while it judges one batch, the next one is on its way."""
 
 _FEWEST = 500
 _FEWEST_WITH_MODEL = 100
@@ -55,6 +59,36 @@ def how_many(settings: RunSettings, recipe: Recipe | None, samples: int) -> int:
     return min(cores, most) if cores > 1 and samples * settings.answers * settings.repeats >= fewest else 0
 
 
+class Lane(Protocol):
+    """A place where one batch at a time is judged. One that is no longer `open` gets no further batch."""
+
+    @property
+    def open(self) -> bool: ...
+
+    async def judge(self, jobs: tuple[Job, ...]) -> Reply: ...
+
+
+class Pool(Protocol):
+    """Workers, wherever they are. Call `start`, and always `close`.
+
+    Samples are sent in batches of up to `batch`; up to `waiting` samples wait for a lane.
+    """
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def waiting(self) -> int: ...
+
+    def lanes(self) -> AsyncIterator[Lane]:
+        """The lanes that there are, and those that come later. Raises JudgeError if there will be none."""
+        ...
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class Workers:
     """`count` processes that judge as `recipe` says. Call `start`, and always `close`.
 
@@ -68,7 +102,8 @@ class Workers:
         task = Task(recipe.shared_by(count), tuple(metrics), repeats, (first, second, third))
         self._guardian = Guardian()
         context = ChildContext(Path.cwd(), _environment(), SystemLog(None), self._guardian)
-        self._workers = [_Worker(encode_request(task), identity, context) for _ in range(count)]
+        request = framed(encode_request(task))
+        self._workers = [_Worker(request, identity, context) for _ in range(count)]
         self.batch = 1 if recipe.loads_model else BATCH
 
     @property
@@ -77,9 +112,14 @@ class Workers:
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
     @property
-    def lanes(self) -> list[_Worker]:
-        """Each worker twice: while it judges one batch, the next one is on its way."""
-        return [*self._workers, *self._workers]
+    def waiting(self) -> int:
+        """As many samples as all workers take."""
+        return LANES * len(self._workers) * self.batch
+
+    async def lanes(self) -> AsyncIterator[Lane]:
+        """Each worker twice."""
+        for worker in self._workers * LANES:
+            yield worker
 
     async def start(self) -> None:
         """Start the processes, without waiting until they are ready. Raises JudgeError."""
@@ -92,6 +132,8 @@ class Workers:
 
 
 class _Worker:
+    open = True  # a process that ends is replaced
+
     def __init__(self, task: bytes, identity: JudgeIdentity, context: ChildContext) -> None:
         self._task = task
         self._identity = identity
@@ -123,7 +165,7 @@ class _Worker:
 
     async def judge(self, jobs: tuple[Job, ...]) -> Reply:
         """The records of `jobs`. Raises JudgeError if two processes ended over them."""
-        request = encode_request(jobs)
+        request = framed(encode_request(jobs))
         ends = 0
         while ends < _ATTEMPTS:
             process = await self.start()
