@@ -46,6 +46,7 @@ _PREFIX = "RAGSTONE_"
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOST_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
+_DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
 
@@ -297,6 +298,10 @@ class RunSettings(_Table):
         description="processes that judge with the offline judge or a local model; `auto`: one for each core, if there "
         "is enough to judge",
     )
+    dask: str | None = _optional(
+        "scheduler of a Dask cluster that judges with the offline judge or a local model, such as "
+        "`tcp://scheduler:8786`; instead of `workers`"
+    )
     shard: str | None = _optional("part of the golden set to evaluate, such as `3/8`; merge the parts afterwards")
     perturb: tuple[Perturbing, ...] = Field(
         default=(),
@@ -320,6 +325,15 @@ class RunSettings(_Table):
     @classmethod
     def _words(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+    @field_validator("dask", mode="after")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is None or not value.strip():
+            return None
+        if not _DASK.fullmatch(value.strip()):
+            raise ValueError("must be the address of a scheduler, such as tcp://scheduler:8786 or tls://scheduler:8786")
+        return value.strip()
 
     @field_validator("shard", mode="after")
     @classmethod
@@ -552,6 +566,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("run.resume", "RAGSTONE_RESUME", "resume"),
     Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT", "time-limit"),
     Option("run.workers", "RAGSTONE_WORKERS", "workers"),
+    Option("run.dask", "RAGSTONE_DASK", "dask"),
     Option("run.stop_early", "RAGSTONE_STOP_EARLY", "stop-early", of_gate=True),
     Option("run.shard", "RAGSTONE_SHARD", "shard", in_file=False),
     Option("run.perturb", "RAGSTONE_PERTURB", "perturb"),

@@ -41,6 +41,7 @@ NOT_SETTINGS = {
 NOT_REPRODUCED = {
     "resume": "a run is reproduced from its start",
     "shard": "a run is reproduced as a whole",
+    "dask": "a cluster gives the same records as one process, and its address is nobody's business",
     "save_baseline": "its copy is not kept",
 }
 

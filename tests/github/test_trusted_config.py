@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -270,6 +271,34 @@ def test_an_ordinary_parameter_does(github: FakeGitHub, checkout: Checkout, list
     judge = 'name = "openai:gpt-5.4-mini"\n[judge.parameters]\ntemperature = 0.2\n'
     assert gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url).code == 5
     assert listener.heard
+
+
+@pytest.mark.parametrize("base", [None, "tcp://scheduler.example:8786"])
+def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(
+    github: FakeGitHub, checkout: Checkout, base: str | None
+) -> None:
+    if base is not None:
+        github.files[BASE_SHA]["ragstone.toml"] = f'[run]\ndask = "{base}"\n'.encode()
+    with socket.create_server(("127.0.0.1", 0)) as scheduler:
+        scheduler.setblocking(False)
+        address = f"tcp://127.0.0.1:{scheduler.getsockname()[1]}"
+        checkout.write("ragstone.toml", config('name = "offline"\n').replace("[run]", f'[run]\ndask = "{address}"'))
+        found = checkout.gate(github, "pull_request", pull_request())
+        with pytest.raises(BlockingIOError):
+            scheduler.accept()
+    refused(found, "'run.dask' differs from the base branch", "what comes back could run code here", "RAGSTONE_DASK")
+
+
+def test_the_cluster_of_the_base_branch_is_used(github: FakeGitHub, checkout: Checkout) -> None:
+    import dask
+
+    toml = config('name = "offline"\n').replace("[run]", '[run]\ndask = "tcp://127.0.0.1:1"')
+    github.files[BASE_SHA]["ragstone.toml"] = toml.encode()
+    checkout.write("ragstone.toml", toml)
+    with dask.config.set({"distributed.comm.timeouts.connect": "0.1s"}):
+        found = checkout.gate(github, "pull_request", pull_request())
+    assert found.code == 5
+    assert "no connection with the Dask scheduler" in found.log
 
 
 CA = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"

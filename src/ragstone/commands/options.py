@@ -70,6 +70,7 @@ RUN = (
     setting("oracle"),
     setting("shard", "K/N"),
     setting("workers", "N", type=str),
+    setting("dask", "ADDRESS"),
     setting("resume"),
     setting("time_limit", "SECONDS"),
     setting("perturb", "KINDS"),

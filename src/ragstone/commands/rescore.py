@@ -20,6 +20,8 @@ DEFAULT_OUT = "ragstone-rescored"
 @click.option("--out", default=DEFAULT_OUT, show_default=True, metavar="DIR", help="Run directory to write.")
 @click.option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")
 @click.option("--dry-run", is_flag=True, help="Only count the answers, and estimate the cost.")
+@setting("workers", "N", type=str)
+@setting("dask", "ADDRESS")
 @setting("resume")
 @setting("time_limit", "SECONDS")
 def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, dry_run: bool, **flags: object) -> int:

@@ -2,9 +2,10 @@
 
 The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
 `ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
-from the environment, or with their value in the base's config. The same applies to the digests of local models, because
-their files are also in the checkout. What fails the job (`fail_on`), how many samples are evaluated (`limit`) and how
-many gates share the error rate (`gates`) follow the base's config too.
+from the environment, or with their value in the base's config. With or without a key, the same applies to the digests
+of local models, because their files are also in the checkout, and to the address of a Dask cluster. What fails the job
+(`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow the
+base's config too.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "ju
 LOCAL_GUARDED = ("judge.model_digests", "judge.local")
 """Settings that decide which local model is loaded, and how it is read; no key needs to be given."""
 
+CLUSTER = "run.dask"
+"""Who gets questions and answers to judge, and could run code in this process; no key needs to be given."""
+
 _FREE_PARAMETERS = frozenset(
     {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
     | {"frequency_penalty", "presence_penalty"}
@@ -56,6 +60,7 @@ _WHY = {
     "judge.parameters": "they can change the price of a call",
     "judge.model_digests": "they decide which models can be loaded",
     "judge.local": "it decides how the model is read",
+    CLUSTER: "golden set and answers would be sent there, and what comes back could run code here",
 }
 
 
@@ -76,8 +81,9 @@ def hold_to_base(
     workspace: Path,
     folder: Path,
 ) -> Held:
-    """`settings` in which nothing can redirect the judge's key or add a model; `folder` (which must not exist yet) is
-    for base files.
+    """`settings` in which nothing can redirect the judge's key or the answers, or add a model.
+
+    `folder`, which must not exist yet, is for base files.
 
     Raises ConfigError for a value in the checkout's config that differs from the base's, and GitHubError if the base is
     needed and can't be read.
@@ -93,6 +99,8 @@ def hold_to_base(
     unpinned = local is not None and not settings.judge.model_digests
     if local is not None:
         wanted += [key for key in LOCAL_GUARDED if key in settings.from_file]
+    if settings.run.dask is not None and CLUSTER in settings.from_file:
+        wanted.append(CLUSTER)
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
     verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
@@ -205,7 +213,8 @@ def _matters(key: str, settings: Settings) -> bool:
 
 
 def _value(settings: Settings, key: str) -> object:
-    found: object = getattr(settings.judge, key.partition(".")[2])
+    table, _, name = key.partition(".")
+    found: object = getattr(getattr(settings, table), name)
     if key == "judge.ca_bundle" and isinstance(found, str):
         return Path(found).relative_to(settings.root) if Path(found).is_relative_to(settings.root) else Path(found)
     if key == "judge.parameters":
@@ -229,7 +238,7 @@ def _unpinned(name: str) -> ConfigError:
 
 
 def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
-    given = "" if key in LOCAL_GUARDED else "with a key, "
+    given = "" if key in (*LOCAL_GUARDED, CLUSTER) else "with a key, "
     return ConfigError(
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
         f"{given}it is not accepted from an unreviewed checkout.",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
-from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
+from ragstone.judge.names import LOCAL, OFFLINE_PROVIDERS, local_path, split_name
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
@@ -39,10 +39,24 @@ class Recipe:
 
     def shared_by(self, workers: int) -> Recipe:
         """The same for each of `workers` processes at once: a local model's threads are divided among them."""
+        return self.with_threads(max(1, usable_cores() // workers))
+
+    def with_threads(self, threads: int) -> Recipe:
+        """The same with `threads` for a local model, unless the settings name a number."""
         local = self.settings.local
-        threads = local.threads or max(1, usable_cores() // workers)
-        settings = self.settings.model_copy(update={"local": local.model_copy(update={"threads": threads})})
-        return replace(self, settings=settings)
+        own = local.model_copy(update={"threads": local.threads or threads})
+        return replace(self, settings=self.settings.model_copy(update={"local": own}))
+
+    def elsewhere(self) -> Recipe:
+        """The same for another machine, where a local model must be in the folder of the same name."""
+        settings = self.settings
+        update: dict[str, object] = {}
+        if (folder := local_path(settings.name)) is not None:
+            update["name"] = f"{LOCAL}{folder.absolute()}"
+        if settings.embeddings is not None and (folder := local_path(settings.embeddings)) is not None:
+            update["embeddings"] = f"{LOCAL}{folder.absolute()}"
+        within = None if self.within is None else self.within.absolute()
+        return replace(self, settings=settings.model_copy(update=update), within=within)
 
     def build(self) -> Judge:
         """A judge that gives the same judgements. Raises ConfigError, for example if a model is no longer there."""

@@ -15,8 +15,8 @@ from ragstone.config import OPTIONS, Option, Settings
 from ragstone.run.manifest import Invocation
 from ragstone.system.build import shown_entrypoint
 
-_NOT_REPRODUCED = frozenset({"run.resume", "gate.save_baseline"})
-"""A run is reproduced from its start, and its copy is not kept."""
+_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
+"""A run is reproduced from its start, on any machine, and its copy is not kept."""
 
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline")
 

@@ -35,6 +35,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric, is_relative
 from ragstone.metrics.score import Score
 from ragstone.report.redact import Redactor
+from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
 from ragstone.run.directory import (
     ASIDE,
     BASE_COMMIT,
@@ -71,7 +72,7 @@ from ragstone.run.scores import SampleFacts
 from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
-from ragstone.run.workers import Workers, how_many
+from ragstone.run.workers import Pool, Workers, how_many
 from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.build import build_system
 from ragstone.system.given import refuse_without_contexts
@@ -433,7 +434,7 @@ async def evaluate_golden_set(
     deadline = asyncio.get_running_loop().time() + limit if limit is not None else None
     writer: RunWriter | None = None
     measures: Measures | None = None
-    workers: Workers | None = None
+    workers: Pool | None = None
     with run_lock(out):
         if begin is None and settings.run.resume and (out / MANIFEST).is_file():
             settings, system = _with_its_answers(RunDirectory.open(out), settings, system, golden)
@@ -441,6 +442,8 @@ async def evaluate_golden_set(
             metrics = metrics_of(settings, whole or golden)
             if describes is None:  # else the answers are there already
                 refuse_without_given(golden, settings)
+            if settings.run.dask is not None:
+                refuse_without_dask()
             measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
             for name in ungraded(metrics, judge):
                 context.say(f"{name} is not scored: {NO_MODEL.format(judge.identity.label())}.")
@@ -465,7 +468,9 @@ async def evaluate_golden_set(
             if watching is None:  # which wants each score before the next question
                 judged = any(needed_judgements(metrics, sample) for sample in golden)
                 left = len(golden) - len(writer.finished_ids)
-                workers = workers_of(settings, judge, metrics, left if judged else 0)
+                workers = workers_of(settings, judge, metrics, left if judged else 0, context.say)
+            elif settings.run.dask is not None:
+                context.say(f"{_NOT_IN_DASK}: stopping early needs each score before the next question.")
             given = _Given(golden, system, judge, metrics, measures, workers)
             return await _evaluate_pending(given, writer, settings, context, watching, deadline)
         finally:
@@ -522,12 +527,22 @@ class _Given:
     judge: Judge
     metrics: tuple[Metric, ...]
     measures: Measures
-    workers: Workers | None = None
+    workers: Pool | None = None
 
 
-def workers_of(settings: Settings, judge: Judge, metrics: Sequence[Metric], samples: int) -> Workers | None:
-    """Processes to judge so many samples with, not started yet; None: judge in this one."""
+_NOT_IN_DASK = "--dask is not used, and answers are judged in this process"
+
+
+def workers_of(
+    settings: Settings, judge: Judge, metrics: Sequence[Metric], samples: int, say: Callable[[str], None]
+) -> Pool | None:
+    """Workers to judge so many samples with, not started yet; None: judge in this process."""
     recipe = recipe_of(judge, settings.judge, within=settings.within)
+    address = settings.run.dask
+    if address is not None and samples:
+        if recipe is not None:
+            return DaskWorkers(address, recipe, metrics, repeats=settings.run.repeats, identity=judge.identity, say=say)
+        say(f"{_NOT_IN_DASK}: {judge.identity.label()} can't be built elsewhere without its key and its limits.")
     count = how_many(settings.run, recipe, samples)
     if recipe is None or count == 0:
         return None
@@ -547,17 +562,20 @@ async def _evaluate_pending(
     golden = given.golden
     pending = _pending(golden, writer, watching)
     started = monotonic()
-    context.progress.start(len(golden) - len(writer.finished_ids))
     try:
         async with _until(deadline):
-            await _judge_all(given, pending, writer, settings, context, watching)
+            if given.workers is not None:
+                await given.workers.start()
+            context.progress.start(len(golden) - len(writer.finished_ids))
+            try:
+                await _judge_all(given, pending, writer, settings, context, watching)
+            finally:
+                context.progress.finish()
     except BaseException as error:
         reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
         writer.stop(context.redact(reason), wall_s=monotonic() - started)
         context.say(resume_hint(writer, len(golden)))
         raise
-    finally:
-        context.progress.finish()
     return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
 
@@ -570,7 +588,6 @@ async def _judge_all(
     watching: Watcher | None,
 ) -> None:
     if given.workers is not None:
-        await given.workers.start()
         await run_samples_in(
             given.workers,
             pending,

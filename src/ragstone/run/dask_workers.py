@@ -1,0 +1,262 @@
+"""Workers of a Dask cluster that judge and score answers (`dask_task.py` is what they do).
+
+Batches are sent as tasks of Dask, to be judged by a worker with little to do. Dask gives those of a lost worker to
+another one. The system under test, the functions of custom metrics and the files of the run stay with this process.
+
+Whoever connects to a cluster trusts it: Dask unpickles what scheduler and workers send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.formatting import counted, some
+from ragstone.judge.portable import Recipe
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.metrics.metric import Metric
+from ragstone.run import dask_task
+from ragstone.run.dask_task import MODEL_PACKAGES, PACKAGES, PYTHON, SAME_VERSIONS, differences, encode_task
+from ragstone.run.worker_process import Job, Reply, Task, decode_reply, encode_request
+from ragstone.run.workers import LANES, Lane
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_BATCH = 32
+_BATCH_WITH_MODEL = 2
+_LEAST_WAITING = 64
+_PATIENCE_S = 300.0
+_POLL_S = 1.0
+_CLOSE_S = 10.0
+_NOISY = ("distributed.client", "distributed.batched", "distributed.comm")
+_RESUME = "Finished samples are saved: continue with --resume."
+
+
+def refuse_without_dask() -> None:
+    """Raise ConfigError if Dask is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise ConfigError(
+            "--dask needs the package 'distributed', which is not installed.",
+            where="run.dask",
+            hint='Run: pip install "ragstone[dask]"',
+        ) from None
+
+
+class DaskWorkers:
+    """The workers of the cluster whose scheduler is at `address`, however many there are.
+
+    `identity` is that of this process's judge, which theirs must have too. `say` shows a line to the user. Without any
+    worker for `patience_s`, the run ends.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        recipe: Recipe,
+        metrics: Sequence[Metric],
+        *,
+        repeats: int,
+        identity: JudgeIdentity,
+        say: Callable[[str], None],
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        self._address = address
+        self._packages = (*PACKAGES, *MODEL_PACKAGES) if recipe.loads_model else PACKAGES
+        self._loads_model = recipe.loads_model
+        self._task = encode_task(Task(recipe.elsewhere(), tuple(metrics), repeats), identity, self._packages)
+        self._say = say
+        self.patience_s = patience_s
+        self._run = f"ragstone-{uuid4().hex}"
+        self._client: Client | None = None
+        self._kept: Any = None
+        self._sent = 0
+        self._levels: dict[str, int] = {}
+        self.threads: dict[str, int] = {}
+        self.batch = _BATCH_WITH_MODEL if recipe.loads_model else _BATCH
+
+    @property
+    def waiting(self) -> int:
+        """As many samples as all workers take, and some more, since others may join."""
+        return max(_LEAST_WAITING, LANES * len(self.threads)) * self.batch
+
+    async def start(self) -> None:
+        """Connect, and wait for the first worker. Raises JudgeError."""
+        from distributed import Client
+
+        # Its errors are raised as well, where they matter.
+        self._levels = {name: logging.getLogger(name).level for name in _NOISY}
+        for name in _NOISY:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._client = Client(self._address, asynchronous=True, set_as_default=False, name="ragstone")
+        try:
+            await self._client
+        except Exception as error:  # of the network, or of a TLS configuration that is wrong or missing
+            raise JudgeError(
+                f"no connection with the Dask scheduler: {_line(error)}",
+                where=self._address,
+                hint="Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
+            ) from None
+        # Submitted at once, for a cluster that starts workers when there is something to do.
+        with _no_warning_about_size():
+            self._kept = self._client.submit(dask_task.keep, self._task, key=f"{self._run}-task", pure=False)
+        async with contextlib.aclosing(self._workers()) as found:
+            await anext(found)
+        await self._check_versions()
+        self._say(self._described())
+
+    async def lanes(self) -> AsyncIterator[Lane]:
+        """Each worker twice: while it judges one batch, the next one is on its way."""
+        lanes: dict[str, _Lane] = {}
+        async for now in self._workers():
+            for address in lanes.keys() - now.keys():
+                lanes.pop(address).open = False
+            for address in now.keys() - lanes.keys():
+                lanes[address] = lane = _Lane(self, address)
+                for _ in range(LANES):
+                    yield lane
+
+    async def close(self) -> None:
+        """Take back what is not finished, and disconnect."""
+        client, self._client = self._client, None
+        if client is None:
+            return
+        with contextlib.suppress(Exception):  # whatever the state of the cluster is
+            async with asyncio.timeout(_CLOSE_S):
+                if client.status == "running":
+                    await client.run(dask_task.forget, self._run, on_error="ignore")
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_CLOSE_S):
+                await client.close()
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+
+    async def judge(self, address: str, jobs: tuple[Job, ...]) -> Reply:
+        """The records of `jobs`, judged by the worker at `address`, or by another one if that is gone."""
+        assert self._client is not None  # noqa: S101 - started
+        self._sent += 1
+        future = self._client.submit(
+            dask_task.judge,
+            self._run,
+            self._kept,
+            encode_request(jobs),
+            key=f"{self._run}-{self._sent}",
+            workers=[address],
+            allow_other_workers=True,
+            pure=False,
+        )
+        try:
+            return decode_reply(await future, jobs)
+        except Exception as error:
+            raise self._explained(error, jobs) from None
+        finally:
+            future.release()
+
+    async def _workers(self) -> AsyncGenerator[Mapping[str, int]]:
+        """The threads of each worker by its address, now and from time to time. Raises JudgeError without any."""
+        assert self._client is not None  # noqa: S101 - started
+        lost_since: float | None = None
+        while True:
+            try:
+                self.threads = dict(await self._client.scheduler.ncores())
+            except Exception as error:
+                raise self._explained(error, ()) from None
+            if self.threads:
+                lost_since = None
+                yield self.threads
+            elif lost_since is None:
+                lost_since = time.monotonic()
+                self._say(f"The Dask cluster at {self._address} has no worker: waiting up to {self._patience()}.")
+            elif time.monotonic() - lost_since >= self.patience_s:
+                raise JudgeError(
+                    f"the Dask cluster had no worker for {self._patience()}.",
+                    where=self._address,
+                    hint=f"Start some with `dask worker {self._address}`. {_RESUME}",
+                )
+            await asyncio.sleep(_POLL_S)
+
+    async def _check_versions(self) -> None:
+        assert self._client is not None  # noqa: S101 - started
+        found = await self._client.get_versions(packages=list(self._packages))
+        ours = _versions(found["client"], self._packages)
+        others = {"the scheduler": found["scheduler"]} | {f"worker {at}": one for at, one in found["workers"].items()}
+        wrong = {at: text for at, one in others.items() if (text := differences(_versions(one, self._packages), ours))}
+        if wrong:
+            shown = [f"{at}: {text}" for at, text in wrong.items()]
+            raise JudgeError(
+                f"{counted(len(wrong), 'process')} of the Dask cluster differ from this one:\n  "
+                + "\n  ".join([*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])]),
+                where=self._address,
+                hint=SAME_VERSIONS,
+            )
+
+    def _patience(self) -> str:
+        return counted(round(self.patience_s), "second")
+
+    def _described(self) -> str:
+        judging = f"Judging with {counted(len(self.threads), 'Dask worker')} at {self._address}."
+        if self._loads_model or max(self.threads.values()) == 1:
+            return judging
+        return f"{judging} Each uses one core: start them with --nworkers auto and --nthreads 1 to use all."
+
+    def _explained(self, error: Exception, jobs: Sequence[Job]) -> JudgeError:
+        """What `error`, which Dask raised, means to the user."""
+        from concurrent.futures import CancelledError
+
+        from distributed import KilledWorker
+
+        if isinstance(error, KilledWorker):
+            names = some([f"'{job.sample.id}'" for job in jobs], 3)
+            return JudgeError(
+                f"{error.allowed_failures + 1} workers of the Dask cluster were lost, one after the other, while they "
+                f"had {names} to judge.",
+                where=self._address,
+                hint=f"Look into the worker's log; it may have run out of memory. {_RESUME}",
+            )
+        if isinstance(error, (CancelledError, OSError)):
+            return JudgeError("the connection with the Dask scheduler was lost.", where=self._address, hint=_RESUME)
+        return JudgeError(
+            f"the Dask cluster could not judge: {_line(error.__cause__ or error)}",
+            where=self._address,
+            hint="Is Ragstone installed on the scheduler and on all workers, in this version?",
+        )
+
+
+class _Lane:
+    def __init__(self, pool: DaskWorkers, address: str) -> None:
+        self._pool = pool
+        self._address = address
+        self.open = True
+
+    async def judge(self, jobs: tuple[Job, ...]) -> Reply:
+        return await self._pool.judge(self._address, jobs)
+
+
+def _versions(found: Mapping[str, Any] | None, packages: Sequence[str]) -> dict[str, str | None]:
+    """What Dask says of a process, as `dask_task.versions` says it."""
+    known: Mapping[str, str | None] = (found or {}).get("packages", {})
+    python = ".".join((known.get("python") or "unknown").split(".")[:2])
+    return {PYTHON: python, **{name: known.get(name) for name in packages}}
+
+
+def _line(error: BaseException) -> str:
+    """The message of `error` as one line."""
+    text = " ".join(str(error).split())[:300]
+    return text if text and isinstance(error, OSError) else f"{type(error).__name__}: {text}"
+
+
+@contextlib.contextmanager
+def _no_warning_about_size() -> Iterator[None]:
+    """The weights of many words are large, and sent once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        yield
