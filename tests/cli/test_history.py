@@ -127,6 +127,14 @@ def test_the_history_is_written_as_a_page_that_names_the_samples(project: Path) 
     assert sorted(names.values()) == sorted([one["id"], one["question"]] for one in golden)
 
 
+def test_in_a_job_the_page_links_to_its_repository(project: Path) -> None:
+    gate(project)
+    job = {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "acme/shop"}
+    assert ragstone(["history", "report"], project, env=job).returncode == 0
+    (head,) = re.findall(r'data-packed="head">([^<]*)<', (project / "history" / "index.html").read_text("utf-8"))
+    assert inflated(head)["repository"] == "https://github.example/acme/shop"
+
+
 def test_a_page_without_questions_has_no_text_of_the_golden_set(project: Path) -> None:
     gate(project)
     assert ragstone(["history", "report", "--no-questions"], project).returncode == 0

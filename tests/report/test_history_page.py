@@ -291,6 +291,32 @@ def test_the_arrow_keys_move_through_the_runs_and_enter_shows_one(page: Page, tm
 
 @browser
 @needs_chromium
+def test_a_run_has_links_into_the_repository(page: Page, tmp_path: Path) -> None:
+    history = made(12)
+    odd = history.runs[-1].model_copy(update={"commit": "../../evil?x"})
+    history = replace(history, runs=(*history.runs[:-1], odd))
+    opened(page, tmp_path, history, repository="https://github.example/acme/shop/")
+    links = "[...document.querySelectorAll('.details a')].map(one => one.href)"
+    press(page, "Home")
+    press(page, "Enter")
+    assert page.run(links) == [
+        "https://github.example/acme/shop/actions/runs/1000",
+        f"https://github.example/acme/shop/commit/{history.runs[0].commit}",
+        "https://github.example/acme/shop/pull/100",
+    ]
+    press(page, "End")
+    press(page, "Enter")
+    assert page.run(links) == ["https://github.example/acme/shop/actions/runs/1011"]
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("address", [None, "", "javascript:alert(1)//", "https://x y", "//evil.example"])
+def test_an_address_that_is_none_gives_no_links(address: str | None) -> None:
+    assert "repository" not in history_page(made(1), POLICY, repository=address).head
+
+
+@browser
+@needs_chromium
 def test_the_pointer_shows_the_run_that_is_nearest(page: Page, tmp_path: Path) -> None:
     history = made(40)
     opened(page, tmp_path, history)
@@ -322,6 +348,8 @@ def test_every_chart_has_the_same_as_a_table(page: Page, tmp_path: Path) -> None
 def test_slices_are_drawn_when_they_are_opened(page: Page, tmp_path: Path) -> None:
     opened(page, tmp_path, made(12))
     page.run("document.querySelector('.slices').open = true")
+    waited(page, "document.querySelector('.slices .plot') !== null")
+    page.run("document.querySelector('.slices .plot').scrollIntoView()")
     waited(page, "document.querySelectorAll('.slices .plot svg').length === 2")
     assert page.run("[...document.querySelectorAll('.slices h3')].map(one => one.textContent)") == [
         "Faithfulness on ‘topic 0’",
@@ -420,11 +448,11 @@ def test_versions_are_chosen_from_a_table_by_what_the_system_names(page: Page, t
     page.run(f"{rows}[1].querySelector('input').click()")
     waited(page, "document.getElementById('result').dataset.ready === 'yes'")
     assert page.run("[...document.querySelectorAll('#means thead th')].map(one => one.firstChild.textContent)") == [
-        "Metric", "model-3, prompt 0003", "model-2, prompt 0002",
+        "Metric", "model-2, prompt 0002", "model-3, prompt 0003",
     ]  # fmt: skip
     assert page.run("location.hash").startswith("#compare=system.")
     page.run("document.querySelectorAll('#chosen li')[1].querySelector('button').click()")
-    waited(page, "document.querySelectorAll('#means thead th')[1]?.firstChild.textContent === 'model-2, prompt 0002'")
+    waited(page, "document.querySelectorAll('#means thead th')[1]?.firstChild.textContent === 'model-3, prompt 0003'")
     given(page, "#by", "commit")
     waited(page, f"{rows}.length === 30")
     commit = history.runs[4].commit or ""
@@ -545,6 +573,8 @@ def test_hostile_names_are_shown_as_text_and_do_nothing(page: Page, tmp_path: Pa
     history = replace(history, runs=runs, samples=samples)
     opened(page, tmp_path, history, names={sample_code("q1", "1"): SampleName("<s>q1", "</table><img src=x>")})
     page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    waited(page, "document.querySelector('.slices .plot') !== null")
+    page.run("document.querySelector('.slices .plot').scrollIntoView()")
     waited(page, "document.querySelectorAll('.slices .plot svg').length === 1")
     compared(page, history, 5, 4)
     press(page, "Enter")

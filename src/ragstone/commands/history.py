@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -125,6 +126,11 @@ def add(
     metavar="FILE",
     help="Report of `ragstone monitor --format json`, to show its windows.",
 )
+@click.option(
+    "--repository",
+    metavar="URL",
+    help="Repository on GitHub, for links to commits, pull requests and jobs  [default: that of the job]",
+)
 @click.option("--title", default="RAG quality history", show_default=True, help="Title of the page.")
 @_FILE
 @click.pass_obj
@@ -135,6 +141,7 @@ def report(
     golden: tuple[str, ...],
     no_questions: bool,
     monitor: Path | None,
+    repository: str | None,
     title: str,
     history: str | None,
 ) -> int:
@@ -170,11 +177,18 @@ def report(
         title=title,
         questions=not no_questions,
         monitor=monitor,
+        repository=repository or _repository(os.environ),
     )
     for said in written.notes:
         click.echo(terminal(said), err=True)
     click.echo(terminal(f"Wrote {written.path} ({counted(written.runs, 'run')}, {written.size / 1e6:.1f} MB)."))
     return 0
+
+
+def _repository(environ: Mapping[str, str]) -> str | None:
+    """The repository of a job on GitHub."""
+    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
+    return f"{server}/{name}" if server and name else None
 
 
 def _path(flags: dict[str, object]) -> Path:

@@ -20,7 +20,7 @@ from ragstone.gate.rules import resolve_rules
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.history.trend import marks
-from ragstone.report.escape import clean, clip
+from ragstone.report.escape import clean, clip, url
 from ragstone.report.html import html_environment
 from ragstone.report.page import packed
 from ragstone.report.production import MonitorReport, figures_of
@@ -69,11 +69,13 @@ def history_page(
     *,
     names: Mapping[str, SampleName] | None = None,
     production: MonitorReport | None = None,
+    repository: str | None = None,
     redact: Redact = str,
 ) -> HistoryPage:
     """The data of the page. `names` has samples by their code, if a golden set is at hand.
 
-    `production` is what a monitor found.
+    `production` is what a monitor found. `repository` is an address on GitHub, for links to commits, pull requests and
+    workflow runs.
 
     Thresholds are those of `policy`: the history doesn't have the ones that were in force then.
     """
@@ -118,6 +120,9 @@ def history_page(
     if names:
         known = {code: [texts.shown(one.id), texts.shown(clip(one.question, _QUESTION))] for code, one in names.items()}
         page.head["names"] = page.add(known)
+    address = url(repository)
+    if address is not None:
+        page.head["repository"] = texts.shown(address.rstrip("/"))
     if production is not None and production.windows:
         page.head["production"] = {
             "length": production.length,

@@ -42,9 +42,10 @@ def write_page(
     title: str,
     questions: bool,
     monitor: Path | None = None,
+    repository: str | None = None,
 ) -> WrittenPage:
     """Write `folder`/index.html. `questions`: name samples by the golden set of `settings`, if there is one.
-    `monitor`: the JSON report of a monitor, for its windows.
+    `monitor`: the JSON report of a monitor, for its windows. `repository`: where commits and pull requests are.
 
     Other files of the folder stay. Raises RunDirectoryError for an index.html that is not such a page.
     """
@@ -57,7 +58,7 @@ def write_page(
             names[sample_code(one.id, one.content_hash())] = SampleName(one.id, one.question)
     production = None if monitor is None else read_monitor_report(monitor)
     found = tuple(damage(history))
-    page = history_page(history, policy, names=names, production=production, redact=redact)
+    page = history_page(history, policy, names=names, production=production, repository=repository, redact=redact)
     text = render_history(page, damaged=[redact(said) for said in found], title=redact(title))
     with writing_to(path):
         folder.mkdir(parents=True, exist_ok=True)

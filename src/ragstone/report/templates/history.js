@@ -66,6 +66,13 @@
     return commit === null ? moment(runs.time[run]) : `${moment(runs.time[run])}, ${commit}`;
   }
 
+  // An address in the repository, if it is known; only for what is what it should be.
+  const linked = (text, path) => head.repository && path ? make("a", { href: `${head.repository}/${path}`, rel: "noreferrer noopener" }, text) : text;
+  function linksOf(run) {
+    const commit = table("commit", runs.commit[run]), job = runs.id[run].split("-")[1], pull = runs.pull[run];
+    return { Commit: commit !== null && /^[0-9a-f]{7,64}$/i.test(commit) ? `commit/${commit}` : null, "Pull request": pull === null ? null : `pull/${pull}`, Started: job ? `actions/runs/${job}` : null };
+  }
+
   function factsOf(run) {
     const pairs = [["Started", `${moment(runs.time[run])} UTC`], ["Verdict", runs.verdict[run] + (runs.eligible[run] ? "" : " (not a baseline)")]];
     const add = (title, text) => { if (text !== null && text !== "") { pairs.push([title, text]); } };
@@ -82,7 +89,7 @@
     if (again[run]) { add("Again", "this commit was evaluated before, as nightly runs do"); }
     return pairs;
   }
-  const listed = pairs => make("dl", {}, ...pairs.flatMap(([title, text]) => [make("dt", {}, title), make("dd", {}, text)]));
+  const listed = (pairs, links) => make("dl", {}, ...pairs.flatMap(([title, text]) => [make("dt", {}, title), make("dd", {}, linked(text, links[title]))]));
   const pill = word => make("span", { class: `pill ${word}` }, word);
 
   // Which runs are shown, for all charts of runs.
@@ -209,8 +216,9 @@
     const height = top + high + 20 + 12 * lanes.length;
     const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, "aria-hidden": "true" });
 
-    const step = stepOf(domain[1] - domain[0], spec.small ? 3 : 5);
-    for (let tick = Math.ceil(domain[0] / step - 1e-9) * step; tick <= domain[1] + 1e-9; tick += step) {
+    const step = stepOf(domain[1] - domain[0], spec.small ? 4 : 5);
+    for (let at = Math.ceil(domain[0] / step - 1e-9); at * step <= domain[1] + 1e-9; at++) {
+      const tick = at ? at * step : 0;
       svg.append(draw("line", { class: "gridline", x1: left, x2: left + wide, y1: y(tick), y2: y(tick) }), draw("text", { class: "left", x: left - 6, y: y(tick) + 4 }, spec.tick(tick, step)));
     }
     const labels = Math.max(2, Math.min(places.length, Math.floor(wide / 110)));
@@ -280,9 +288,10 @@
     plot.setAttribute("aria-valuemax", String(places.length));
     chart.drawn = { left, wide, x, y, cursor, tip, top };
     chart.at = null;
-    announce(chart, places.length - 1);
+    const kept = shown.has(chart.place) ? shown.get(chart.place) : places.length - 1;
+    announce(chart, kept);
     plot.dataset.ready = "yes";
-    if (document.activeElement === plot) { point(chart, places.length - 1); }
+    if (document.activeElement === plot) { point(chart, kept); }
   }
 
   function valuesOf(chart, place) {
@@ -310,7 +319,7 @@
     cursor.setAttribute("visibility", at === null ? "hidden" : "visible");
     tip.hidden = at === null;
     if (at === null) { return; }
-    const place = spec.axis.places[at], here = x(at), [line, ...circles] = cursor.children;
+    const place = chart.place = spec.axis.places[at], here = x(at), [line, ...circles] = cursor.children;
     line.setAttribute("x1", here);
     line.setAttribute("x2", here);
     circles.forEach((circle, index) => {
@@ -331,7 +340,7 @@
     const at = chart.at === null ? chart.spec.axis.places.length - 1 : chart.at, place = chart.spec.axis.places[at];
     const marks = chart.spec.marks().filter(mark => mark.place === place);
     chart.details.replaceChildren(...[make("h4", {}, chart.spec.axis.title(place)),
-      listed([...valuesOf(chart, place).map(([name, value, rest]) => [name || chart.spec.title, [value, rest].filter(Boolean).join(" ")]), ...chart.spec.axis.facts(place)]),
+      listed([...valuesOf(chart, place).map(([name, value, rest]) => [name || chart.spec.title, [value, rest].filter(Boolean).join(" ")]), ...chart.spec.axis.facts(place)], chart.spec.axis === axis ? linksOf(place) : {}),
       marks.length ? make("ul", {}, ...marks.map(mark => make("li", {}, mark.text))) : null,
       make("div", { class: "tools" }, ...(chart.spec.axis === axis ? [button("Add to comparison", () => { choose(place, "run"); get("compare").scrollIntoView(); })] : []),
         button("Close", () => { chart.details.replaceChildren(); chart.plot.focus(); }))].filter(Boolean));
@@ -429,7 +438,7 @@
   // Versions to choose from. One with several runs is shown by its newest.
   const BY = [["system", "system version"], ["release", "release"], ["commit", "commit"], ["run", "run"]];
   const versions = {};
-  let chosen = [], limit = PAGE, drawing = 0;
+  let chosen = [], ordered = true, limit = PAGE, drawing = 0;
 
   function versionsBy(by) {
     if (!versions[by]) {
@@ -451,10 +460,13 @@
       if (chosen.length >= MOST) { tellChosen("Five is the most: remove one first."); return; }
       chosen.push(versionsBy(by).find(one => one.run === run) || { run, by, runs: 1, name: nameOf(run, by) });
     }
+    // The oldest is the reference, until another one is made it.
+    if (ordered) { chosen.sort((one, other) => one.run - other.run); }
     changed();
   }
 
   function changed() {
+    ordered = ordered || chosen.length < 2;
     const known = chosen.map(one => `${one.by}.${runs.id[one.run]}`).join(",");
     try { history.replaceState(null, "", known ? `#compare=${known}` : "#"); } catch (error) { /* not from every place */ }
     tellChosen("");
@@ -464,7 +476,7 @@
 
   function tellChosen(remark) {
     const items = chosen.map((one, place) => make("li", {}, make("span", {}, place ? "" : "reference: ", make("b", {}, one.name), one.runs > 1 ? make("span", { class: "soft small" }, ` newest of ${counted(one.runs, "run")}, ${day(runs.time[one.run])}`) : ""),
-      place ? button("Make reference", () => { chosen = [one, ...chosen.filter(other => other !== one)]; changed(); }, { "aria-label": `Make ${one.name} the reference` }) : null,
+      place ? button("Make reference", () => { ordered = false; chosen = [one, ...chosen.filter(other => other !== one)]; changed(); }, { "aria-label": `Make ${one.name} the reference` }) : null,
       button("Remove", () => { chosen = chosen.filter(other => other !== one); changed(); }, { "aria-label": `Remove ${one.name}` })));
     get("chosen").replaceChildren(...(items.length ? [make("ol", {}, ...items)] : []), ...(chosen.length < 2 ? [make("p", { class: "soft" }, items.length ? "Choose one more below." : "None is chosen yet.")] : []), ...(remark ? [make("p", { class: "note" }, remark)] : []));
   }
@@ -472,7 +484,7 @@
   function listVersions() {
     const by = get("by").value, wanted = get("find").value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = versionsBy(by).filter(one => wanted.every(word => one.text.includes(word))), columns = metrics.slice(0, 6).map((_, at) => at);
-    get("versions").tHead.rows[0].replaceChildren(...["", "Version", "Verdict", ...columns.map(at => metrics[at].title)].map((text, at) => make("th", { scope: "col", class: at > 2 ? "number" : null }, text || make("span", { class: "soft" }, "✓"))));
+    get("versions").tHead.rows[0].replaceChildren(...["Choose", "Version", "Verdict", ...columns.map(at => metrics[at].title)].map((text, at) => make("th", { scope: "col", class: at > 2 ? "number" : null }, text)));
     Promise.all(columns.map(at => part(metrics[at].all.part))).then(series => {
       const rows = found.slice(0, limit).map(one => {
         const box = make("input", { type: "checkbox", id: `version-${by}-${one.run}` });
@@ -585,8 +597,8 @@
   function factsTable(those) {
     const facts = those.map(one => new Map(factsOf(one.run))), titles = [...new Set(facts.flatMap(one => [...one.keys()]))];
     const rows = titles.map(title => {
-      const values = facts.map(one => one.get(title) || "–"), differ = new Set(values).size > 1 && !["Started"].includes(title);
-      return make("tr", {}, make("th", { scope: "row" }, title), ...values.map((value, at) => make("td", {}, at && differ && value !== values[0] && ["Judge", "Golden set"].includes(title) ? make("span", {}, value, " ", make("span", { class: "pill warn" }, "differs")) : value)));
+      const values = facts.map(one => one.get(title) || "–"), links = those.map(one => linksOf(one.run)[title]), differ = new Set(values).size > 1 && !["Started"].includes(title);
+      return make("tr", {}, make("th", { scope: "row" }, title), ...values.map((value, at) => make("td", {}, at && differ && value !== values[0] && ["Judge", "Golden set"].includes(title) ? make("span", {}, value, " ", make("span", { class: "pill warn" }, "differs")) : linked(value, links[at]))));
     });
     return make("section", { class: "card" }, make("details", {}, make("summary", {}, "What was evaluated, when and at what cost"), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", {}), ...those.map(one => make("th", { scope: "col" }, one.name)))), make("tbody", {}, ...rows)))));
   }
@@ -653,6 +665,7 @@
       ...Object.keys(SYMBOLS).map(verdict => item(`verdicts ${verdict}`, SYMBOLS[verdict](11, 8), `run with the verdict ${verdict}`)),
       item("band", "M0 2H22V14H0Z", "95 % interval of the mean"), item("limit-line", "M0 8H22", "threshold of the policy as it is now"),
       item("break", "M11 0V16", "another judge, version of the metric, or half of the system"), item("break golden", "M11 0V16", "another golden set"),
+      head.production ? item("break alert", "M11 0V16", "since when an alert of the monitor lasts") : null,
       item("lane", "M11 4V12", "below a chart: what changed, releases, accepted drops")),
     make("p", { class: "small" }, "The line has a gap where means before and after can’t be compared."),
     make("p", { class: "small" }, "In a chart: ← → one run, Page Up and Page Down ten, Home and End, Enter for details, Escape to close.")];
@@ -665,6 +678,7 @@
     const found = wanted.map(one => one.split(".")).filter(([by, id]) => BY.some(([name]) => name === by) && places.has(id));
     chosen = found.map(([by, id]) => ({ run: places.get(id), by }))
       .map(({ run, by }) => versionsBy(by).find(one => one.run === run) || { run, by, runs: 1, name: nameOf(run, by) });
+    ordered = chosen.every((one, at) => !at || chosen[at - 1].run <= one.run);
     changed();
     if (found.length < wanted.length) { tellChosen(`${counted(wanted.length - found.length, "version")} of this link ${wanted.length - found.length === 1 ? "is" : "are"} not in this history.`); }
     get("compare").scrollIntoView();
