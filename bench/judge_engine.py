@@ -4,6 +4,7 @@
     python bench/judge_engine.py --samples 500 --latency-ms 1000
     python bench/judge_engine.py --samples 5000 --again               # and once more on the same cache
     python bench/judge_engine.py --samples 500 --faults               # 429, 500, malformed, truncated, hanging
+    python bench/judge_engine.py --start                              # CPU and wall time until the first call
 
 Each line that it prints is one JSON object: wall time of the whole process, interpreter start included; that time
 divided by calls × latency ÷ concurrency; CPU of the process for each call, everything included; peak memory; what the
@@ -18,6 +19,7 @@ import json
 import os
 import random
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
@@ -70,8 +72,8 @@ def start_server(port: int, latency_ms: float) -> subprocess.Popen[bytes]:
     raise SystemExit(f"the fake provider did not start; is port {port} in use?")
 
 
-def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[float, resource.struct_rusage, int]:
-    """One `ragstone run` in a separate process: wall seconds, resources, exit code."""
+def started(folder: Path, out: str, options: argparse.Namespace) -> subprocess.Popen[bytes]:
+    """`ragstone run` in a separate process. What it says goes to log.txt."""
     config = folder / "ragstone.toml"
     lines = [
         "[golden]",
@@ -90,14 +92,35 @@ def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[f
     environ = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "VIRTUAL_ENV")}
     environ |= {"OPENAI_API_KEY": "sk-bench", "NO_PROXY": "127.0.0.1"}
     command = [sys.executable, "-m", "ragstone", "run"]
-    log = (folder / "log.txt").open("w")
+    with (folder / "log.txt").open("w") as log:
+        return subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT)
+
+
+def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[float, resource.struct_rusage, int]:
+    """One `ragstone run`: wall seconds, resources, exit code."""
     began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT)
+    process = started(folder, out, options)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - began
-    log.close()
-    return wall, used, process.returncode
+    return time.perf_counter() - began, used, process.returncode
+
+
+def measure_start(folder: Path, options: argparse.Namespace) -> dict[str, object]:
+    """What passes until `ragstone run` connects to its provider: the start of the interpreter, imports, reading."""
+    before = os.getloadavg()[0]
+    with socket.create_server(("127.0.0.1", options.port)) as provider:
+        began = time.perf_counter()
+        process = started(folder, "run", options)
+        provider.settimeout(60)
+        connection, _ = provider.accept()
+        wall = time.perf_counter() - began
+        numbers = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        process.kill()
+        process.wait()
+        connection.close()
+    ticks = int(numbers[11]) + int(numbers[12])
+    cpu = ticks / os.sysconf("SC_CLK_TCK")
+    return {"what": "start", "cpu_s": round(cpu, 2), "wall_s": round(wall, 2), "load_before": round(before, 1)}
 
 
 def measure(folder: Path, out: str, options: argparse.Namespace, what: str) -> dict[str, object]:
@@ -145,8 +168,15 @@ def main() -> None:
     parser.add_argument("--timeout-s", type=float, default=20.0)
     parser.add_argument("--again", action="store_true", help="a second run on the same answers and cache")
     parser.add_argument("--faults", action="store_true", help="5 %% 429, 2 %% 500, 2 %% malformed, 2 %% cut, 1 %% hang")
+    parser.add_argument("--start", action="store_true", help="only the start, five times; Linux only")
     parser.add_argument("--port", type=int, default=8795, help="of the fake provider, on loopback")
     options = parser.parse_args()
+    if options.start:
+        with tempfile.TemporaryDirectory() as name:
+            write_world(Path(name), 10)
+            for _ in range(5):
+                print(json.dumps(measure_start(Path(name), options)), flush=True)
+        return
     fake = start_server(options.port, options.latency_ms)
     try:
         with tempfile.TemporaryDirectory() as name:
