@@ -56,7 +56,8 @@ def whole_run(folder: Path) -> None:
     """The work of `ragstone run`, in this process."""
     from ragstone.cli import collect_seldom
     from ragstone.config import load_settings
-    from ragstone.usecases.run import RunContext, evaluate_run
+    from ragstone.usecases.context import RunContext
+    from ragstone.usecases.run import evaluate_run
 
     collect_seldom()
     settings = load_settings(

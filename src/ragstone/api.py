@@ -42,13 +42,14 @@ from ragstone.system.build import build_system, of_part, part_of
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 from ragstone.usecases.compare import read_side
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import Chosen, chosen_metrics, metrics_of
 from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
+from ragstone.usecases.evaluate import evaluate_golden_set
 from ragstone.usecases.known_secrets import known_secrets
 from ragstone.usecases.oracle import add_oracle, refuse_oracle
 from ragstone.usecases.page import page_of, read_page
 from ragstone.usecases.recorded import read_verdict
-from ragstone.usecases.run import RunContext, evaluate_golden_set
 
 if TYPE_CHECKING:
     import pandas

@@ -261,8 +261,8 @@ async def _gate(
 
     from ragstone.system.build import build_system, of_part, part_of
     from ragstone.system.in_process import CallableSystem
+    from ragstone.usecases.context import RunContext
     from ragstone.usecases.gate import gate
-    from ragstone.usecases.run import RunContext
 
     def made(settings: Settings, _environ: Mapping[str, str]) -> System:
         if settings.system.functions:

@@ -10,7 +10,8 @@ from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import carry, used
 from ragstone.run.manifest import BaselineFact
 from ragstone.run.writer import write_manifest
-from ragstone.usecases.run import RunContext, evaluate_golden_set
+from ragstone.usecases.context import RunContext
+from ragstone.usecases.evaluate import evaluate_golden_set
 from tests.run.builders import Answering, judge, samples
 
 

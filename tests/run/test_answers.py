@@ -25,9 +25,11 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from ragstone.usecases.context import RunContext
+from ragstone.usecases.evaluate import evaluate_golden_set
+from ragstone.usecases.inputs import make_system
 from ragstone.usecases.noise import noise_lines, recorded_noise
 from ragstone.usecases.rescore import Rescored, rescore
-from ragstone.usecases.run import RunContext, evaluate_golden_set, make_system
 from tests.run.builders import Answering, judge, judgement, samples
 
 METRICS = select_metrics(["faithfulness"])

@@ -24,7 +24,7 @@ from ragstone.run.engine import run_samples_in
 from ragstone.run.record import RecordLine
 from ragstone.run.worker_process import Task
 from ragstone.system.response import Response
-from ragstone.usecases.run import workers_of
+from ragstone.usecases.evaluate import workers_of
 from tests.run.builders import judge as scripted
 from tests.run.builders import samples
 from tests.run.dask_cluster import Cluster, cluster

@@ -11,10 +11,10 @@ from ragstone.report.redact import Redactor
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.templates import own_templates
 from ragstone.run.directory import RunDirectory
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import REPORT_FILES, GateOutcome, gate
 from ragstone.usecases.page import read_page
 from ragstone.usecases.report import report
-from ragstone.usecases.run import RunContext
 
 
 def gated(settings: Settings, context: RunContext, *, formats: Iterable[Format] = tuple(REPORT_FILES)) -> GateOutcome:

@@ -16,7 +16,8 @@ from ragstone.golden.sample import Sample
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from ragstone.usecases.base_commit import BaseSystem, base_run, evaluate_both
-from ragstone.usecases.run import RunContext, evaluate_golden_set
+from ragstone.usecases.context import RunContext
+from ragstone.usecases.evaluate import evaluate_golden_set
 from tests.judge.conftest import event_loop_thread, world  # noqa: F401 - fixtures
 from tests.run.builders import Answering, samples
 

@@ -19,9 +19,10 @@ from ragstone.golden.sample import Sample
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm as replayed
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.decide import ComparedRun, Terms, decide
 from ragstone.usecases.gate import GateOutcome
-from ragstone.usecases.run import RunContext, evaluate_run
+from ragstone.usecases.run import evaluate_run
 from tests.judge.conftest import FakeLlm, Loop
 from tests.usecases.reported import gated
 

@@ -15,8 +15,8 @@ from ragstone.config import Settings, load_settings
 from ragstone.gate.verdict import Status
 from ragstone.usecases.accept import accept
 from ragstone.usecases.compare import compare, read_compare_policy
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome, gate
-from ragstone.usecases.run import RunContext
 from tests.cli.project import make_project
 from tests.run.opened import opened_for_reading
 from tests.usecases.reported import gated as gated_and_reported

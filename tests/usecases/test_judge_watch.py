@@ -12,7 +12,7 @@ import pytest
 from ragstone.config import load_settings
 from ragstone.run.canaries import CANARIES, choose_canaries
 from ragstone.run.directory import RunDirectory
-from ragstone.usecases.run import RunContext
+from ragstone.usecases.context import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.usecases.reported import gated
 

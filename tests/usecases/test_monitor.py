@@ -25,8 +25,8 @@ from ragstone.monitor.alerts_file import AlertsTable, parse_alerts
 from ragstone.monitor.interaction import Problem
 from ragstone.monitor.outcome import Monitored
 from ragstone.report.monitoring import monitor_json, monitor_markdown, monitor_text
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.monitor import monitor
-from ragstone.usecases.run import RunContext
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 COUNT_ONLY = {"sample": {"size": 0}}

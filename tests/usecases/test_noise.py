@@ -26,8 +26,8 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.run.directory import RunDirectory
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.noise import Noise, measure_noise, noise_lines, recorded_noise
-from ragstone.usecases.run import RunContext
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(8)]

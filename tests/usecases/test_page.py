@@ -16,10 +16,10 @@ from ragstone.errors import RunDirectoryError
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import PAGE, SAMPLES, RunDirectory
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome, gate
 from ragstone.usecases.page import read_page
 from ragstone.usecases.report import report
-from ragstone.usecases.run import RunContext
 from tests.cli.project import make_project
 from tests.report.paged import packed_in, unpacked
 from tests.usecases.test_decide import regress

@@ -19,8 +19,8 @@ from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm
 from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome
-from ragstone.usecases.run import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.usecases.reported import gated
 

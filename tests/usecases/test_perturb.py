@@ -20,11 +20,13 @@ from ragstone.report.render import render
 from ragstone.run.directory import PERTURBED, RunDirectory
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from ragstone.usecases.check import check
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome
+from ragstone.usecases.inputs import read_golden_set
 from ragstone.usecases.no_key_fallback import without_key
 from ragstone.usecases.perturb import robustness_of
 from ragstone.usecases.rescore import rescore
-from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set
+from ragstone.usecases.run import evaluate_run
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.usecases.reported import again, gated
 

@@ -18,8 +18,8 @@ from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.scores import SampleFacts
 from ragstone.run.writer import write_manifest
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome
-from ragstone.usecases.run import RunContext
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.usecases.reported import gated
 

@@ -18,8 +18,9 @@ from ragstone.metrics.score import Scored
 from ragstone.run.directory import ASIDE, RunDirectory
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import Context
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.rescore import Rescored, rescore
-from ragstone.usecases.run import RunContext, evaluate_run
+from ragstone.usecases.run import evaluate_run
 from tests.judge.conftest import FakeLlm, Loop
 
 N = 6

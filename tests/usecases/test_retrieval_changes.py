@@ -11,8 +11,8 @@ import pytest
 
 from ragstone.config import load_settings
 from ragstone.gate.verdict import RetrievalChanges
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome, gate
-from ragstone.usecases.run import RunContext
 from tests.cli.project import make_project
 
 N = 20

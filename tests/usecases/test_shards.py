@@ -24,11 +24,13 @@ from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import Manifest
 from ragstone.run.merge import ALIKE, COMBINED, find_runs, merge_runs
 from ragstone.run.writer import samples_digest, write_manifest
+from ragstone.usecases import evaluate as evaluate_module
 from ragstone.usecases import run as run_module
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.decide import ComparedRun
 from ragstone.usecases.gate import GateOutcome, evaluate_shard, gate
 from ragstone.usecases.merge import Shards, merge
-from ragstone.usecases.run import RunContext, evaluate_run
+from ragstone.usecases.run import evaluate_run
 from tests.judge.conftest import FakeLlm, Loop
 
 N = 30
@@ -51,7 +53,7 @@ class Project:
     """A repository with recorded answers, whose clock stands still."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(run_module, "monotonic", lambda: 0.0)
+        monkeypatch.setattr(evaluate_module, "monotonic", lambda: 0.0)
         monkeypatch.chdir(root)
         self.root = root
         self.more: dict[str, Any] = {}

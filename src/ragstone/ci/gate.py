@@ -16,10 +16,10 @@ from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.history.file import History, parse_history
 from ragstone.report.parts import Links
 from ragstone.run.directory import HISTORY, RunDirectory
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
 from ragstone.usecases.history import Book
 from ragstone.usecases.merge import Shards
-from ragstone.usecases.run import RunContext
 
 
 def store_of(settings: Settings, context: RunContext, git: Git) -> BaselineStore:

@@ -18,8 +18,8 @@ from ragstone.errors import Interrupted
 from ragstone.report.progress import progress_for
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import SYSTEM_LOG
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.known_secrets import known_secrets
-from ragstone.usecases.run import RunContext
 
 Result = TypeVar("Result")
 

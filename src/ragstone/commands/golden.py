@@ -265,7 +265,7 @@ def import_(
 def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
     """The golden set in `files`, else that of the config."""
     from ragstone.golden.load import load_golden_set
-    from ragstone.usecases.run import read_golden_set
+    from ragstone.usecases.inputs import read_golden_set
 
     settings = settings_from({"config": config})
     return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)

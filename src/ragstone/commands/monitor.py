@@ -15,7 +15,7 @@ from ragstone.commands.output import say, write_text
 if TYPE_CHECKING:
     from ragstone.ci.webhook import Format
     from ragstone.monitor.outcome import Monitored
-    from ragstone.usecases.run import RunContext
+    from ragstone.usecases.context import RunContext
 
 DEFAULT_STATE = "ragstone-monitor.sqlite"
 DEFAULT_OUT = "ragstone-monitored"

@@ -18,7 +18,7 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.run.writer import refuse_foreign
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.run import RunContext
+from ragstone.usecases.context import RunContext
 
 _MOMENT_S = 0.001
 SIDE = "RAGSTONE_SIDE"

@@ -34,11 +34,12 @@ from ragstone.run.replay import confirm
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 from ragstone.usecases.baseline import open_baseline
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.decide import gate_policy
 from ragstone.usecases.gate import GateInputs, GateOutcome, Role, evaluate_shard, gate, gate_invocation
 from ragstone.usecases.history import Book
+from ragstone.usecases.inputs import read_golden_set
 from ragstone.usecases.no_key_fallback import judge_needs_key, without_key
-from ragstone.usecases.run import RunContext, read_golden_set
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024

@@ -34,11 +34,12 @@ from ragstone.run.archive_members import open_members
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import custom_metrics
 from ragstone.usecases.decide import ComparedRun, Terms, decide, policy_for, read_policy, view_of
 from ragstone.usecases.history import Book
+from ragstone.usecases.inputs import read_golden_set
 from ragstone.usecases.rejudge import Rejudged, rejudge
-from ragstone.usecases.run import RunContext, read_golden_set
 
 PREFACE = (
     "> [!NOTE]\n> These results come from the pull request's own run. Each score was checked against its recorded "

@@ -30,9 +30,10 @@ from ragstone.run.writer import write_manifest
 from ragstone.system.build import build_system, split_scheme
 from ragstone.system.environment import child_environment
 from ragstone.system.response import System
+from ragstone.usecases.context import RunContext
+from ragstone.usecases.evaluate import MakeWatcher, evaluate_golden_set
 from ragstone.usecases.judge_watch import watch_judge
 from ragstone.usecases.known_secrets import known_secrets
-from ragstone.usecases.run import MakeWatcher, RunContext, evaluate_golden_set
 
 _SHORT = 12
 _GIT_TIMEOUT_S = 600

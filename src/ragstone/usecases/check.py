@@ -38,20 +38,15 @@ from ragstone.system.response import (
 )
 from ragstone.usecases.base_commit import at_base, base_from_git, with_one_baseline
 from ragstone.usecases.baseline import open_baseline, refuse_nested
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import Measures, measures_of, metrics_of, ungraded
 from ragstone.usecases.decide import ComparedRun, Terms, gate_policy, model_name_warnings, policy_for
+from ragstone.usecases.evaluate import describe_run
 from ragstone.usecases.gate import refuse_groups
 from ragstone.usecases.history import local_book
+from ragstone.usecases.inputs import make_system, read_golden_set, refuse_without_given, shard_of
 from ragstone.usecases.oracle import asked_again, oracle_settings, refuse_oracle
 from ragstone.usecases.perturb import expected_partners, refuse_recorded, refuse_unwritten, written_questions
-from ragstone.usecases.run import (
-    RunContext,
-    describe_run,
-    make_system,
-    read_golden_set,
-    refuse_without_given,
-    shard_of,
-)
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""

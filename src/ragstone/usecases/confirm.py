@@ -22,8 +22,10 @@ from ragstone.run.manifest import Cost, Observed
 from ragstone.run.stored import StoredAnswers
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import RETRIEVAL, Response, System
+from ragstone.usecases.context import RunContext
+from ragstone.usecases.evaluate import evaluate_golden_set
+from ragstone.usecases.inputs import make_system
 from ragstone.usecases.judge_watch import watch_judge
-from ragstone.usecases.run import RunContext, evaluate_golden_set, make_system
 
 Decide = Callable[[RunDirectory, float], GateVerdict]
 """The verdict on a run at a share of the policy's error rate."""

@@ -39,6 +39,7 @@ from ragstone.usecases.base_commit import (
 )
 from ragstone.usecases.baseline import baseline_beside
 from ragstone.usecases.confirm import Doubt, confirm_run
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import metrics_of
 from ragstone.usecases.decide import (
     ComparedRun,
@@ -51,13 +52,14 @@ from ragstone.usecases.decide import (
     view_of,
 )
 from ragstone.usecases.history import Book, enter, keep, local_book
+from ragstone.usecases.inputs import read_golden_set, refuse_parts, shard_of
 from ragstone.usecases.invocation import invocation_of
 from ragstone.usecases.merge import Shards, merge
 from ragstone.usecases.oracle import add_oracle, refuse_oracle
 from ragstone.usecases.page import page_of, read_page, write_page
 from ragstone.usecases.recorded import RecordedTerms, write_verdict
 from ragstone.usecases.rejudge import Rejudging
-from ragstone.usecases.run import RunContext, evaluate_run, read_golden_set, refuse_parts, shard_of
+from ragstone.usecases.run import evaluate_run
 
 REPORT_FILES: dict[Format, str] = {
     "md": "report.md",

@@ -16,7 +16,7 @@ from ragstone.report.production import read_monitor_report
 from ragstone.run.files import replace_text, writing_to
 from ragstone.usecases.decide import read_policy
 from ragstone.usecases.history import damage
-from ragstone.usecases.run import read_golden_set
+from ragstone.usecases.inputs import read_golden_set
 
 INDEX = "index.html"
 _HEAD = 16 * 1024

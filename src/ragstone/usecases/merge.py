@@ -12,9 +12,11 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import Invocation, Manifest
 from ragstone.run.merge import Merged, find_runs, merge_runs
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import custom_metrics
+from ragstone.usecases.inputs import read_golden_set
 from ragstone.usecases.invocation import invocation_of, system_commit
-from ragstone.usecases.run import RunContext, from_nothing, read_golden_set
+from ragstone.usecases.run import from_nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from ragstone.monitor.windows import Windows
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import open_new, writing_to
 from ragstone.system import worker
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.production_drafts import add_drafts, check_drafts_file, worst_scores
 from ragstone.usecases.rescore import rescore
-from ragstone.usecases.run import RunContext
 
 KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
 _BATCH = 2000

@@ -30,8 +30,8 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.run.stored import StoredAnswers
 from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import custom_metrics, measures_of, metrics_of
-from ragstone.usecases.run import RunContext
 
 DEFAULT_LIMIT = 100
 """Number of answers to judge twice: enough to estimate a standard deviation to about a tenth."""

@@ -22,8 +22,11 @@ from ragstone.run.manifest import Manifest, OracleFact
 from ragstone.run.writer import write_manifest
 from ragstone.system.given import ignores
 from ragstone.system.response import GENERATION, System
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import metrics_of
-from ragstone.usecases.run import RunContext, evaluate_golden_set, evaluate_run, make_system, read_golden_set
+from ragstone.usecases.evaluate import evaluate_golden_set
+from ragstone.usecases.inputs import make_system, read_golden_set
+from ragstone.usecases.run import evaluate_run
 
 MakeSystem = Callable[[Settings, RunContext], System]
 

@@ -7,21 +7,48 @@ checks, history or comparisons.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Set
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.errors import (
+    ConfigError,
+    JudgeError,
+    RunDirectoryError,
+    SystemUnderTestError,
+    TimeLimitReached,
+)
 from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.judge.rewording import RewordsQuestions
-from ragstone.run.directory import MANIFEST, PERTURBED, RunDirectory, read_manifest
-from ragstone.run.manifest import JudgeManifest, PerturbedPlan
+from ragstone.metrics.registry import is_relative
+from ragstone.run.directory import (
+    MANIFEST,
+    PERTURBED,
+    SAMPLES,
+    RunDirectory,
+    read_manifest,
+)
+from ragstone.run.files import writing_to
+from ragstone.run.manifest import (
+    Cost,
+    Counts,
+    JudgeManifest,
+    Manifest,
+    PerturbedPlan,
+)
+from ragstone.run.partners import AsksPartners
 from ragstone.run.scores import RunScores
+from ragstone.run.writer import RunWriter, write_manifest
+from ragstone.system.response import System
+from ragstone.usecases.context import RunContext
+from ragstone.usecases.evaluate import evaluate_golden_set, until
 
 if TYPE_CHECKING:
     from ragstone.gate.robustness import Robustness
@@ -148,3 +175,83 @@ def robustness_of(
     if found.manifest.perturbed is None:
         raise RunDirectoryError("it is not a run of perturbed questions.", where=str(found.path))
     return robustness(scores or run.scores(), found.records(), found.manifest, lower_is_better)
+
+
+async def ask_partners(
+    run: RunDirectory,
+    golden: GoldenSet,
+    system: System,
+    judge: Judge,
+    settings: Settings,
+    context: RunContext,
+    *,
+    elapsed_s: float,
+) -> RunDirectory:
+    """Ask the perturbed partners of `run`, which is finished, and return it with their cost.
+
+    They are written to its folder `perturbed`. `elapsed_s` is what the run has taken of its time limit. A judge, system
+    or time limit that ends this leaves the run as it is, and the partners unfinished: the report says so. An
+    interruption stops both, to be resumed.
+    """
+    out, started = run.path / PERTURBED, monotonic()
+    limit = None if settings.run.time_limit_s is None else max(0.001, settings.run.time_limit_s - elapsed_s)
+    # Whoever ends the job from here on leaves a run that can be resumed, and that is no baseline yet.
+    write_manifest(run.path, run.manifest.model_copy(update={"state": "running"}))
+    manifest, plan = run.manifest, PerturbedPlan(kinds=settings.run.perturb, samples=0)
+    cost = Cost()
+    try:
+        async with until(None if limit is None else asyncio.get_running_loop().time() + limit):
+            evaluated = run.scores().samples
+            found = await make_partners(settings, (one for one in golden if one.id in evaluated), judge)
+            plan, cost = found.plan, Cost.of(found.ledger)
+            for note in found.notes:
+                context.say(note)
+            context.say(f"asking {counted(len(found.golden), 'perturbed question')}")
+            names = tuple(name for name in manifest.metrics if not is_relative(name))
+            own = settings.run.model_copy(
+                update={"out": str(out.absolute()), "metrics": names, "time_limit_s": None, "resume": False}
+            )
+            keep = kept_partners(out, found.golden, manifest.judge, names)
+            partners = await evaluate_golden_set(
+                found.golden,
+                AsksPartners(system),
+                judge,
+                settings.model_copy(update={"run": own}),
+                replace(context, invocation=None),
+                begin=partial(begin_partners, out, plan, keep, context.redact),
+            )
+            manifest = manifest.model_copy(update={"cost": manifest.cost.plus(cost).plus(partners.manifest.cost)})
+    except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
+        reason = context.redact(error.message)
+        context.say(f"not all perturbed questions were asked: {reason}")
+        manifest = manifest.model_copy(
+            update={"cost": manifest.cost.plus(cost).plus(_stopped_partners(out, run, plan, reason))}
+        )
+    except BaseException as error:
+        stopped = {"state": "stopped", "stop_reason": f"interrupted ({type(error).__name__})"}
+        write_manifest(run.path, manifest.model_copy(update=stopped))
+        raise
+    manifest = manifest.model_copy(update={"wall_s": manifest.wall_s + monotonic() - started})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
+
+
+def begin_partners(
+    out: Path, plan: PerturbedPlan, keep: Set[str], redact: Callable[[str], str], manifest: Manifest
+) -> RunWriter:
+    """Begin, or continue, the run of partners in `out` with those whose content is in `keep`."""
+    described = manifest.model_copy(update={"perturbed": plan})
+    return RunWriter.extend(out, described, keep=lambda one: one.sample.content_hash() in keep, redact=redact)
+
+
+def _stopped_partners(out: Path, run: RunDirectory, plan: PerturbedPlan, reason: str) -> Cost:
+    """Say in the run of the partners why it was stopped, also if it had not begun; returns its cost."""
+    begun = (out / MANIFEST).is_file()
+    earlier = read_manifest(out) if begun else run.manifest.model_copy(update={"counts": Counts(), "cost": Cost()})
+    stopped = {"state": "stopped", "stop_reason": reason, "perturbed": earlier.perturbed or plan, "invocation": None}
+    if not begun:
+        with writing_to(out):
+            out.mkdir(exist_ok=True)
+            (out / SAMPLES).touch()
+    write_manifest(out, earlier.model_copy(update=stopped))
+    return earlier.cost

@@ -20,7 +20,7 @@ from ragstone.gate.verdict import Action
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import LOSS
 from ragstone.stats.power import detectable_drop, samples_for_drop
-from ragstone.usecases.run import read_golden_set
+from ragstone.usecases.inputs import read_golden_set
 
 MOST_SAMPLES = 10_000_000
 

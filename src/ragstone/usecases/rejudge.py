@@ -29,10 +29,12 @@ from ragstone.run.merge import merge_runs
 from ragstone.run.scores import RunScores
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import custom_metrics
 from ragstone.usecases.decide import ComparedRun
+from ragstone.usecases.evaluate import evaluate_golden_set, facts_of
+from ragstone.usecases.inputs import shard_of
 from ragstone.usecases.rescore import stored_cost
-from ragstone.usecases.run import RunContext, evaluate_golden_set, facts_of, shard_of
 
 
 @dataclass(frozen=True, slots=True)

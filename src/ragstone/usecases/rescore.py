@@ -29,11 +29,13 @@ from ragstone.run.stored import StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.build import answer_fields
 from ragstone.system.response import Response
+from ragstone.usecases.context import RunContext
 from ragstone.usecases.custom import metrics_of
+from ragstone.usecases.evaluate import evaluate_golden_set
 from ragstone.usecases.judge_watch import watch_judge
 from ragstone.usecases.oracle import with_half
-from ragstone.usecases.perturb import kept_partners
-from ragstone.usecases.run import RunContext, begin_partners, evaluate_golden_set, restore_judgements
+from ragstone.usecases.perturb import begin_partners, kept_partners
+from ragstone.usecases.run import restore_judgements
 
 OUT = "ragstone-rescored"
 """The default run directory, another than that of `ragstone run`: it must not be overwritten by mistake."""

@@ -1,0 +1,37 @@
+"""The environment of a use case, passed in by an entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ragstone.config import Settings
+from ragstone.report.redact import Redactor
+from ragstone.run.engine import Progress, Quiet
+from ragstone.run.manifest import (
+    Invocation,
+)
+from ragstone.system.response import System
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """The environment of a use case, passed in by an entry point.
+
+    `redact` removes Ragstone's secrets from a text; `say` shows one line to the user. `trusts_checkout` is False if the
+    files there may come from the author under test (on GitHub): then records found there are not resumed from, and
+    judgements found there are not reused. `system_log` is a private file for the output of the system under test; it is
+    stored in the run directory, redacted. `invocation` says how the run was started; None: as the settings say.
+    """
+
+    environ: Mapping[str, str]
+    progress: Progress = field(default_factory=Quiet)
+    say: Callable[[str], None] = lambda _line: None
+    redact: Redactor = field(default_factory=lambda: Redactor(()))
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    trusts_checkout: bool = True
+    system_log: Path | None = None
+    system_factory: Callable[[Settings, Mapping[str, str]], System] | None = None
+    invocation: Invocation | None = None
