@@ -56,6 +56,20 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_with_the_offline_judge_does_without_numpy(tmp_path: Path) -> None:
+    code = (
+        "import sys, ragstone.cli\n"
+        "try: ragstone.cli.main(['run'])\n"
+        "except SystemExit as left: assert left.code == 0, left.code\n"
+        "heavy = {'numpy', 'scipy', 'openai', 'anthropic', 'jinja2', 'github'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=make_project(tmp_path / "repo", n=3), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_gate_does_without_scipy_stats() -> None:
     # Its import builds a documentation of its own and takes longer than all that a gate imports besides.
 

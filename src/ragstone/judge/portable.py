@@ -18,6 +18,8 @@ from ragstone.judge.names import LOCAL, OFFLINE_PROVIDERS, local_path, split_nam
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
+    from ragstone.judge.local.judge import LocalJudge
+    from ragstone.judge.offline import OfflineJudge
     from ragstone.judge.offline.rarity import Rarity
 
 _CGROUP = Path("/sys/fs/cgroup/cpu.max")
@@ -76,15 +78,26 @@ def recipe_of(judge: Judge, settings: JudgeSettings, *, within: Path | None = No
         return None
     if settings.embeddings is not None and local_path(settings.embeddings) is None:
         return None
-    from ragstone.judge.local.judge import LocalJudge
-    from ragstone.judge.offline import OfflineJudge
-    from ragstone.judge.offline.meaning import MeaningJudge
-
-    if type(judge) not in (OfflineJudge, MeaningJudge, LocalJudge):  # a subclass of the user's is not known elsewhere
+    kind = _kind(settings)
+    if type(judge) is not kind or not isinstance(judge, kind):  # a subclass of the user's is not known elsewhere
         return None
-    assert isinstance(judge, OfflineJudge | LocalJudge)  # noqa: S101 - for the type checker
     public = settings.model_copy(update={"api_key": None, "headers": None, "embeddings_api_key": None})
     return Recipe(public, judge.rarity, within)
+
+
+def _kind(settings: JudgeSettings) -> type[OfflineJudge | LocalJudge]:
+    """What `build_judge` builds. Only that is imported: a run without a model needs no numpy."""
+    if split_name(settings.name)[0] == "local":
+        from ragstone.judge.local.judge import LocalJudge
+
+        return LocalJudge
+    if settings.embeddings is not None:
+        from ragstone.judge.offline.meaning import MeaningJudge
+
+        return MeaningJudge
+    from ragstone.judge.offline import OfflineJudge
+
+    return OfflineJudge
 
 
 def usable_cores() -> int:
