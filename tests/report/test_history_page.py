@@ -453,6 +453,10 @@ def test_versions_are_chosen_from_a_table_by_what_the_system_names(page: Page, t
     assert page.run("location.hash").startswith("#compare=system.")
     page.run("document.querySelectorAll('#chosen li')[1].querySelector('button').click()")
     waited(page, "document.querySelectorAll('#means thead th')[1]?.firstChild.textContent === 'model-3, prompt 0003'")
+    chosen = page.run("location.hash")
+    page.run("document.getElementById('jump').click()")
+    assert page.run("location.hash") == chosen
+    assert page.run("document.activeElement.id") == "find"
     given(page, "#by", "commit")
     waited(page, f"{rows}.length === 30")
     commit = history.runs[4].commit or ""

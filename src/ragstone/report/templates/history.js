@@ -723,6 +723,8 @@
     tellChosen("");
     listVersions();
     get("compare").hidden = false;
+    // The address keeps what is chosen, so the link doesn't change it.
+    get("jump").addEventListener("click", event => { event.preventDefault(); get("compare").scrollIntoView(); get("find").focus({ preventScroll: true }); });
   }
 
   start().catch(() => { get("broken").hidden = false; });
