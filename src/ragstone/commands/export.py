@@ -34,6 +34,7 @@ def command() -> None:
     Examples:
       ragstone export otel ragstone-run
       ragstone export mlflow ragstone-run --experiment shop-search
+      ragstone export wandb ragstone-run --project shop-search
     """
 
 
@@ -87,6 +88,27 @@ def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: objec
     found = _finished(run, texts, flags)
     done = export_mlflow(found, settings, os.environ, experiment=experiment, now=lambda: datetime.now(UTC))
     _tell(found, done)
+
+
+@command.command(name="wandb")
+@_RUN
+@click.option("--project", metavar="NAME", help="The project  [default: as in WANDB_PROJECT, else ragstone]")
+@click.option("--entity", metavar="NAME", help="The user or team  [default: as in WANDB_ENTITY, else that of the key]")
+@with_options((_TEXTS, CONFIG))
+def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool, **flags: object) -> None:
+    """Write RUN as a run of Weights & Biases: config, figures, verdict, samples  [default: the run in the config]
+
+    The key is in WANDB_API_KEY, or that of `wandb login`; with WANDB_MODE=offline, the run is written to a folder for
+    `wandb sync`. Exporting again brings the same run up to date, and never makes a second one.
+
+    \b
+    Example:
+      WANDB_MODE=offline ragstone export wandb ragstone-run
+    """
+    from ragstone.export.wandb import export_wandb
+
+    found = _finished(run, texts, flags)
+    _tell(found, export_wandb(found, settings_from(flags), os.environ, project=project, entity=entity))
 
 
 def _tell(found: FinishedRun, done: Exported) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ragstone.export.facts import FinishedRun
 from ragstone.export.rows import SampleRow, sample_rows
@@ -14,6 +15,7 @@ Cell = str | float | int | bool | None
 
 _FACTS = ("id", "tags", "draft", "latency_s", "input_tokens", "output_tokens", "failure")
 _TEXTS = ("question", "answer", "reference")
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 LEFT_OUT = ("metric", "state", "by", "reason", "samples")
 
 
@@ -52,10 +54,12 @@ def left_out(found: FinishedRun) -> Iterator[tuple[Cell, ...]]:
         yield one.metric, one.state, one.by, one.reason, one.samples
 
 
-def write_json(path: Path, names: Sequence[str], rows: Iterator[tuple[Cell, ...]]) -> None:
-    """Write a table as pandas' ``orient="split"`` does, row by row: ``{"columns": […], "data": […]}``."""
+def write_json(
+    path: Path, names: Sequence[str], rows: Iterator[tuple[Cell, ...]], beside: Mapping[str, object] = _NOTHING
+) -> None:
+    """Write a table as pandas' ``orient="split"`` does, row by row: ``{"columns": […], "data": […]}``, and `beside`."""
     with path.open("w", encoding="utf-8", newline="\n") as out:
-        out.write(f'{{"columns": {json.dumps(list(names))}, "data": [')
+        out.write(f'{json.dumps({**beside, "columns": list(names)})[:-1]}, "data": [')
         for number, row in enumerate(rows):
             out.write("\n" if number == 0 else ",\n")
             out.write(json.dumps(row, allow_nan=False))
