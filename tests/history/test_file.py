@@ -16,7 +16,6 @@ from ragstone.history.file import (
     KEPT_AFTER_RELEASE,
     MAX_LINE_BYTES,
     MAX_READ_BYTES,
-    MAX_WRITTEN_BYTES,
     History,
     parse_history,
     read_history,
@@ -25,12 +24,11 @@ from ragstone.history.file import (
 from tests.history.seasons import HEADLINE, compacted, line, scores
 
 
-def history(count: int = 3, **fields: Any) -> History:
+def history(count: int = 3, samples: int = 3, **fields: Any) -> History:
     found = History()
     for number in range(count):
-        found = found.with_run(
-            line(number, **fields), compacted(scores({"faithfulness": [0.5, 1.0, number % 10 / 10]}))
-        )
+        values = [0.5, 1.0, number % 10 / 10, *[0.25] * (samples - 3)]
+        found = found.with_run(line(number, **fields), compacted(scores({"faithfulness": values})))
     return found
 
 
@@ -171,17 +169,28 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
 
 
 def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> None:
-    whole = history(60)
+    whole = history(60, samples=2000)
     size = len(whole.text())
     less = whole.within(size - 100)
     assert len(less.runs) == 60
     assert not less.runs[0].scores
-    assert less.runs[-1].scores
-    least = whole.within(size // 2)
-    assert len(least.text()) <= size // 2
+    assert less.runs[1].scores
+    least = whole.within(size // 4)
+    assert len(least.text()) <= size // 4
     assert least.runs[-1].run == whole.runs[-1].run
-    assert len(least.runs) < 60
-    assert size < MAX_WRITTEN_BYTES
+    assert least.runs[-1].scores
+    assert sum(bool(one.scores) for one in least.runs) < 20
+
+
+def test_old_lines_do_not_cost_new_runs_their_scores() -> None:
+    slices = {f"topic {tag}": line(0).metrics for tag in range(10)}
+    whole = history(60, samples=200, slices=slices)
+    size = len(whole.text())
+    less = whole.within(size // 2)
+    assert len(less.text()) <= size // 2
+    assert 20 < len(less.runs) < 40
+    assert all(one.scores for one in less.runs)
+    assert less.runs == whole.runs[-len(less.runs) :]
 
 
 def test_two_jobs_that_began_in_the_same_second_with_the_same_answers_are_two_runs() -> None:

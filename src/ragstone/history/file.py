@@ -18,7 +18,8 @@ from ragstone.run.files import replace_text, writing_to
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
-"""Beyond this size the oldest per-sample scores are dropped first, then the oldest lines."""
+"""Beyond this size the oldest per-sample scores are dropped, as long as the rest takes no more than half of it; else
+the oldest lines. Drift needs recent scores more than it needs old means."""
 
 MARGIN = timedelta(days=30)
 """Per-sample scores are kept for this much longer than the maximum age of an anchor."""
@@ -67,7 +68,7 @@ class History:
         """Cut to at most `limit` bytes when written."""
         history = self
         while history.runs and (over := len(history.text().encode()) - limit) > 0:
-            history = history._less(over)
+            history = history._less(over, limit // 2)
         return history
 
     def text(self) -> str:
@@ -80,15 +81,20 @@ class History:
             lines.append(line_text(one))
         return "".join(f"{line}\n" for line in lines)
 
-    def _less(self, over: int) -> History:
-        """Smaller by about `over` bytes, or by one line at least."""
+    def _less(self, over: int, most: int) -> History:
+        """Smaller by about `over` bytes, or by one line at least.
+
+        If lines without their scores have more than `most` bytes, the oldest of them go; else the oldest scores.
+        """
         saved, runs = 0, list(self.runs)
-        for index, one in enumerate(runs[:-1]):
-            if saved >= over:
-                break
-            if one.scores:
-                saved += sum(map(len, one.scores.values()))
-                runs[index] = _without_scores(one)
+        bare = [len(line_text(_without_scores(one))) for one in runs]
+        if sum(bare) <= most:
+            for index, one in enumerate(runs[:-1]):
+                if saved >= over:
+                    break
+                if one.scores:
+                    saved += sum(map(len, one.scores.values()))
+                    runs[index] = _without_scores(one)
         if not saved:
             runs = runs[max(1, len(runs) // 20) :]
         return replace(self, runs=tuple(runs))._with_samples_in_use()
