@@ -93,7 +93,7 @@
   const pill = word => make("span", { class: `pill ${word}` }, word);
 
   // Which runs are shown, for all charts of runs.
-  const axis = { places: [], date: run => day(runs.time[run]), verdict: run => runs.verdict[run] };
+  const axis = { places: [], date: run => day(runs.time[run]), hour: run => moment(runs.time[run]).slice(11), verdict: run => runs.verdict[run] };
   let again = [];
 
   function chooseRuns() {
@@ -223,9 +223,11 @@
     }
     const labels = Math.max(2, Math.min(places.length, Math.floor(wide / 110)));
     const dated = new Set(places.length === 1 ? [0] : Array.from({ length: labels }, (_, at) => Math.round(at * (places.length - 1) / (labels - 1))));
+    const oneDay = spec.axis.hour && spec.axis.date(places[0]) === spec.axis.date(places[places.length - 1]);
+    const labelled = place => oneDay ? spec.axis.hour(place) : spec.axis.date(place);
     let last = "";
     dated.forEach(at => {
-      const date = spec.axis.date(places[at]);
+      const date = labelled(places[at]);
       if (date === last) { return; }
       last = date;
       const edge = at === 0 && places.length > 1 ? "right" : at === places.length - 1 && at ? "left" : "";
@@ -710,7 +712,7 @@
     options(get("range"), [...sizes.map(size => [size, `the newest ${number(size)}`]), [count, "from the first one"]]);
     get("range").value = String(count > 300 ? 300 : count);
     options(get("which"), [["all", "all runs"], ...(runs.release.some(one => one >= 0) ? [["release", "the releases"]] : []), ...(again.some(Boolean) ? [["first", "the first run of each commit"], ["again", "the later runs of a commit (nightly)"]] : [])]);
-    get("which").closest("label").hidden = get("which").options.length < 2;
+    ["which", "range"].forEach(name => { get(name).closest("label").hidden = get(name).options.length < 2; });
     [get("range"), get("which")].forEach(one => one.addEventListener("change", chooseRuns));
     const last = count - 1;
     get("summary").replaceChildren(`${counted(count, "run")}, ${day(runs.time[0])} to ${day(runs.time[last])}. Newest: `, pill(runs.verdict[last]), ` ${nameOf(last)}, judge ${table("judge", runs.judge[last])}.`);
