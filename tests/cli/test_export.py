@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.project import make_project, ragstone
+from tests.cli.project import SYSTEM, make_project, ragstone
 from tests.export.collector import collecting, plain
 
 
@@ -79,3 +79,17 @@ def test_a_refusal_exits_with_7_and_shows_no_credential(gated: Path) -> None:
     assert done.stderr.startswith(f"error: {collector.url}: the collector did not take the events: it answered 401")
     assert "sesame" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_events_are_in_the_trace_that_the_system_names_with_its_answer(tmp_path: Path) -> None:
+    traced = SYSTEM.replace('" It has a door."}]}', '" It has a door."}], "trace_id": "a" * 32, "span_id": "b" * 16}')
+    assert traced != SYSTEM
+    project = make_project(tmp_path / "repo", n=5, system=traced)
+    assert ragstone(["gate"], project).returncode == 0
+    rescored = ragstone(["rescore", "ragstone-run", "--out", "again"], project)
+    assert rescored.returncode == 0, rescored.stderr
+    for run in ("ragstone-run", "again"):
+        with collecting() as collector:
+            done = ragstone(["export", "otel", run], project, env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url})
+        assert done.returncode == 0, done.stderr
+        assert {(one.trace_id.hex(), one.span_id.hex()) for one in collector.records} == {("a" * 32, "b" * 16)}

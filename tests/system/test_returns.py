@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragstone.system import worker
-from ragstone.system.payload import Payload, placed
+from ragstone.system.payload import Payload, placed, read
 from ragstone.system.worker import at_path
 
 
@@ -337,3 +337,33 @@ def test_an_answer_and_its_contexts_may_be_a_pair(contexts: object) -> None:
 def test_other_tuples_are_refused(value: object) -> None:
     with pytest.raises(worker.BadReturn):
         worker.normalise(value)
+
+
+TRACE = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "trace_id": "a" * 32, "span_id": "b" * 16, "response_id": "r1"}
+
+
+def test_what_an_answer_says_of_its_trace_is_kept() -> None:
+    assert worker.normalise({"answer": "yes", **TRACE})["trace"] == TRACE
+    assert worker.normalise(SimpleNamespace(answer="yes", trace_id="a" * 32))["trace"] == {"trace_id": "a" * 32}
+    assert read("q", {"answer": "yes", **TRACE}, None).extra == TRACE
+
+
+@pytest.mark.parametrize("value", ["yes", {"answer": "yes"}, ("yes", ["c"]), MagicMock(answer="yes", contexts=[])])
+def test_an_answer_that_says_nothing_of_its_trace_has_none(value: object) -> None:
+    assert "trace" not in worker.normalise(value)
+
+
+@pytest.mark.parametrize("odd", [7, "", "x" * 257, ["a"], None, b"a"])
+def test_odd_ids_of_a_trace_are_left_out(odd: object) -> None:
+    found = worker.normalise({"answer": "yes", "trace_id": odd, "response_id": "r\ud800"})
+    assert found["trace"] == {"response_id": "r\ufffd"}
+
+
+def test_a_stream_and_named_fields_keep_the_trace() -> None:
+    pieces = worker.Pieces({})
+    for piece in ("y", {"text": "es", "trace_id": "a" * 32}, {"response_id": "r1"}):
+        pieces.add(piece)
+    expected = {"trace_id": "a" * 32, "response_id": "r1"}
+    assert worker.normalise(pieces.whole())["trace"] == expected
+    found = worker.normalise({"data": {"said": "yes"}, **expected}, worker.Fields(answer="data.said"))
+    assert (found["answer"], found["trace"]) == ("yes", expected)

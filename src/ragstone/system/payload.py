@@ -32,6 +32,7 @@ class Payload(_Wire):
     answer: str
     contexts: list[WireContext] = []
     usage: WireUsage | None = None
+    trace: dict[str, str] = {}
 
 
 class WireError(_Wire):
@@ -75,6 +76,7 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None, first_te
         contexts=tuple(Context(text=c.text, id=c.id, score=c.score) for c in payload.contexts),
         latency_s=latency_s,
         first_text_s=first_text_s,
+        extra=payload.trace,
         usage=None
         if payload.usage is None
         else TokenUsage(input_tokens=payload.usage.input_tokens, output_tokens=payload.usage.output_tokens),

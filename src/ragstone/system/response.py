@@ -52,8 +52,8 @@ class Response:
     """The answer to one sample, or the failure to give one (then `answer` is empty and `failure` is set).
 
     `latency_s` is measured by Ragstone around the call (None for recorded answers without one), `first_text_s` until
-    the first text of a streamed answer (None for others). `extra` are the other fields of a recorded interaction, such
-    as a model or a time; only `ragstone rescore` keeps them.
+    the first text of a streamed answer (None for others). `extra` is what an answer says of its trace
+    (`worker.TRACE_NAMES`), and for `ragstone rescore` all other fields of a recorded interaction, such as a model.
     """
 
     sample_id: str

@@ -41,6 +41,7 @@ CONTEXTS_NAMES = (
 TEXT_NAMES = ("text", "page_content", "content")
 ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
 SCORE_NAMES = ("score", "similarity", "relevance_score")
+TRACE_NAMES = ("traceparent", "trace_id", "span_id", "response_id")
 METHODS = ("answer", "query", "invoke")
 RETRIEVING = ("retrieve", *METHODS)
 """The same for a system that only retrieves."""
@@ -48,6 +49,7 @@ RETRIEVING = ("retrieve", *METHODS)
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
 MAX_ANSWER_CHARACTERS = 1_000_000
+MAX_TRACE_CHARACTERS = 256
 EXPECTED = (
     "Expected a string, or a mapping or object with the answer under "
     + "|".join(ANSWER_NAMES[:5])
@@ -80,6 +82,8 @@ class EntrypointError(Exception):
 def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id", "score"}], "usage": ... | None}``.
 
+    If the answer names its trace, ``"trace"`` has what it says.
+
     Accepts every shape listed in docs/entrypoints.md. Lone surrogates become U+FFFD. Raises BadReturn with what was
     found and what is expected.
     """
@@ -104,7 +108,9 @@ def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[s
         raise BadReturn(
             f"The answer and its contexts hold {characters:,} characters; at most {MAX_CHARACTERS:,} are read."
         )
-    return {"answer": _clean(text), "contexts": contexts, "usage": _usage(value)}
+    found: dict[str, Any] = {"answer": _clean(text), "contexts": contexts, "usage": _usage(value)}
+    named = _trace(value)
+    return {**found, "trace": named} if named else found
 
 
 def _bad_answer(value: object, answer: object) -> str:
@@ -186,6 +192,7 @@ class Fields:
             ("answer", self.answer, ANSWER_NAMES),
             ("contexts", self.contexts, CONTEXTS_NAMES),
             ("usage", None, ("usage", "usage_metadata")),
+            *((name, None, (name,)) for name in TRACE_NAMES),
         ):
             found = _first(piece, names) if path is None else at_path(piece, path, _ABSENT)
             if found is None and name == "answer":
@@ -323,6 +330,16 @@ def _usage(value: object) -> dict[str, int] | None:
     if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
         return {"input_tokens": int(str(counts[0])), "output_tokens": int(str(counts[1]))}
     return None
+
+
+def _trace(value: object) -> dict[str, str]:
+    """What an answer says of its trace, by the names in TRACE_NAMES."""
+    found = {} if isinstance(value, str) else {name: _get(value, name) for name in TRACE_NAMES}
+    return {
+        name: _clean(text)
+        for name, text in found.items()
+        if isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS
+    }
 
 
 def _first(holder: object, names: Iterable[str]) -> Any:
@@ -522,7 +539,7 @@ async def _joined_async(stream: Any, pieces: Pieces) -> Any:
 class Pieces:
     """Joins pieces of a streamed answer in order of arrival. Raises BadReturn for a bad piece.
 
-    A piece is text, a chat message or chunk, or a mapping or object with a part of the answer, contexts or usage.
+    A piece is text, a chat message or chunk, or a mapping or object with a part of the answer or what comes with it.
     """
 
     def __init__(
@@ -567,7 +584,11 @@ class Joined(dict):  # type: ignore[type-arg]
     """A joined stream, whose fields have already been resolved."""
 
 
-_BESIDE = (("contexts", CONTEXTS_NAMES), ("usage", ("usage", "usage_metadata")))
+_BESIDE = (
+    ("contexts", CONTEXTS_NAMES),
+    ("usage", ("usage", "usage_metadata")),
+    *((name, (name,)) for name in TRACE_NAMES),
+)
 
 
 def is_piece(piece: object, fields: Fields | None = None) -> bool:
@@ -577,7 +598,7 @@ def is_piece(piece: object, fields: Fields | None = None) -> bool:
 
 
 def _read_piece(piece: object, fields: Fields | None) -> tuple[str | None, dict[str, Any]]:
-    """The text in a piece of a stream, and the contexts and usage in it."""
+    """The text in a piece of a stream, and the contexts, usage and trace in it."""
     if isinstance(piece, str):
         return piece, {}
     if fields and (fields.answer is not None or isinstance(piece, Mapping)):
