@@ -77,6 +77,7 @@ def made(
                 "commit": hashlib.sha1(f"{commit}".encode(), usedforsecurity=False).hexdigest(),
                 "pull_request": None if nightly else 100 + number,
                 "github_run": 1000 + number,
+                "event": "schedule" if nightly else "push",
                 "release": f"v1.{number // 10}" if number % 10 == 5 else None,
                 "verdict": "fail" if drop else "inconclusive" if number % 17 == 9 else "pass",
                 "eligible": not drop,

@@ -370,6 +370,10 @@ def test_runs_are_filtered_to_releases_and_to_the_newest(page: Page, tmp_path: P
 
     assert shown("release", "40") == "4"
     assert shown("again", "40") == "10"
+    found = page.run("[...document.getElementById('which').options].map(one => [one.value, one.textContent])")
+    kinds = {text: value for value, text in found}
+    assert shown(kinds["scheduled runs (nightly)"], "40") == "10"
+    assert shown(kinds["runs of a push"], "40") == "30"
     assert shown("first", "40") == "30"
     assert shown("all", "30") == "30"
 

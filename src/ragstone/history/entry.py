@@ -27,6 +27,7 @@ def run_line(
     fingerprint: str,
     pull_request: int | None = None,
     github_run: int | None = None,
+    event: str | None = None,
     release: str | None = None,
 ) -> RunLine:
     """The line of `run`, whose `manifest` holds its verdict, without per-sample scores.
@@ -44,6 +45,7 @@ def run_line(
         pull_request=pull_request,
         release=release,
         github_run=github_run,
+        event=event,
         verdict=manifest.verdict,
         eligible=standing.eligible,
         judge=manifest.judge.label()[:_TEXT],

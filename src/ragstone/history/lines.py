@@ -13,6 +13,7 @@ SCHEMA_VERSION: Literal[1] = 1
 Text = Annotated[str, StringConstraints(max_length=500)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
+Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -49,6 +50,7 @@ class RunLine(_Line):
     pull_request: int | None = Field(default=None, ge=1, description="the one that was merged, where it is known")
     release: Text | None = Field(default=None, description="the release or tag of this commit")
     github_run: int | None = Field(default=None, ge=1, description="GitHub's id of the workflow run")
+    event: Event | None = Field(default=None, description="what started the job, as GitHub names it")
     verdict: Literal["pass", "fail", "inconclusive", "error"]
     eligible: bool = Field(description="whether it may be a baseline")
     judge: Text = Field(description="its name, for people")

@@ -16,6 +16,7 @@ _FACTS = (
     "pull_request",
     "release",
     "github_run",
+    "event",
     "verdict",
     "eligible",
     "judge",

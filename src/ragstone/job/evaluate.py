@@ -284,6 +284,7 @@ def _book(job: Job, policy: Policy, role: Role) -> Book:
         main=role.refusal is None,
         pull_request=merged_pull_request(job.event.message),
         github_run=job.event.run_id or None,
+        event=job.event.kind.value,
         releases=tagged_commits(job.api, policy) if job.api is not None else {},
     )
 

@@ -191,13 +191,14 @@ class _Texts:
 
 def _facts(runs: Sequence[RunLine], metrics: Sequence[str], texts: _Texts) -> dict[str, list[Any]]:
     """What is known of each run beside its means, in columns."""
-    for table in ("commit", "release", "judge", "golden", "system", "part", "versions"):
+    for table in ("event", "commit", "release", "judge", "golden", "system", "part", "versions"):
         texts.tables.setdefault(table, [])
     return {
         "id": [f"{run.run}{'' if run.github_run is None else f'-{run.github_run}'}" for run in runs],
         "time": [round(run.time.timestamp()) for run in runs],
         "verdict": [run.verdict for run in runs],
         "eligible": [int(run.eligible) for run in runs],
+        "event": [texts.number("event", run.event) for run in runs],
         "pull": [run.pull_request for run in runs],
         "commit": [texts.number("commit", run.commit) for run in runs],
         "release": [texts.number("release", run.release) for run in runs],

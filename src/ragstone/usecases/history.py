@@ -30,7 +30,8 @@ class Book:
     """The history that a run is compared with, and how to add the run.
 
     `file` is where the history is stored; None: in the run directory. `main`: the run is added to it; the run of a pull
-    request only reads it. `pull_request` and `github_run` belong to this run; `releases` maps commits to names.
+    request only reads it. `pull_request`, `github_run` and `event` belong to this run; `releases` maps commits to
+    names.
     """
 
     history: History
@@ -38,6 +39,7 @@ class Book:
     main: bool = True
     pull_request: int | None = None
     github_run: int | None = None
+    event: str | None = None
     releases: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -113,6 +115,7 @@ def _line(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, 
             fingerprint=run.fingerprint,
             pull_request=book.pull_request,
             github_run=book.github_run,
+            event=book.event,
             release=book.releases.get(manifest.system.commit or ""),
         )
     except ValidationError as error:  # of a manifest from elsewhere

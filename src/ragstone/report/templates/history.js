@@ -2,6 +2,7 @@
   const SCALE = 100000, STEPS = 2520, PAGE = 100, MOST = 5, MOST_UNPACKED = 64 * 1024 * 1024;
   const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", SAMPLE = 8, GROUP = 6;
   const KINDS = [["judge", "judge"], ["golden", "golden set"], ["metric", "metric"], ["part", "half"], ["system", "system"], ["release", "release"], ["accepted", "accepted"], ["alert", "alert"]];
+  const EVENTS = { push: "runs of a push", schedule: "scheduled runs (nightly)", workflow_dispatch: "runs started by hand", __proto__: null };
   const get = id => document.getElementById(id);
   const packed = kind => [...document.querySelectorAll(`script[data-packed="${kind}"]`)];
   if (!get("charts")) { return; }
@@ -86,7 +87,8 @@
     add("Coverage", percent(runs.coverage[run]));
     if (runs.p50[run] !== null) { add("Latency", `${seconds(runs.p50[run])} (median), ${seconds(runs.p95[run])} (95th percentile)`); }
     add("Cost", `${dollars(runs.cost[run])}, ${counted(runs.calls[run], "judge call")}`);
-    if (again[run]) { add("Again", "this commit was evaluated before, as nightly runs do"); }
+    add("Started by", table("event", runs.event[run]));
+    if (again[run]) { add("Again", "this commit was evaluated before"); }
     return pairs;
   }
   const listed = (pairs, links) => make("dl", {}, ...pairs.flatMap(([title, text]) => [make("dt", {}, title), make("dd", {}, linked(text, links[title]))]));
@@ -98,7 +100,8 @@
 
   function chooseRuns() {
     const which = get("which").value, most = Number(get("range").value);
-    const fits = { all: () => true, release: run => runs.release[run] >= 0, first: run => !again[run], again: run => again[run] }[which];
+    const event = which.startsWith("event ") ? Number(which.slice(6)) : -1;
+    const fits = { all: () => true, release: run => runs.release[run] >= 0, first: run => !again[run], again: run => again[run] }[which] || (run => runs.event[run] === event);
     const found = [];
     for (let run = count - 1; run >= 0 && found.length < most; run--) { if (fits(run)) { found.push(run); } }
     axis.places = found.reverse();
@@ -711,7 +714,7 @@
     const sizes = [30, 100, 300, 1000].filter(size => size < count);
     options(get("range"), [...sizes.map(size => [size, `the newest ${number(size)}`]), [count, "from the first one"]]);
     get("range").value = String(count > 300 ? 300 : count);
-    options(get("which"), [["all", "all runs"], ...(runs.release.some(one => one >= 0) ? [["release", "the releases"]] : []), ...(again.some(Boolean) ? [["first", "the first run of each commit"], ["again", "the later runs of a commit (nightly)"]] : [])]);
+    options(get("which"), [["all", "all runs"], ...(runs.release.some(one => one >= 0) ? [["release", "the releases"]] : []), ...head.tables.event.map((event, at) => [`event ${at}`, EVENTS[event] || `runs by ${event}`]), ...(again.some(Boolean) ? [["first", "the first run of each commit"], ["again", "later runs of a commit"]] : [])]);
     ["which", "range"].forEach(name => { get(name).closest("label").hidden = get(name).options.length < 2; });
     [get("range"), get("which")].forEach(one => one.addEventListener("change", chooseRuns));
     const last = count - 1;
