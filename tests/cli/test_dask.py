@@ -13,7 +13,8 @@ import pytest
 
 from tests.cli.project import POLICY, command, environment, ragstone
 from tests.cli.test_resume import wait_for_lines
-from tests.run.dask_cluster import Cluster, cluster
+from tests.judge.local.entailment import write_entailment
+from tests.run.dask_cluster import Cluster, certificates, cluster
 
 SAMPLES = 1200
 
@@ -128,6 +129,35 @@ def test_gate_and_rescore_judge_there_too(project: Path, two: Cluster) -> None:
         done = ragstone(["rescore", "one", "--metrics", "faithfulness", "--out", name, *more], project)
         assert done.returncode == 0, done.stderr
     assert records(project / "there") == records(project / "here")
+
+
+def test_a_local_model_judges_there_as_here(project: Path, two: Cluster) -> None:
+    write_entailment(project / "models" / "nli", more=["mill built hill door floors"])
+    given = ["run", "--judge", "local:models/nli", "--limit", "40"]
+    for name, more in (("there", ["--dask", two.address]), ("here", [])):
+        done = ragstone([*given, "--out", name, *more], project)
+        assert done.returncode == 0, done.stderr
+    assert records(project / "there") == records(project / "here")
+    assert manifest(project / "there") == manifest(project / "here")
+
+
+def test_a_cluster_with_tls_is_reached_as_dask_is_configured(project: Path, tmp_path: Path) -> None:
+    mine, other = (certificates(tmp_path / name) for name in ("mine", "other"))
+    found = Cluster(tmp_path)
+    try:
+        found.start_scheduler(mine, "--protocol", "tls")
+        found.start_worker("--protocol", "tls", environ=mine)
+        assert found.address.startswith("tls://")
+        given = ["run", "--limit", "40", "--dask", found.address]
+        assert ragstone(["run", "--limit", "40", "--out", "here"], project).returncode == 0
+        there = ragstone([*given, "--out", "there"], project, env=mine)
+        assert there.returncode == 0, there.stderr
+        assert records(project / "there") == records(project / "here")
+        refused = ragstone(given, project, env={**other, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"})
+        assert refused.returncode == 5
+        assert f"error: {found.address}: no connection with the Dask scheduler: " in refused.stderr
+    finally:
+        found.close()
 
 
 def test_a_scheduler_that_is_not_there_is_named(project: Path) -> None:

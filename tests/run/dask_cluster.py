@@ -73,6 +73,43 @@ class Cluster:
             process.wait()
 
 
+def certificates(folder: Path) -> dict[str, str]:
+    """Variables with which everybody has the same certificate, and believes no other."""
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    private = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cluster.test")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(private, hashes.SHA256())
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ca.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    tls = "DASK_DISTRIBUTED__COMM__TLS"
+    found = {f"{tls}__CA_FILE": str(folder / "ca.pem"), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+    for one in ("CLIENT", "SCHEDULER", "WORKER"):
+        found |= {f"{tls}__{one}__CERT": str(folder / "ca.pem"), f"{tls}__{one}__KEY": str(folder / "key.pem")}
+    return found
+
+
 @contextmanager
 def cluster(folder: Path, workers: int = 0) -> Iterator[Cluster]:
     """A scheduler and so many workers, killed at the end."""

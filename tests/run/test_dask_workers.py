@@ -363,7 +363,7 @@ def fake_version(folder: Path) -> dict[str, str]:
 def test_another_version_on_a_worker_is_named_before_anything_is_judged(tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster") as found:
         found.start_worker(environ=fake_version(tmp_path / "fake"))
-        with pytest.raises(JudgeError, match=r"1 process .* differ(.|\n)*worker tcp://.*: ragstone 0\.0\.1 \(here"):
+        with pytest.raises(JudgeError, match=r"1 process .* differs(.|\n)*worker tcp://.*: ragstone 0\.0\.1 \(here"):
             there(found.address, samples(3))
 
 
@@ -433,8 +433,9 @@ def test_no_secret_and_no_relative_path_is_sent(tmp_path: Path, monkeypatch: pyt
 def test_versions_that_differ_are_listed() -> None:
     ours = {"Python": "3.13", "ragstone": "1.0", "numpy": "2.1"}
     assert differences(ours, ours) == ""
-    theirs = {"Python": "3.12", "numpy": "2.1", "ragstone": None}
-    assert differences(theirs, ours) == "Python 3.12 (here 3.13), ragstone is missing (here 1.0)"
+    theirs = {"Python": "3.12", "numpy": None, "ragstone": "1.0"}
+    assert differences(theirs, ours) == "Python 3.12 (here 3.13), numpy is missing (here 2.1)"
+    assert differences({**theirs, "ragstone": None}, ours) == "ragstone is missing"
 
 
 def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() -> None:

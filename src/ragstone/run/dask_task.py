@@ -27,7 +27,7 @@ PACKAGES = ("ragstone", "google-re2", "numpy", "pydantic-core", "PyStemmer", "se
 MODEL_PACKAGES = ("onnxruntime", "tokenizers")
 """The same for a local model."""
 
-SAME_VERSIONS = "Records depend on these versions: use the same ones everywhere, for example in the same image."
+SAME_VERSIONS = "Records depend on these versions: install the same ones everywhere, for example in the same image."
 
 PYTHON = "Python"
 _MOST_KEPT = 2
@@ -52,6 +52,8 @@ def versions(packages: tuple[str, ...]) -> dict[str, str | None]:
 
 def differences(theirs: Mapping[str, str | None], ours: Mapping[str, str | None]) -> str:
     """The versions in `theirs` that are not `ours`, in a phrase; empty if there are none."""
+    if theirs.get("ragstone") is None and ours.get("ragstone") is not None:
+        return "ragstone is missing"
     found = []
     for name, wanted in ours.items():
         if (has := theirs.get(name)) != wanted:

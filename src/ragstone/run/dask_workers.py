@@ -92,6 +92,7 @@ class DaskWorkers:
     async def start(self) -> None:
         """Connect, and wait for the first worker. Raises JudgeError."""
         from distributed import Client
+        from distributed.versions import VersionMismatchWarning
 
         # Its errors are raised as well, where they matter.
         self._levels = {name: logging.getLogger(name).level for name in _NOISY}
@@ -99,7 +100,9 @@ class DaskWorkers:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._client = Client(self._address, asynchronous=True, set_as_default=False, name="ragstone")
         try:
-            await self._client
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", VersionMismatchWarning)  # versions that matter are compared below
+                await self._client
         except Exception as error:  # of the network, or of a TLS configuration that is wrong or missing
             raise JudgeError(
                 f"no connection with the Dask scheduler: {_line(error)}",
@@ -188,15 +191,17 @@ class DaskWorkers:
         assert self._client is not None  # noqa: S101 - started
         found = await self._client.get_versions(packages=list(self._packages))
         ours = _versions(found["client"], self._packages)
-        others = {"the scheduler": found["scheduler"]} | {f"worker {at}": one for at, one in found["workers"].items()}
-        wrong = {at: text for at, one in others.items() if (text := differences(_versions(one, self._packages), ours))}
-        if wrong:
-            shown = [f"{at}: {text}" for at, text in wrong.items()]
+        # The scheduler judges nothing, but imports what it passes on.
+        ours_there = _versions(found["client"], PACKAGES[:1])
+        wrong = {"the scheduler": differences(_versions(found["scheduler"], PACKAGES[:1]), ours_there)}
+        for address, one in found["workers"].items():
+            wrong[f"worker {address}"] = differences(_versions(one, self._packages), ours)
+        shown = [f"{process}: {differing}" for process, differing in wrong.items() if differing]
+        if shown:
+            more = [f"and {len(shown) - 3} more"] if len(shown) > 3 else []
+            differ = "1 process of the Dask cluster differs" if len(shown) == 1 else f"{len(shown)} processes differ"
             raise JudgeError(
-                f"{counted(len(wrong), 'process')} of the Dask cluster differ from this one:\n  "
-                + "\n  ".join([*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])]),
-                where=self._address,
-                hint=SAME_VERSIONS,
+                "\n  ".join([f"{differ} from this one:", *shown[:3], *more]), where=self._address, hint=SAME_VERSIONS
             )
 
     def _patience(self) -> str:
