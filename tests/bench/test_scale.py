@@ -10,11 +10,12 @@ import scale
 
 @pytest.mark.heavy
 def test_every_step_of_a_size_has_the_same_records_and_is_measured(tmp_path: Path) -> None:
-    found = list(scale.steps(130, tmp_path, [1, 2], scale.HEADLINE))
+    found = list(scale.steps(130, tmp_path, [1, 2], scale.HEADLINE, dask=[2]))
     measured = [one for one in found if "plain" not in one.step and "zstd" not in one.step]
     assert [one.step for one in measured] == [
         "run, one process",
         "run, 2 workers",
+        "run, 2 Dask workers",
         "resume",
         "gate",
         "report",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -19,11 +20,10 @@ from tests.run.dask_cluster import Cluster, certificates, cluster
 SAMPLES = 1200
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Recorded answers of some length, so that judging takes a while."""
-    root = tmp_path / "repo"
-    root.mkdir()
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recorded answers of some length, so that judging takes a while, and the run `one` of one process."""
+    root = tmp_path_factory.mktemp("repo")
     with (root / "golden.jsonl").open("w") as golden, (root / "out.jsonl").open("w") as out:
         for number in range(SAMPLES):
             fact = f"Mill {number} was built in {1000 + number} on hill {number % 7}."
@@ -37,6 +37,11 @@ def project(tmp_path: Path) -> Path:
     (root / "thresholds.toml").write_text(POLICY)
     assert ragstone(["run", "--out", "one"], root).returncode == 0
     return root
+
+
+@pytest.fixture
+def project(tmp_path: Path, evaluated: Path) -> Path:
+    return shutil.copytree(evaluated, tmp_path / "repo")
 
 
 @pytest.fixture
@@ -120,15 +125,15 @@ def test_a_run_that_is_stopped_leaves_nothing_to_do_and_is_resumed(
 
 
 def test_gate_and_rescore_judge_there_too(project: Path, two: Cluster) -> None:
-    there = ragstone(["gate", "--dask", two.address, "--baseline", "one"], project)
-    here = ragstone(["gate", "--baseline", "one", "--out", "second"], project)
-    assert there.returncode == here.returncode == 0, there.stderr
-    assert "Judging with" in there.stderr
-    assert records(project / "ragstone-run") == records(project / "second")
     for name, more in (("there", ["--dask", two.address]), ("here", [])):
-        done = ragstone(["rescore", "one", "--metrics", "faithfulness", "--out", name, *more], project)
-        assert done.returncode == 0, done.stderr
+        gate = ragstone(["gate", "--limit", "100", "--out", name, *more], project)
+        assert gate.returncode == 0, gate.stderr
+        assert ("Judging with" in gate.stderr) is (name == "there")
+        rescored = ragstone(["rescore", name, "--metrics", "faithfulness", "--out", f"{name}-again", *more], project)
+        assert rescored.returncode == 0, rescored.stderr
+        assert ("Judging with" in rescored.stderr) is (name == "there")
     assert records(project / "there") == records(project / "here")
+    assert records(project / "there-again") == records(project / "here-again")
 
 
 def test_a_local_model_judges_there_as_here(project: Path, two: Cluster) -> None:

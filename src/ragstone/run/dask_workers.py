@@ -14,6 +14,8 @@ import logging
 import time
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -30,12 +32,13 @@ from ragstone.run.workers import LANES, Lane
 if TYPE_CHECKING:
     from distributed import Client
 
-_BATCH = 32
+_BATCH = 64
 _BATCH_WITH_MODEL = 2
-_LEAST_WAITING = 64
+_LEAST_WAITING = 16
 _PATIENCE_S = 300.0
 _POLL_S = 1.0
 _CLOSE_S = 10.0
+_MOST_LOST = 3
 _NOISY = ("distributed.client", "distributed.batched", "distributed.comm")
 _RESUME = "Finished samples are saved: continue with --resume."
 
@@ -79,7 +82,7 @@ class DaskWorkers:
         self._run = f"ragstone-{uuid4().hex}"
         self._client: Client | None = None
         self._kept: Any = None
-        self._sent = 0
+        self._numbers = count(1)
         self._levels: dict[str, int] = {}
         self.threads: dict[str, int] = {}
         self.batch = _BATCH_WITH_MODEL if recipe.loads_model else _BATCH
@@ -144,25 +147,52 @@ class DaskWorkers:
             logging.getLogger(name).setLevel(level)
 
     async def judge(self, address: str, jobs: tuple[Job, ...]) -> Reply:
-        """The records of `jobs`, judged by the worker at `address`, or by another one if that is gone."""
+        """The records of `jobs`, judged by the worker at `address`, or by another one if that is lost."""
         assert self._client is not None  # noqa: S101 - started
-        self._sent += 1
-        future = self._client.submit(
-            dask_task.judge,
-            self._run,
-            self._kept,
-            encode_request(jobs),
-            key=f"{self._run}-{self._sent}",
-            workers=[address],
-            allow_other_workers=True,
-            pure=False,
-        )
-        try:
-            return decode_reply(await future, jobs)
-        except Exception as error:
-            raise self._explained(error, jobs) from None
-        finally:
-            future.release()
+        body = encode_request(jobs)
+        for _ in range(_MOST_LOST):
+            data = await self._send(address, body)
+            future = self._client.submit(
+                dask_task.judge,
+                self._run,
+                self._kept,
+                data,
+                key=f"{self._run}-{next(self._numbers)}",
+                workers=[address] if address in self.threads else None,
+                allow_other_workers=address in self.threads,
+                pure=False,
+            )
+            try:
+                return decode_reply(await future, jobs)
+            except CancelledError as error:
+                await self._connected(error)  # then it is a worker that was lost, and the jobs with it
+            except Exception as error:
+                raise self._explained(error, jobs) from None
+            finally:
+                future.release()
+                data.release()
+        raise self._killed(_MOST_LOST, jobs)
+
+    async def _send(self, address: str, body: bytes) -> Any:
+        """`body` on the worker at `address`, or on any other one if that is lost.
+
+        As a part of a task, it would stay for long in the scheduler, which logs the last thousand messages to each
+        worker, and in this process.
+        """
+        assert self._client is not None  # noqa: S101 - started
+        while True:
+            there = [address] if address in self.threads else None
+            try:
+                return await self._client.scatter(body, workers=there, direct=False, hash=False)
+            except Exception as error:  # no more than a sign that a worker, or all, or the scheduler, are gone
+                await self._connected(error)
+
+    async def _connected(self, error: Exception) -> None:
+        """Raise JudgeError if it is the scheduler that is lost; if it is a worker, go on when that is known."""
+        assert self._client is not None  # noqa: S101 - started
+        await asyncio.sleep(2 * _POLL_S)
+        if self._client.status != "running":
+            raise self._explained(error, ()) from None
 
     async def _workers(self) -> AsyncGenerator[Mapping[str, int]]:
         """The threads of each worker by its address, now and from time to time. Raises JudgeError without any."""
@@ -215,24 +245,24 @@ class DaskWorkers:
 
     def _explained(self, error: Exception, jobs: Sequence[Job]) -> JudgeError:
         """What `error`, which Dask raised, means to the user."""
-        from concurrent.futures import CancelledError
-
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
-            names = some([f"'{job.sample.id}'" for job in jobs], 3)
-            return JudgeError(
-                f"{error.allowed_failures + 1} workers of the Dask cluster were lost, one after the other, while they "
-                f"had {names} to judge.",
-                where=self._address,
-                hint=f"Look into the worker's log; it may have run out of memory. {_RESUME}",
-            )
+            return self._killed(error.allowed_failures + 1, jobs)
         if isinstance(error, (CancelledError, OSError)):
             return JudgeError("the connection with the Dask scheduler was lost.", where=self._address, hint=_RESUME)
         return JudgeError(
             f"the Dask cluster could not judge: {_line(error.__cause__ or error)}",
             where=self._address,
             hint="Is Ragstone installed on the scheduler and on all workers, in this version?",
+        )
+
+    def _killed(self, times: int, jobs: Sequence[Job]) -> JudgeError:
+        names = some([f"'{job.sample.id}'" for job in jobs], 3)
+        return JudgeError(
+            f"{times} workers of the Dask cluster were lost, one after the other, while they had {names} to judge.",
+            where=self._address,
+            hint=f"Look into the workers' logs; they may have run out of memory. {_RESUME}",
         )
 
 
