@@ -1,18 +1,21 @@
-"""How the cost of a run grows with its size: recorded answers, the offline judge, one process and worker processes.
+"""How the cost of a run grows with its size: recorded answers, the offline judge, one process, worker processes, and a
+Dask cluster.
 
     python bench/scale.py --samples 1000 --samples 10000 --samples 100000
+    python bench/scale.py --samples 10000 --workers 1 --workers 2 --dask 2 --runs-only
     python bench/scale.py --samples 1000000 --workers 2 --keep FOLDER
     python bench/scale.py --samples 1000000 --unjudged
 
-For each size: `ragstone run` with each number of workers (of which 1 is held to one core), then on the finished run
-`resume` of the last 100 samples, `gate` without evaluating anything (with a baseline), `report --format html`, and
-`merge` of two shards. Each step is a process of its own. Prints a line of JSON for each step, and tables in Markdown.
+For each size: `ragstone run` with each number of workers (of which 1 is held to one core), and with a Dask cluster of
+so many workers of one thread (on loopback, started before); then, unless `--runs-only`, on the finished run `resume`
+of the last 100 samples, `gate` without evaluating anything (with a baseline), `report --format html`, and `merge` of
+two shards. Each step is a process of its own. Prints a line of JSON for each step, and tables in Markdown.
 
-CPU is user and system time of all processes of a step; `workers_cpu_s` is the part of the worker processes. Memory is
-the largest sum of PSS (the proportional set size, in /proc/PID/smaps_rollup) of all processes of the step, sampled all
-the time: memory that two processes share counts once. Linux only. Records are also compressed with zstd, if pyarrow is
-installed, to compare sizes and times. With `--unjudged`, only metrics that need no judgements are computed: what
-remains is the cost of everything but judging.
+CPU is user and system time of all processes of a step, those of a cluster included; `workers_cpu_s` is the part of
+the worker processes, or of the cluster. Memory is the largest sum of PSS (the proportional set size, in
+/proc/PID/smaps_rollup) of all these processes, sampled all the time: memory that two processes share counts once.
+Linux only. Records are also compressed with zstd, if pyarrow is installed, to compare sizes and times. With
+`--unjudged`, only metrics that need no judgements are computed: what remains is the cost of everything but judging.
 """
 
 from __future__ import annotations
@@ -66,10 +69,14 @@ class Step:
 
 
 class Watch:
-    """Samples the memory of a process and its descendants, and the CPU time of the worker processes among them."""
+    """Samples the memory of a process and its descendants, and the CPU time of the worker processes among them.
 
-    def __init__(self, pid: int) -> None:
+    `others` are processes whose memory and CPU time count too.
+    """
+
+    def __init__(self, pid: int, others: Sequence[int] = ()) -> None:
         self._pid = pid
+        self._others = {other: _cpu(other) for other in others}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.peak_kib = 0
@@ -86,11 +93,16 @@ class Watch:
     def _run(self) -> None:
         started = time.monotonic()
         while not self._over.wait(max(_EVERY_S, (time.monotonic() - started) / 100)):
-            pids = list(self._tree())
+            pids = [*self._tree(), *self._others]
             self.peak_kib = max(self.peak_kib, sum(map(_pss_kib, pids)))
             for pid in pids:
                 if (cpu := _worker_cpu(pid)) is not None:
                     self.workers[pid] = cpu
+
+    @property
+    def others_cpu_s(self) -> float:
+        """What the others have needed since."""
+        return sum(_cpu(pid) - before for pid, before in self._others.items())
 
     def _tree(self) -> Iterator[int]:
         wanted = [self._pid]
@@ -123,12 +135,59 @@ def _pss_kib(pid: int) -> int:
 def _worker_cpu(pid: int) -> float | None:
     if "worker_process" not in _text(Path(f"/proc/{pid}/cmdline")):
         return None
+    return _cpu(pid)
+
+
+def _cpu(pid: int) -> float:
     numbers = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return (int(numbers[11]) + int(numbers[12])) / _TICKS if numbers else None
+    return (int(numbers[11]) + int(numbers[12])) / _TICKS if numbers else 0.0
 
 
-def measured(samples: int, step: str, folder: Path, arguments: Sequence[str], *, cores: int | None = None) -> Step:
-    """Run `ragstone` with `arguments`, on its first `cores` cores only. Raises SystemExit if it fails."""
+@contextmanager
+def dask_cluster(workers: int, folder: Path, cores: int) -> Iterator[tuple[str, list[int]]]:
+    """A scheduler and `workers` workers of one thread on the first `cores` cores: its address, and the processes."""
+    file = folder / "scheduler.json"
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    dask = [sys.executable, "-m", "dask"]
+    words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    started = [subprocess.Popen([*dask, *words], **quiet)]  # type: ignore[call-overload]
+    try:
+        while not _text(file):
+            time.sleep(0.1)
+        address = json.loads(_text(file))["address"]
+        words = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder)]
+        started += [subprocess.Popen([*dask, *words], **quiet) for _ in range(workers)]  # type: ignore[call-overload]
+        pids = [process.pid for process in started]
+        for pid in pids:
+            os.sched_setaffinity(pid, sorted(os.sched_getaffinity(0))[:cores])
+        _wait_for(workers, address)
+        yield address, pids
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(workers: int, address: str) -> None:
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(workers)
+
+
+def measured(
+    samples: int,
+    step: str,
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    cores: int | None = None,
+    others: Sequence[int] = (),
+) -> Step:
+    """Run `ragstone` with `arguments`, on its first `cores` cores only. Raises SystemExit if it fails.
+
+    What the processes `others` need meanwhile counts too.
+    """
     usable = sorted(os.sched_getaffinity(0))
     load, started = os.getloadavg()[0], time.perf_counter()
     process = subprocess.Popen(
@@ -141,7 +200,7 @@ def measured(samples: int, step: str, folder: Path, arguments: Sequence[str], *,
     if cores is not None:
         os.sched_setaffinity(process.pid, usable[:cores])
     assert process.stderr is not None
-    with Watch(process.pid) as watch, process.stderr as said:
+    with Watch(process.pid, others) as watch, process.stderr as said:
         errors = said.read()
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -151,8 +210,8 @@ def measured(samples: int, step: str, folder: Path, arguments: Sequence[str], *,
         samples,
         step,
         wall_s=round(time.perf_counter() - started, 2),
-        cpu_s=round(usage.ru_utime + usage.ru_stime, 2),
-        workers_cpu_s=round(sum(watch.workers.values()), 2),
+        cpu_s=round(usage.ru_utime + usage.ru_stime + watch.others_cpu_s, 2),
+        workers_cpu_s=round(sum(watch.workers.values()) + watch.others_cpu_s, 2),
         peak_mib=round(watch.peak_kib / 1024),
         load=round(load, 1),
     )
@@ -248,8 +307,16 @@ def _timed(step: Step) -> Iterator[None]:
     step.wall_s, step.cpu_s = round(time.perf_counter() - wall, 2), round(time.process_time() - cpu, 2)
 
 
-def steps(n: int, folder: Path, workers: Sequence[int], metrics: Sequence[str]) -> Iterator[Step]:
-    """All steps for `n` samples, in an empty folder."""
+def steps(
+    n: int,
+    folder: Path,
+    workers: Sequence[int],
+    metrics: Sequence[str],
+    *,
+    dask: Sequence[int] = (),
+    runs_only: bool = False,
+) -> Iterator[Step]:
+    """All steps for `n` samples, in an empty folder. `dask` are the numbers of workers of Dask clusters."""
     write_world(folder, n)
     policy = "".join(f"[metrics.{name}]\nmin = 0.01\nmax_drop = 0.05\n" for name in metrics)
     (folder / "thresholds.toml").write_text(policy, encoding="utf-8")
@@ -260,6 +327,13 @@ def steps(n: int, folder: Path, workers: Sequence[int], metrics: Sequence[str]) 
         name = f"run, {count} workers" if count > 1 else "run, one process"
         asked = ["run", *given, "--out", "run", "--workers", str(count)]
         yield written(measured(n, name, folder, asked, cores=count), run)
+    for count in dask:
+        shutil.rmtree(run, ignore_errors=True)
+        with tempfile.TemporaryDirectory() as scratch, dask_cluster(count, Path(scratch), count) as (address, pids):
+            asked = ["run", *given, "--out", "run", "--dask", address]
+            yield written(measured(n, f"run, {count} Dask workers", folder, asked, cores=count, others=pids), run)
+    if runs_only:
+        return
     yield from compressed(n, run)
     shutil.copytree(run, folder / "baseline")
     manifest = json.loads((folder / "baseline" / MANIFEST).read_text(encoding="utf-8"))
@@ -297,6 +371,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, action="append")
     parser.add_argument("--workers", type=int, action="append", help="1 is one process on one core; default: 1 and 2")
+    parser.add_argument("--dask", type=int, action="append", default=[], help="workers of a Dask cluster")
+    parser.add_argument("--runs-only", action="store_true", help="only `ragstone run`, not what follows on it")
     parser.add_argument("--unjudged", action="store_true", help="only metrics that need no judgements")
     parser.add_argument("--keep", type=Path, help="an empty folder to work in, which is kept")
     given = parser.parse_args()
@@ -305,7 +381,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="scale-") as temporary:
             folder = given.keep / str(n) if given.keep else Path(temporary)
             folder.mkdir(parents=True, exist_ok=True)
-            for step in steps(n, folder, given.workers or [1, 2], UNJUDGED if given.unjudged else HEADLINE):
+            metrics = UNJUDGED if given.unjudged else HEADLINE
+            workers = given.workers or ([] if given.dask else [1, 2])
+            for step in steps(n, folder, workers, metrics, dask=given.dask, runs_only=given.runs_only):
                 print(json.dumps(asdict(step)), flush=True)
                 found.append(step)
             digests = {one.records for one in found if one.samples == n and one.records}
