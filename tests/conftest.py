@@ -18,6 +18,7 @@ SLOW = (
     "cli",
     "container",
     "examples",
+    "export/test_otel.py",
     "gate/test_properties.py",
     "github/test_base_commit.py",
     "github/test_base_files.py",

@@ -38,15 +38,15 @@ def command() -> None:
     """
 
 
-@command.command(name="otel")
+@command.command(name="otel", short_help="To OpenTelemetry: an event for each score.")
 @_RUN
 @with_options((_TEXTS, CONFIG))
 def otel(run: Path | None, texts: bool, **flags: object) -> None:
-    """Send each score of RUN as an event gen_ai.evaluation.result over OTLP/HTTP  [default: the run in the config]
+    """Send each score of RUN as an event gen_ai.evaluation.result over OTLP/HTTP.
 
-    Where to, and with which credentials, is in OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the other
-    standard variables. A collector can't be asked what it has: exporting twice sends each event twice, with the same
-    log.record.uid.
+    Without RUN, the run that the config names is meant. Where to, and with which credentials, is in
+    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the other standard variables. A collector can't be asked
+    what it has: exporting twice sends each event twice, with the same log.record.uid.
 
     \b
     Example:
@@ -64,7 +64,7 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
     )
 
 
-@command.command(name="mlflow")
+@command.command(name="mlflow", short_help="To MLflow: a run, with a table of samples.")
 @_RUN
 @click.option(
     "--experiment",
@@ -73,10 +73,11 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
 )
 @with_options((_TEXTS, CONFIG))
 def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: object) -> None:
-    """Write RUN as a run of MLflow: parameters, figures, verdict, samples  [default: the run in the config]
+    """Write RUN as a run of MLflow: parameters, figures, verdict, samples.
 
-    The tracking server is in MLFLOW_TRACKING_URI, with the credentials that MLflow's client reads. Exporting again
-    brings the same run of MLflow up to date, and never makes a second one.
+    Without RUN, the run that the config names is meant. The tracking server is in MLFLOW_TRACKING_URI, with the
+    credentials that MLflow's client reads. Exporting again brings the same run of MLflow up to date, and never makes a
+    second one.
 
     \b
     Example:
@@ -90,16 +91,17 @@ def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: objec
     _tell(found, done)
 
 
-@command.command(name="wandb")
+@command.command(name="wandb", short_help="To Weights & Biases: a run, with a table of samples.")
 @_RUN
 @click.option("--project", metavar="NAME", help="The project  [default: as in WANDB_PROJECT, else ragstone]")
 @click.option("--entity", metavar="NAME", help="The user or team  [default: as in WANDB_ENTITY, else that of the key]")
 @with_options((_TEXTS, CONFIG))
 def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool, **flags: object) -> None:
-    """Write RUN as a run of Weights & Biases: config, figures, verdict, samples  [default: the run in the config]
+    """Write RUN as a run of Weights & Biases: config, figures, verdict, samples.
 
-    The key is in WANDB_API_KEY, or that of `wandb login`; with WANDB_MODE=offline, the run is written to a folder for
-    `wandb sync`. Exporting again brings the same run up to date, and never makes a second one.
+    Without RUN, the run that the config names is meant. The key is in WANDB_API_KEY, or that of `wandb login`; with
+    WANDB_MODE=offline, the run is written to a folder for `wandb sync`. Exporting again brings the same run up to date,
+    and never makes a second one.
 
     \b
     Example:
