@@ -224,9 +224,8 @@ class TestOnAServer:
             offline.setenv("WANDB_MODE", "offline")
             done = export(tmp_path / "run", environ | {"WANDB_MODE": "offline"})
         assert server.runs == {}
-        folder = done.where.removesuffix(" (send it with `wandb sync`)")
-        assert Path(folder).is_dir()
-        sync = [sys.executable, "-m", "wandb", "sync", "--no-include-synced", folder]
+        assert (done.state, Path(done.where).is_dir()) == ("waiting", True)
+        sync = [sys.executable, "-m", "wandb", "sync", "--no-include-synced", done.where]
         sent = subprocess.run(sync, env=os.environ | environ, capture_output=True, text=True, check=False)
         assert sent.returncode == 0, sent.stdout + sent.stderr
         assert list(server.runs) == [done.id]

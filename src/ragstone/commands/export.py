@@ -117,6 +117,9 @@ def _tell(found: FinishedRun, done: Exported) -> None:
     if done.state == "same":
         say(f"The run is there already, and nothing has changed: {done.where}")
         return
+    if done.state == "waiting":
+        say(f"Nothing was sent. Send it with: wandb sync {done.where}")
+        return
     what = "Exported" if done.state == "new" else "Brought up to date"
     say(f"{what}: {counted(found.manifest.counts.total, 'sample')}, {done.where}")
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-State = Literal["new", "updated", "same"]
+State = Literal["new", "updated", "same", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where the run is now. `state`: it is new there, it was brought up to date, or it was there as it is."""
+    """Where the run is now. `state`: it is new there, it was brought up to date, it was there as it is, or it
+    waits in a folder to be sent."""
 
     where: str
     id: str

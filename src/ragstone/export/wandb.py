@@ -98,8 +98,9 @@ def export_wandb(
             run.finish(exit_code=1)
             raise
         run.finish()
-        place = f"{Path(run.dir).parent} (send it with `wandb sync`)" if offline else str(run.url)
-        return Exported(place, str(run.id), "updated" if known else "new")
+        if offline:
+            return Exported(str(Path(run.dir).parent), str(run.id), "waiting")
+        return Exported(str(run.url), str(run.id), "updated" if known else "new")
 
 
 def _settings(wandb: Any) -> Any:
