@@ -577,7 +577,7 @@
     }
     const heads = those.map((one, at) => make("th", { scope: "col", class: "number" }, one.name, make("div", { class: "soft small" }, at ? "against the reference" : "reference")));
     const means = make("section", { class: "card" }, make("h3", {}, "Metrics"), make("div", { class: "scroll" }, make("table", { id: "means" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Metric"), ...heads)), make("tbody", {}, ...rows))),
-      make("p", { class: "soft small" }, `Mean with its 95 % interval; below it the mean difference to the reference over the samples that both scored, with its 95 % interval (Gaffke’s bound for paired differences, by group where samples have groups). ${tests > 1 ? `These are ${number(tests)} comparisons: of equal versions, one in twenty shows a difference by chance.` : ""}`));
+      make("p", { class: "soft small" }, `Mean with its 95 % interval; below it the mean difference to the reference over the samples that both scored and whose scores the history keeps, with its 95 % interval (Gaffke’s bound for paired differences, by group where samples have groups). ${tests > 1 ? `These are ${number(tests)} comparisons: of equal versions, one in twenty shows a difference by chance.` : ""}`));
     result.replaceChildren(means, factsTable(those), ...(await sliceTables(those)), ...(samples.some(Boolean) ? [await sampleTable(those, samples)] : [make("p", { class: "soft" }, "The scores of single samples are not kept for these versions.")]));
     result.removeAttribute("aria-busy");
     result.dataset.ready = "yes";
