@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -356,6 +357,55 @@ def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_is_finished(tmp_path:
         with pytest.raises(JudgeError, match=r"connection with the Dask scheduler was lost\.(.|\n)*--resume"):
             asyncio.run(run(pool_at(found.address, golden), golden, sink))
     assert 100 <= len(done) < 600
+
+
+def test_a_connection_that_is_interrupted_is_taken_up_again(tmp_path: Path) -> None:
+    golden = samples(600)
+    lines: list[str] = []
+    open_now: set[asyncio.StreamWriter] = set()
+    cuts: list[int] = []
+    wires: set[asyncio.Task[None]] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_now.add(writer)
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        open_now.discard(writer)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    def sink(record: RecordLine) -> None:
+        lines.append(record.line)
+        if not cuts and len(lines) >= 100:
+            cuts.append(len(open_now))
+            for writer in open_now:
+                writer.transport.abort()
+
+    async def through_a_wire(port: int) -> None:
+        async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            wires.add(task)
+            back, there = await asyncio.open_connection("127.0.0.1", port)
+            await asyncio.gather(pump(reader, there), pump(back, writer))
+
+        server = await asyncio.start_server(connect, "127.0.0.1", 0)
+        try:
+            await run(pool_at(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}", golden), golden, sink)
+        finally:
+            server.close()
+            for writer in open_now:
+                writer.transport.abort()
+            await asyncio.gather(*wires)
+
+    with cluster(tmp_path / "cluster", workers=1) as found:
+        asyncio.run(through_a_wire(int(found.address.rpartition(":")[2])))
+    assert cuts
+    assert cuts[0] >= 2
+    assert sorted(lines) == sorted(here(golden))
 
 
 def test_a_sample_that_kills_every_worker_ends_the_run_and_loses_nothing_else(tmp_path: Path) -> None:

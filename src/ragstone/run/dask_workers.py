@@ -13,7 +13,7 @@ import contextlib
 import logging
 import time
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -112,9 +112,7 @@ class DaskWorkers:
                 where=self._address,
                 hint="Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
             ) from None
-        # Submitted at once, for a cluster that starts workers when there is something to do.
-        with _no_warning_about_size():
-            self._kept = self._client.submit(dask_task.keep, self._task, key=f"{self._run}-task", pure=False)
+        self._keep_task()  # at once, for a cluster that starts workers when there is something to do
         async with contextlib.aclosing(self._workers()) as found:
             await anext(found)
         await self._check_versions()
@@ -152,6 +150,8 @@ class DaskWorkers:
         body = encode_request(jobs)
         for _ in range(_MOST_LOST):
             data = await self._send(address, body)
+            if self._kept.cancelled():  # the connection was interrupted
+                self._keep_task()
             future = self._client.submit(
                 dask_task.judge,
                 self._run,
@@ -172,6 +172,13 @@ class DaskWorkers:
                 future.release()
                 data.release()
         raise self._killed(_MOST_LOST, jobs)
+
+    def _keep_task(self) -> None:
+        assert self._client is not None  # noqa: S101 - started
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")  # once
+            key = f"{self._run}-task-{next(self._numbers)}"
+            self._kept = self._client.submit(dask_task.keep, self._task, key=key, pure=False)
 
     async def _send(self, address: str, body: bytes) -> Any:
         """`body` on the worker at `address`, or on any other one if that is lost.
@@ -202,7 +209,8 @@ class DaskWorkers:
             try:
                 self.threads = dict(await self._client.scheduler.ncores())
             except Exception as error:
-                raise self._explained(error, ()) from None
+                await self._connected(error)
+                continue
             if self.threads:
                 lost_since = None
                 yield self.threads
@@ -287,11 +295,3 @@ def _line(error: BaseException) -> str:
     """The message of `error` as one line."""
     text = " ".join(str(error).split())[:300]
     return text if text and isinstance(error, OSError) else f"{type(error).__name__}: {text}"
-
-
-@contextlib.contextmanager
-def _no_warning_about_size() -> Iterator[None]:
-    """The weights of many words are large, and sent once."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")
-        yield
