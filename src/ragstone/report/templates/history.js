@@ -273,8 +273,7 @@
       svg.append(draw("path", { class: kind, d: drawn.map(ats => `M${ats.map(at => point(at, line.values[places[at]])).join("L")}`).join("") }));
     });
     if (spec.limit !== undefined) {
-      svg.append(draw("line", { class: "limit-line", x1: left, x2: left + wide, y1: y(spec.limit), y2: y(spec.limit) }),
-        draw("text", { class: "limit", x: left + 4, y: y(spec.limit) + (spec.lower ? 13 : -4) }, `${spec.lower ? "max" : "min"} ${Number(spec.limit.toFixed(4))}`));
+      svg.append(draw("line", { class: "limit-line", x1: left, x2: left + wide, y1: y(spec.limit), y2: y(spec.limit) }));
     }
     if (spec.axis.verdict) {
       const groups = {};
@@ -284,6 +283,9 @@
         (groups[verdict] = groups[verdict] || []).push(SYMBOLS[verdict](Number(x(at).toFixed(1)), Number(y(value).toFixed(1))));
       });
       Object.entries(groups).forEach(([verdict, paths]) => svg.append(draw("path", { class: `verdicts ${verdict}`, d: paths.join("") })));
+    }
+    if (spec.limit !== undefined) { // above the runs, which it may cross
+      svg.append(draw("text", { class: "limit", x: left + 4, y: y(spec.limit) + (spec.lower ? 13 : -4) }, `${spec.lower ? "max" : "min"} ${Number(spec.limit.toFixed(4))}`));
     }
     const cursor = draw("g", { class: "cursor", visibility: "hidden" }, draw("line", { y1: top, y2: top + high }), ...lines.map((_, index) => draw("circle", { r: 4.5, class: index ? "second" : "" })));
     svg.append(cursor);
