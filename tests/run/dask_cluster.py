@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+_END = ("--idle-timeout", "10 minutes")
+"""A cluster whose tests are killed ends by itself."""
+
 QUIET = {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False", "DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE": "False"}
 
 
@@ -27,7 +30,7 @@ class Cluster:
     def start_scheduler(self, environ: Mapping[str, str] | None = None, *more: str, port: int = 0) -> None:
         """Start a scheduler, and wait until it listens."""
         file = self.folder / f"scheduler-{len(self._all)}.json"
-        words = ("scheduler", "--host", "127.0.0.1", "--port", str(port), "--scheduler-file", str(file), *more)
+        words = ("scheduler", "--host", "127.0.0.1", "--port", str(port), "--scheduler-file", str(file), *_END, *more)
         self.scheduler = self._start(words, environ)
         deadline = time.monotonic() + 120
         while not file.exists() or not file.read_text():
