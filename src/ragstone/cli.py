@@ -25,7 +25,7 @@ COMMANDS = {
     "rescore": "Score stored answers again: another judge, more metrics.",
     "monitor": "Watch logged interactions of an application.",
     "compare": "Compare two runs or score files, and decide.",
-    "history": "List past runs, add finished runs, export CSV.",
+    "history": "List past runs, show them as a page, add finished runs.",
     "report": "Render a run's report in another format.",
     "export": "Send a finished run to OpenTelemetry, MLflow or W&B.",
     "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",

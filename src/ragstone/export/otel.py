@@ -70,12 +70,17 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
                 _count(sent, batch)
                 batch.clear()
                 return
-            said = found.redact(one_line(refusal or (log[-1] if log else "no answer")))[:_SAID_CHARS]
+            said = found.redact(one_line(refusal or (log[-1] if log else "no answer")))[:_SAID_CHARS].rstrip(".")
+            named = (
+                ""
+                if any(environ.get(name) for name in _ENDPOINTS)
+                else f"Set {_ENDPOINTS[1]} if the collector is elsewhere. "
+            )
             raise ExportError(
                 f"the collector did not take the events: {said}.",
                 where=sent.where,
-                hint=f"It had accepted {counted(sent.events, 'event')} before. Each has a log.record.uid, so a second "
-                "export doubles nothing for whoever looks at it.",
+                hint=f"{named}It had accepted {counted(sent.events, 'event')} before. Events that are sent "
+                "again have the same log.record.uid.",
             )
 
         try:

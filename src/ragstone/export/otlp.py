@@ -6,7 +6,7 @@ in a log only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import requests
@@ -26,13 +26,28 @@ from ragstone.export.events import EVENT, Event
 _REPLY_BYTES = 65_536
 
 
+class _Session(requests.Session):
+    """Tells `lost` why a request got no reply."""
+
+    def __init__(self, lost: Callable[[requests.RequestException], None]) -> None:
+        super().__init__()
+        self._lost = lost
+
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        try:
+            return super().send(request, **kwargs)
+        except requests.RequestException as error:
+            self._lost(error)
+            raise
+
+
 class Collector:
     """A collector at the endpoint that the environment names. All events have the time `begun`, in nanoseconds."""
 
     def __init__(self, begun: int) -> None:
         self._begun = begun
         self._refused = ""
-        session = requests.Session()
+        session = _Session(self._lost)
         session.max_redirects = 0  # the answer elsewhere would count as this one's
         session.hooks["response"].append(self._look)
         self._exporter = OTLPLogExporter(session=session)
@@ -61,6 +76,18 @@ class Collector:
             event_name=EVENT,
         )
         return ReadableLogRecord(record, self._resource, self._scope)
+
+    def _lost(self, error: requests.RequestException) -> None:
+        """The SDK only says that it has given up."""
+        if isinstance(error, requests.TooManyRedirects):
+            return  # `_look` has seen it
+        if isinstance(error, requests.Timeout):
+            self._refused = "no answer in time"
+            return
+        cause: BaseException | None = error
+        while cause is not None and not (isinstance(cause, OSError) and cause.strerror):
+            cause = cause.__cause__ or cause.__context__
+        self._refused = f"no connection ({cause.strerror if isinstance(cause, OSError) else type(error).__name__})"
 
     def _look(self, reply: requests.Response, *_: Any, **__: Any) -> None:
         """The SDK takes any answer below 400 for success, and does not look for events that were rejected."""
