@@ -221,14 +221,15 @@ def test_what_a_run_kept_is_freed_at_its_end(two: Cluster) -> None:
 def test_neither_the_scheduler_nor_this_process_keeps_what_is_sent(two: Cluster) -> None:
     from distributed import Client
 
-    golden = samples(600)
+    golden = samples(1920)  # 30 batches at least
     pool = pool_at(two.address, golden)
     held: list[int] = []
-    asyncio.run(run(pool, golden, lambda one: held.append(counter()()) if one.sample_id == "q599" else None))
+    before = counter()()
+    asyncio.run(run(pool, golden, lambda one: held.append(counter()()) if one.sample_id == "q1919" else None))
     with Client(two.address, set_as_default=False) as client:
-        assert client.run_on_scheduler(counter()) <= 4
+        assert client.run_on_scheduler(counter()) < 15
     assert held
-    assert held[0] <= 8  # what is on its way, at most
+    assert held[0] - before < 15  # some batches are on their way
 
 
 def counter() -> Callable[[], int]:
@@ -481,6 +482,7 @@ def test_an_error_on_a_worker_is_raised_here_with_its_traceback(tmp_path: Path) 
 
 def test_nobody_at_the_address() -> None:
     import dask
+    import distributed  # noqa: F401 - its defaults, which the block would take away with its own setting
 
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
