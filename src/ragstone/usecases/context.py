@@ -10,9 +10,7 @@ from pathlib import Path
 from ragstone.config import Settings
 from ragstone.report.redact import Redactor
 from ragstone.run.engine import Progress, Quiet
-from ragstone.run.manifest import (
-    Invocation,
-)
+from ragstone.run.manifest import Invocation
 from ragstone.system.response import System
 
 

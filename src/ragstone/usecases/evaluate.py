@@ -13,10 +13,7 @@ from typing import Protocol
 
 from ragstone._version import __version__
 from ragstone.config import Settings
-from ragstone.errors import (
-    RagstoneError,
-    TimeLimitReached,
-)
+from ragstone.errors import RagstoneError, TimeLimitReached
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.portable import recipe_of
 from ragstone.judge.protocol import Judge
@@ -25,24 +22,12 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score
 from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
-from ragstone.run.directory import (
-    ASIDE,
-    MANIFEST,
-    ORACLE,
-    SYSTEM_LOG,
-    RunDirectory,
-)
+from ragstone.run.directory import ASIDE, MANIFEST, ORACLE, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import run_samples, run_samples_in
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import (
-    GoldenManifest,
-    JudgeManifest,
-    Manifest,
-    SystemManifest,
-    TokenPrice,
-)
+from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest, TokenPrice
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import SampleFacts
 from ragstone.run.scoring import needed_judgements

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from ragstone.config import Settings
-from ragstone.errors import (
-    ConfigError,
-    GoldenSetError,
-)
+from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.formatting import counted, some
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet

@@ -15,34 +15,16 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ragstone.config import Settings
-from ragstone.errors import (
-    ConfigError,
-    JudgeError,
-    RunDirectoryError,
-    SystemUnderTestError,
-    TimeLimitReached,
-)
+from ragstone.errors import ConfigError, JudgeError, RunDirectoryError, SystemUnderTestError, TimeLimitReached
 from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.judge.rewording import RewordsQuestions
 from ragstone.metrics.registry import is_relative
-from ragstone.run.directory import (
-    MANIFEST,
-    PERTURBED,
-    SAMPLES,
-    RunDirectory,
-    read_manifest,
-)
+from ragstone.run.directory import MANIFEST, PERTURBED, SAMPLES, RunDirectory, read_manifest
 from ragstone.run.files import writing_to
-from ragstone.run.manifest import (
-    Cost,
-    Counts,
-    JudgeManifest,
-    Manifest,
-    PerturbedPlan,
-)
+from ragstone.run.manifest import Cost, Counts, JudgeManifest, Manifest, PerturbedPlan
 from ragstone.run.partners import AsksPartners
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import RunWriter, write_manifest

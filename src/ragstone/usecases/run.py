@@ -17,21 +17,11 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge
-from ragstone.run.directory import (
-    BASE_COMMIT,
-    CACHE,
-    HISTORY,
-    ORACLE,
-    PERTURBED,
-    REJUDGED,
-    RunDirectory,
-)
+from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, ORACLE, PERTURBED, REJUDGED, RunDirectory
 from ragstone.run.files import writing_to
 from ragstone.run.lineage import drop_carried
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import (
-    Manifest,
-)
+from ragstone.run.manifest import Manifest
 from ragstone.run.partners import StaysOpen
 from ragstone.run.placing import JUDGED
 from ragstone.run.stored import StoredAnswers
