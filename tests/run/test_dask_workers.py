@@ -143,6 +143,15 @@ def there(address: str, golden: GoldenSet, **more: object) -> list[str]:
     return lines
 
 
+@pytest.fixture(autouse=True)
+def _defaults() -> None:
+    """The configuration is one for the process, and its defaults are set once: other tests may have taken them away."""
+    from distributed.client import dask
+    from distributed.config import defaults
+
+    dask.config.update_defaults(defaults)
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two workers that stay, and count."""
