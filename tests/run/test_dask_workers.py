@@ -31,6 +31,8 @@ from tests.run.builders import samples
 from tests.run.dask_cluster import Cluster, cluster
 from tests.run.test_workers import METRICS, answer, here, offline, recipe
 
+pytestmark = pytest.mark.heavy
+
 COUNTING = """
 import os, pathlib
 from ragstone.run import dask_task, worker_process
