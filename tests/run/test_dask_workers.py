@@ -253,7 +253,8 @@ def counter() -> Callable[[], int]:
         found = 0
         for one in gc.get_objects():
             if type(one) in (list, tuple, dict):
-                values = one.values() if isinstance(one, dict) else one
+                # Copied at once: other threads may add to it meanwhile.
+                values = list(one.values() if isinstance(one, dict) else one)
                 found += any(isinstance(value, bytes) and b"Nothing of the kind." in value for value in values)
         return found
 
