@@ -14,6 +14,7 @@ import asyncio
 import json
 import random
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -62,6 +63,8 @@ class Stats:
     inj_hang: int = 0
     in_flight: int = field(default=0)
     max_in_flight: int = 0
+    first_at: float = 0.0
+    """When the first call arrived, by the monotonic clock."""
 
 
 def asked_for(prompt: str) -> dict[str, list[str]]:
@@ -147,6 +150,7 @@ class Provider:
         return await self._answer("", "", lambda _text, _reason: document)
 
     async def _answer(self, prompt: str, text: str, document: Any) -> web.Response:
+        self.stats.first_at = self.stats.first_at or time.monotonic()
         self.stats.calls += 1
         self.stats.in_flight += 1
         self.stats.max_in_flight = max(self.stats.max_in_flight, self.stats.in_flight)

@@ -5,11 +5,17 @@
     python bench/judge_engine.py --samples 5000 --again               # and once more on the same cache
     python bench/judge_engine.py --samples 500 --faults               # 429, 500, malformed, truncated, hanging
     python bench/judge_engine.py --start                              # CPU and wall time until the first call
+    python bench/judge_engine.py --rounds 3 --peers SCRIPT --tool floor --tool autoevals --samples 500
 
 Each line that it prints is one JSON object: wall time of the whole process, interpreter start included; that time
-divided by calls × latency ÷ concurrency; CPU of the process for each call, everything included; peak memory; what the
-server counted. The fake provider is `bench/fake_judge.py`. The workload is five contexts of 120 words, 60 words of
-answer and 40 of reference.
+divided by calls × latency ÷ concurrency (the ideal); CPU of the process for each call, everything included; peak
+memory; what the server counted. `start_s` passes until the first call arrives; `ratio_after_start` and
+`cpu_ms_per_call_after_start` leave it out. The fake provider is `bench/fake_judge.py`. The workload is five contexts of
+120 words, 60 words of answer and 40 of reference.
+
+SCRIPT measures other tools, and prints a JSON line for each: it takes `--tool`, `--n`, `--concurrency` and
+`--latency-ms`. Its ratios leave out what a tool needs to start. Each tool is measured in turn, round by round.
+Linux only.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 FAKE = Path(__file__).with_name("fake_judge.py")
@@ -96,13 +103,37 @@ def started(folder: Path, out: str, options: argparse.Namespace) -> subprocess.P
         return subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT)
 
 
-def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> tuple[float, resource.struct_rusage, int]:
-    """One `ragstone run`: wall seconds, resources, exit code."""
-    began = time.perf_counter()
+def cpu_s(pid: int) -> float:
+    """CPU time of a process so far."""
+    numbers = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One `ragstone run`: when it began (by the monotonic clock), how long it took, and its CPU time as it went on."""
+
+    began: float
+    wall_s: float
+    used: resource.struct_rusage
+    code: int
+    cpu_at: list[tuple[float, float]]
+
+    def cpu_until(self, at: float) -> float:
+        """CPU seconds at `at`, by the monotonic clock."""
+        return max((cpu for then, cpu in self.cpu_at if then <= at), default=0.0)
+
+
+def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> Finished:
+    began = time.monotonic()
     process = started(folder, out, options)
+    cpu_at: list[tuple[float, float]] = []
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        cpu_at.append((time.monotonic(), cpu_s(process.pid)))
+        time.sleep(0.02)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return time.perf_counter() - began, used, process.returncode
+    return Finished(began, time.monotonic() - began, used, process.returncode, cpu_at)
 
 
 def measure_start(folder: Path, options: argparse.Namespace) -> dict[str, object]:
@@ -114,23 +145,24 @@ def measure_start(folder: Path, options: argparse.Namespace) -> dict[str, object
         provider.settimeout(60)
         connection, _ = provider.accept()
         wall = time.perf_counter() - began
-        numbers = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        cpu = cpu_s(process.pid)
         process.kill()
         process.wait()
         connection.close()
-    ticks = int(numbers[11]) + int(numbers[12])
-    cpu = ticks / os.sysconf("SC_CLK_TCK")
     return {"what": "start", "cpu_s": round(cpu, 2), "wall_s": round(wall, 2), "load_before": round(before, 1)}
 
 
 def measure(folder: Path, out: str, options: argparse.Namespace, what: str) -> dict[str, object]:
     server(options.port, "/reset", {})
     before = os.getloadavg()[0]
-    wall, used, code = run_ragstone(folder, out, options)
+    done = run_ragstone(folder, out, options)
+    wall, used = done.wall_s, done.used
     counted = server(options.port, "/stats")
     calls = int(str(counted["calls"]))
     ideal = calls * options.latency_ms / 1000 / options.concurrency
     cpu = used.ru_utime + used.ru_stime
+    first = float(str(counted["first_at"])) if calls else done.began
+    start = first - done.began
     if not (folder / out / "samples.jsonl").is_file():
         raise SystemExit((folder / "log.txt").read_text())
     rows = [json.loads(line) for line in (folder / out / "samples.jsonl").open()]
@@ -147,15 +179,18 @@ def measure(folder: Path, out: str, options: argparse.Namespace, what: str) -> d
         "concurrency": options.concurrency,
         "wall_s": round(wall, 2),
         "ratio": round(wall / ideal, 2) if calls else None,
+        "start_s": round(start, 2),
+        "ratio_after_start": round((wall - start) / ideal, 2) if calls else None,
         "chat": counted["chat"],
         "embeddings": counted["embeddings"],
         "cpu_s": round(cpu, 2),
         "cpu_ms_per_call": round(1000 * cpu / calls, 2) if calls else None,
+        "cpu_ms_per_call_after_start": round(1000 * (cpu - done.cpu_until(first)) / calls, 2) if calls else None,
         "peak_mb": round(used.ru_maxrss / 1024),
         "cells": states,
         "injected": {name: counted[f"inj_{name}"] for name in ("429", "500", "malformed", "truncated", "hang")},
         "max_in_flight": counted["max_in_flight"],
-        "exit": code,
+        "exit": done.code,
         "load_before": round(before, 1),
     }
 
@@ -169,6 +204,9 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="a second run on the same answers and cache")
     parser.add_argument("--faults", action="store_true", help="5 %% 429, 2 %% 500, 2 %% malformed, 2 %% cut, 1 %% hang")
     parser.add_argument("--start", action="store_true", help="only the start, five times; Linux only")
+    parser.add_argument("--rounds", type=int, default=1, help="how often to measure everything")
+    parser.add_argument("--peers", type=Path, help="a script that measures other tools")
+    parser.add_argument("--tool", action="append", default=[], help="one of the other tools")
     parser.add_argument("--port", type=int, default=8795, help="of the fake provider, on loopback")
     options = parser.parse_args()
     if options.start:
@@ -177,6 +215,19 @@ def main() -> None:
             for _ in range(5):
                 print(json.dumps(measure_start(Path(name), options)), flush=True)
         return
+    for _ in range(options.rounds):
+        measure_ragstone(options)
+        for tool in options.tool:
+            print(json.dumps(measure_peer(tool, options)), flush=True)
+
+
+def measure_peer(tool: str, options: argparse.Namespace) -> object:
+    words = ["--n", str(options.samples), "--concurrency", str(options.concurrency)]
+    command = [sys.executable, str(options.peers), "--tool", tool, *words, "--latency-ms", str(options.latency_ms)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def measure_ragstone(options: argparse.Namespace) -> None:
     fake = start_server(options.port, options.latency_ms)
     try:
         with tempfile.TemporaryDirectory() as name:

@@ -36,6 +36,10 @@ def test_every_score_is_there_and_a_second_run_asks_nothing() -> None:
     assert first["chat"] == 20
     assert again["cells"] == first["cells"]
     assert again["chat"] + again["embeddings"] == 0
+    assert 0 < first["start_s"] < first["wall_s"]
+    assert 0 < first["ratio_after_start"] < first["ratio"]
+    assert 0 < first["cpu_ms_per_call_after_start"] < first["cpu_ms_per_call"]
+    assert again["ratio_after_start"] is None
 
 
 def test_faults_are_injected_and_nearly_every_score_is_there_all_the_same() -> None:
@@ -44,3 +48,13 @@ def test_faults_are_injected_and_nearly_every_score_is_there_all_the_same() -> N
     assert found["chat"] > 160
     assert found["finished"] == 40
     assert found["cells"].get("failed", 0) <= 8
+
+
+def test_other_tools_are_measured_in_turn(tmp_path: Path) -> None:
+    peers = tmp_path / "peers.py"
+    peers.write_text("import json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    found = bench("--samples", "2", "--rounds", "2", "--peers", str(peers), "--tool", "floor", "--tool", "other")
+    floor, other = (
+        ["--tool", name, "--n", "2", "--concurrency", "64", "--latency-ms", "1.0"] for name in ("floor", "other")
+    )
+    assert [one if isinstance(one, list) else one["what"] for one in found] == ["run", floor, other] * 2
