@@ -93,6 +93,11 @@ class Stranger:
         kill_all_of(self.uid)
         for process in self._started:
             process.wait()
+        # What they started is not ours to wait for, and the next test may want the same user.
+        deadline = time.monotonic() + 30
+        while living(self.uid):
+            assert time.monotonic() < deadline, "it did not end"
+            time.sleep(0.01)
 
 
 @pytest.fixture
