@@ -199,14 +199,21 @@ def test_a_run_is_resumed_only_with_as_many_answers(tmp_path: Path) -> None:
     golden, run = samples(6), RunSettings(out="run", metrics=("faithfulness",), answers=2)
     settings = Settings(root=tmp_path, run=run)
 
-    class Stops(InTurn):
-        async def ask(self, sample: Sample) -> Response:
-            if len(set(self.asked)) > 3:
-                raise KeyboardInterrupt
-            return await super().ask(sample)
+    async def interrupted() -> None:
+        whole = asyncio.current_task()
+        assert whole is not None
+        stop = whole.cancel  # what asyncio does on Ctrl-C
 
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(evaluate_golden_set(golden, Stops(), judge(golden), settings, RunContext(environ={})))
+        class Stops(InTurn):
+            async def ask(self, sample: Sample) -> Response:
+                if len(set(self.asked)) > 3:
+                    stop()
+                return await super().ask(sample)
+
+        await evaluate_golden_set(golden, Stops(), judge(golden), settings, RunContext(environ={}))
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
     finished = [record.sample.id for record in RunDirectory.open(tmp_path / "run").records()]
     assert 0 < len(finished) < 6
     other = settings.model_copy(update={"run": run.model_copy(update={"resume": True, "answers": 3})})
