@@ -17,6 +17,7 @@ from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.payloads import pull_request
 from tests.judge.local.entailment import write_entailment
+from tests.run.dask_cluster import connecting_at_most
 
 KEY = "sk-the-judges-own-key-0123456789"
 GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
@@ -290,12 +291,10 @@ def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(
 
 
 def test_the_cluster_of_the_base_branch_is_used(github: FakeGitHub, checkout: Checkout) -> None:
-    import dask
-
     toml = config('name = "offline"\n').replace("[run]", '[run]\ndask = "tcp://127.0.0.1:1"')
     github.files[BASE_SHA]["ragstone.toml"] = toml.encode()
     checkout.write("ragstone.toml", toml)
-    with dask.config.set({"distributed.comm.timeouts.connect": "0.1s"}):
+    with connecting_at_most("0.1s"):
         found = checkout.gate(github, "pull_request", pull_request())
     assert found.code == 5
     assert "no connection with the Dask scheduler" in found.log

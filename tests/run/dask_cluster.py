@@ -114,6 +114,16 @@ def certificates(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
+def connecting_at_most(limit: str) -> Iterator[None]:
+    """Dask gives up so soon, in this process."""
+    import dask
+    import distributed  # noqa: F401 - its defaults: the end of the block would take those away that were read inside
+
+    with dask.config.set({"distributed.comm.timeouts.connect": limit}):
+        yield
+
+
+@contextmanager
 def cluster(folder: Path, workers: int = 0) -> Iterator[Cluster]:
     """A scheduler and so many workers, killed at the end."""
     folder.mkdir(parents=True, exist_ok=True)

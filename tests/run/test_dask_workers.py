@@ -28,7 +28,7 @@ from ragstone.system.response import Response
 from ragstone.usecases.evaluate import workers_of
 from tests.run.builders import judge as scripted
 from tests.run.builders import samples
-from tests.run.dask_cluster import Cluster, cluster
+from tests.run.dask_cluster import Cluster, cluster, connecting_at_most
 from tests.run.test_workers import METRICS, answer, here, offline, recipe
 
 pytestmark = pytest.mark.heavy
@@ -143,15 +143,6 @@ def there(address: str, golden: GoldenSet, **more: object) -> list[str]:
     own = {name: more[name] for name in ("repeats", "metrics") if name in more}
     asyncio.run(run(pool_at(address, golden, **own), golden, lambda one: lines.append(one.line), **more))  # type: ignore[arg-type]
     return lines
-
-
-@pytest.fixture(autouse=True)
-def _defaults() -> None:
-    """The configuration is one for the process, and its defaults are set once: other tests may have taken them away."""
-    from distributed.client import dask
-    from distributed.config import defaults
-
-    dask.config.update_defaults(defaults)
 
 
 @pytest.fixture(scope="module")
@@ -493,11 +484,8 @@ def test_an_error_on_a_worker_is_raised_here_with_its_traceback(tmp_path: Path) 
 
 
 def test_nobody_at_the_address() -> None:
-    import dask
-    import distributed  # noqa: F401 - its defaults, which the block would take away with its own setting
-
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        connecting_at_most("1s"),
         pytest.raises(JudgeError, match="no connection with the Dask scheduler") as raised,
     ):
         there("tcp://127.0.0.1:1", samples(3))
