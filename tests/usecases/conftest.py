@@ -1,4 +1,4 @@
-"""Run directories written without a system or a judge."""
+"""Run directories written without a system or a judge, and the command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.cli import main
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
@@ -16,6 +17,8 @@ from ragstone.system.response import Context, Response
 from tests.run.builders import one_answer
 
 WriteRun = Callable[..., RunDirectory]
+Ragstone = Callable[..., tuple[int, str, str]]
+"""Exit code, output, errors of the command line."""
 
 
 def write(
@@ -54,3 +57,18 @@ def write(
 @pytest.fixture
 def write_run() -> WriteRun:
     return write
+
+
+@pytest.fixture
+def ragstone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ragstone:
+    """The command line, run in the test's folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        out, err = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, out, err
+
+    return call

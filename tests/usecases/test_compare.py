@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,27 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 import ragstone as ragstone_package
-from ragstone.cli import main
-from ragstone.run.directory import RunDirectory
 from tests.report.browser import chromium, find_chromium
-
-WriteRun = Callable[..., RunDirectory]
-Ragstone = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def ragstone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ragstone:
-    """The command line, run in the test's folder: exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, out, err
-
-    return call
+from tests.usecases.conftest import Ragstone, WriteRun
 
 
 def score_file(path: Path, metric: str, values: list[float]) -> str:

@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from ragstone.cli import main
 from ragstone.golden.load import load_golden_set
 from tests.cli.project import golden_lines
-
-Ragstone = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def ragstone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ragstone:
-    """The command line, run in the test's folder: exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, out, err
-
-    return call
-
+from tests.usecases.conftest import Ragstone
 
 FLAWED: list[dict[str, object]] = [
     {"id": "w1", "question": "How long is the warranty?", "reference": "The warranty is 24 months."},

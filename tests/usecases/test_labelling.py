@@ -10,28 +10,10 @@ from typing import Any
 
 import pytest
 
-from ragstone.cli import main
 from ragstone.gate.calibration import read_calibration
 from ragstone.run.directory import RunDirectory
 from ragstone.usecases.labelling import Batch, disagree, draw_batch, read_batch
-from tests.usecases.conftest import WriteRun
-
-Ragstone = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def ragstone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ragstone:
-    """The command line, run in the test's folder: exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, out, err
-
-    return call
+from tests.usecases.conftest import Ragstone, WriteRun
 
 
 @pytest.fixture
