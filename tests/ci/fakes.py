@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import answering
 
 Reply = tuple[int, dict[str, str], bytes]
 ME = 17
@@ -131,10 +132,8 @@ def serving(fake: Fake, handle: Handler) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Handler)) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 SYSTEM = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import runpy
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.loopback import answering
 from tests.report.browser import chromium, find_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -138,11 +138,9 @@ def address(site: Path) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site / "html")))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    handler = functools.partial(Quiet, directory=str(site / "html"))
+    with answering(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
+        yield f"http://127.0.0.1:{server.server_port}/"
 
 
 @pytest.mark.browser

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import answering
 
 Json = dict[str, Any]
 
@@ -186,12 +187,5 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def tracking() -> Iterator[Server]:
-    server = Server()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answering(Server()) as server:
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +16,7 @@ from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.payloads import pull_request
 from tests.judge.local.entailment import write_entailment
+from tests.loopback import answering
 from tests.run.dask_cluster import connecting_at_most
 
 KEY = "sk-the-judges-own-key-0123456789"
@@ -47,14 +47,9 @@ def listener() -> Iterator[Listener]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    found.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    yield found
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        found.url = f"http://127.0.0.1:{server.server_port}/v1"
+        yield found
 
 
 @pytest.fixture

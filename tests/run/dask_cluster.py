@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.loopback import write_certificate
+
 _END = ("--idle-timeout", "10 minutes")
 """A cluster whose tests are killed ends by itself."""
 
@@ -78,38 +80,11 @@ class Cluster:
 
 def certificates(folder: Path) -> dict[str, str]:
     """Variables with which everybody has the same certificate, and believes no other."""
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cluster.test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(private.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(private, hashes.SHA256())
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ca.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        private.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
+    public, key = write_certificate(folder, "cluster.test")
     tls = "DASK_DISTRIBUTED__COMM__TLS"
-    found = {f"{tls}__CA_FILE": str(folder / "ca.pem"), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+    found = {f"{tls}__CA_FILE": str(public), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
     for one in ("CLIENT", "SCHEDULER", "WORKER"):
-        found |= {f"{tls}__{one}__CERT": str(folder / "ca.pem"), f"{tls}__{one}__KEY": str(folder / "key.pem")}
+        found |= {f"{tls}__{one}__CERT": str(public), f"{tls}__{one}__KEY": str(key)}
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,7 @@ import pytest
 
 from ragstone.usecases.survey import openapi, python_code
 from ragstone.usecases.survey.look import survey
+from tests.loopback import answering
 
 ASKS = {
     "openapi": "3.1.0",
@@ -200,10 +200,8 @@ def service(request: pytest.FixtureRequest) -> Iterator[tuple[int, list[str]]]:
     body, status = request.param
     seen: list[str] = []
     handler = type("Service", (_Service,), {"seen": seen, "body": body, "status": status})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1], seen
-        server.shutdown()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
+        yield server.server_port, seen
 
 
 @pytest.mark.parametrize("service", [(json.dumps(ASKS).encode(), 200)], indirect=True)

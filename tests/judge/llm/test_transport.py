@@ -21,6 +21,7 @@ from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.transport import encoded, retry_after_s, room_of
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from tests.loopback import write_certificate
 
 OPENAI = "openai:gpt-4o-mini"
 ANTHROPIC = "anthropic:claude-haiku-4-5"
@@ -454,36 +455,7 @@ class Proxy:
 @pytest.fixture
 def secure(event_loop_thread: Any, world: Any, tmp_path: Path) -> tuple[Any, Path]:
     """The server behind TLS, with a certificate for judge.test of an authority that only its bundle knows."""
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "judge.test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(private.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("judge.test")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(private, hashes.SHA256())
-    )
-    bundle = tmp_path / "ca.pem"
-    bundle.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    keys = tmp_path / "key.pem"
-    keys.write_bytes(
-        private.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
+    bundle, keys = write_certificate(tmp_path, "judge.test")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(bundle, keys)
     return event_loop_thread.serve(world.fake, context), bundle
