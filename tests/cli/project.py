@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -90,3 +92,27 @@ def ragstone(
         timeout=timeout,
         check=False,
     )
+
+
+def start(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start the command line as `ragstone` does, to be interrupted or killed."""
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell starts its background jobs with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def wait_for_lines(path: Path, n: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= n:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never had {n} lines")

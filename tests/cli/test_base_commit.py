@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
+from tests.cli.project import SYSTEM, environment, make_project, ragstone, start
 
 POLICY = "[metrics.faithfulness]\nmax_drop = 0.05\n"
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
@@ -328,26 +328,15 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
 ) -> None:
     (project / "houses.py").write_text(SLOW, encoding="utf-8")
     commit(project)
-    process = subprocess.Popen(
-        command("gate", "--baseline-commit", "HEAD"),
-        cwd=project,
-        env=environment({"TMPDIR": str(temporary)}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A test run in the background of a shell ignores SIGINT, and its children would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = start(["gate", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)})
     run = project / "ragstone-run"
     files = [run / "samples.jsonl", run / "base-commit" / "samples.jsonl"]
     deadline = time.monotonic() + 60
     while not all(file.is_file() and file.stat().st_size for file in files) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, stderr
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, errors.decode()
     assert nothing_left(project, temporary)
     assert manifest(run)["state"] == manifest(run / "base-commit")["state"] == "stopped"
     before = [file.read_text(encoding="utf-8").splitlines() for file in files]

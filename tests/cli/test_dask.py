@@ -6,14 +6,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.project import POLICY, command, environment, ragstone
-from tests.cli.test_resume import wait_for_lines
+from tests.cli.project import POLICY, ragstone, start, wait_for_lines
 from tests.judge.local.entailment import write_entailment
 from tests.run.dask_cluster import Cluster, certificates, cluster
 
@@ -50,20 +48,6 @@ def two(tmp_path: Path) -> Iterator[Cluster]:
         yield found
 
 
-def start(root: Path, address: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command("run", "--dask", address),
-        cwd=root,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        # A shell starts its background jobs with SIGINT ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
 def records(run: Path) -> bytes:
     return (run / "samples.jsonl").read_bytes()
 
@@ -74,7 +58,7 @@ def manifest(run: Path) -> dict[str, object]:
 
 
 def test_a_run_whose_worker_is_killed_in_the_middle_is_the_run_of_one_process(project: Path, two: Cluster) -> None:
-    process = start(project, two.address)
+    process = start(["run", "--dask", two.address], project)
     wait_for_lines(project / "ragstone-run" / "samples.jsonl", 100)
     os.kill(two.workers[0].pid, signal.SIGKILL)
     _, errors = process.communicate(timeout=120)
@@ -89,7 +73,7 @@ def test_a_run_whose_worker_is_killed_in_the_middle_is_the_run_of_one_process(pr
 def test_a_run_whose_scheduler_is_killed_is_resumed_on_another_cluster(
     project: Path, two: Cluster, tmp_path: Path
 ) -> None:
-    process = start(project, two.address)
+    process = start(["run", "--dask", two.address], project)
     wait_for_lines(project / "ragstone-run" / "samples.jsonl", 100)
     assert two.scheduler is not None
     two.scheduler.kill()
@@ -111,7 +95,7 @@ def test_a_run_that_is_stopped_leaves_nothing_to_do_and_is_resumed(
 ) -> None:
     from distributed import Client
 
-    process = start(project, two.address)
+    process = start(["run", "--dask", two.address], project)
     wait_for_lines(project / "ragstone-run" / "samples.jsonl", 100)
     process.send_signal(number)
     _, errors = process.communicate(timeout=120)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +15,7 @@ import pytest
 import ragstone as package
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.run.directory import ORACLE, RunDirectory
-from tests.cli.project import command, environment, make_project, ragstone
-from tests.cli.test_resume import wait_for_lines
+from tests.cli.project import make_project, ragstone, start, wait_for_lines
 from tests.system.test_http_service import Server, server  # noqa: F401 - a fixture
 
 COLOURS = ("red", "green", "blue", "white", "yellow")
@@ -293,18 +291,9 @@ SLOW = SYSTEM.replace(
 
 def test_a_half_that_was_killed_is_resumed_without_asking_twice(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo", SLOW, n=40)
-    process = subprocess.Popen(
-        command("run", "--oracle"),
-        cwd=project,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    wait_for_lines(project / "ragstone-run" / ORACLE / "samples.jsonl", 5)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    with start(["run", "--oracle"], project) as process:
+        wait_for_lines(project / "ragstone-run" / ORACLE / "samples.jsonl", 5)
+        os.kill(process.pid, signal.SIGKILL)
     found = ragstone(["run", "--oracle", "--resume"], project)
     assert found.returncode == 0, found.stderr
     assert "on 40 samples." in found.stdout

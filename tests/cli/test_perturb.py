@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.run.directory import PERTURBED, RunDirectory
-from tests.cli.project import command, environment, make_project, ragstone
+from tests.cli.project import make_project, ragstone, start, wait_for_lines
 from tests.cli.terminal import on_terminal
-from tests.cli.test_resume import wait_for_lines
+from tests.loopback import answering
 
 N = 10
 RULES = '''
@@ -81,13 +79,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def service() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        yield f"http://127.0.0.1:{server.server_port}/"
 
 
 def results(project: Path, run: str = "ragstone-run") -> dict[str, dict[str, object]]:
@@ -147,19 +140,10 @@ def test_a_killed_run_goes_on_with_its_partners(tmp_path: Path) -> None:
     arguments = [*ARGUMENTS[:-1], "40"]
     whole = ragstone([*arguments, "--out", "whole"], project)
     assert whole.returncode == 0, whole.stderr
-    process = subprocess.Popen(
-        command(*arguments),
-        cwd=project,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    partners = project / "ragstone-run" / PERTURBED / "samples.jsonl"
-    wait_for_lines(partners, 20)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    with start(arguments, project) as process:
+        partners = project / "ragstone-run" / PERTURBED / "samples.jsonl"
+        wait_for_lines(partners, 20)
+        os.kill(process.pid, signal.SIGKILL)
     killed = RunDirectory.open(project / "ragstone-run")
     assert killed.manifest.state == "running"  # no baseline for anybody
     assert not killed.manifest.standing.eligible

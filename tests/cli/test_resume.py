@@ -5,43 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from ragstone.run.directory import RunDirectory
-from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
+from tests.cli.project import SYSTEM, make_project, ragstone, start, wait_for_lines
 
 SLOW = SYSTEM.replace(
     "def answer(question):",
     "import os, time\ndef answer(question):\n    time.sleep(0.004)\n"
     "    with open('asked.log', 'a') as log: log.write(question + '\\n')",
 )
-
-
-def wait_for_lines(path: Path, n: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if path.exists() and path.read_bytes().count(b"\n") >= n:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never had {n} lines")
-
-
-def start(project: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command("run"),
-        cwd=project,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        # A shell starts its background jobs with SIGINT ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
 
 
 def scores(path: Path) -> object:
@@ -55,12 +31,9 @@ def test_kill_9_in_the_middle_of_500_samples_then_resume(tmp_path: Path) -> None
     (project / "asked.log").unlink()
 
     records = project / "ragstone-run" / "samples.jsonl"
-    process = start(project)
-    wait_for_lines(records, 120)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert process.stderr is not None
-    process.stderr.close()
+    with start(["run"], project) as process:
+        wait_for_lines(records, 120)
+        os.kill(process.pid, signal.SIGKILL)
     finished = [
         json.loads(line)["sample"]["question"] for line in records.read_bytes().splitlines(True) if line[-1:] == b"\n"
     ]
@@ -80,7 +53,7 @@ def test_kill_9_in_the_middle_of_500_samples_then_resume(tmp_path: Path) -> None
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
     project = make_project(tmp_path / "repo", n=500, system=SLOW)
-    process = start(project)
+    process = start(["run"], project)
     wait_for_lines(project / "ragstone-run" / "samples.jsonl", 40)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from ragstone.run.directory import RunDirectory
-from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
-from tests.cli.test_resume import wait_for_lines
+from tests.cli.project import SYSTEM, make_project, ragstone, start, wait_for_lines
 
 OF = 3
 SLOW = SYSTEM.replace("def answer(question):", "import time\ndef answer(question):\n    time.sleep(0.02)")
@@ -33,18 +31,9 @@ def test_a_shard_that_is_killed_is_named_resumed_and_merged(tmp_path: Path) -> N
         assert done.stdout.startswith(f"Shard {number} of {OF}: ")
 
     second = ["gate", "--shard", f"2/{OF}", "--out", "shards/2"]
-    process = subprocess.Popen(
-        command(*second),
-        cwd=project,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    wait_for_lines(project / "shards" / "2" / "samples.jsonl", 5)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    with start(second, project) as process:
+        wait_for_lines(project / "shards" / "2" / "samples.jsonl", 5)
+        os.kill(process.pid, signal.SIGKILL)
 
     refused = ragstone(["gate", "--merge", "shards"], project)
     assert refused.returncode == 2

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.project import command, environment, make_project, ragstone
-from tests.cli.test_resume import wait_for_lines
+from tests.cli.project import make_project, ragstone, start, wait_for_lines
 
 CUSTOM = """
 [metrics.painted]
@@ -28,20 +26,6 @@ def project(path: Path, n: int = 300) -> Path:
     text = (root / "houses.py").read_text(encoding="utf-8")
     (root / "houses.py").write_text(text.replace('fact + " It has a door."', 'fact + " It has a door." * 200'))
     return root
-
-
-def start(root: Path, *more: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command("run", "--workers", "2", *more),
-        cwd=root,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        # A shell starts its background jobs with SIGINT ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
 
 
 def workers_of(pid: int) -> list[int]:
@@ -78,7 +62,7 @@ def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_byte
     tmp_path: Path, number: int, code: int
 ) -> None:
     root = project(tmp_path)
-    process = start(root)
+    process = start(["run", "--workers", "2"], root)
     wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
     pids = workers_of(process.pid)
     assert len(pids) == 2
@@ -105,7 +89,7 @@ def records(run: Path) -> list[object]:
 
 def test_a_run_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
     root = project(tmp_path)
-    process = start(root)
+    process = start(["run", "--workers", "2"], root)
     wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
     os.kill(workers_of(process.pid)[0], signal.SIGKILL)
     _, errors = process.communicate(timeout=120)
