@@ -216,6 +216,34 @@ class TestOnAServer:
         assert first.stderr == second.stderr == ""
         assert {path.name for path in project.iterdir()} == before
 
+    def test_a_settings_file_of_the_current_folder_sends_nothing_elsewhere(
+        self, server: Server, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("WANDB_BASE_URL")
+        own = environ["WANDB_CONFIG_DIR"]
+        with tracking() as elsewhere:
+            for folder, url in ((own, server.url), (tmp_path / "wandb", elsewhere.url)):
+                Path(folder).mkdir(exist_ok=True)
+                (Path(folder) / "settings").write_text(f"[default]\nbase_url = {url}\nmode = online\n")
+            monkeypatch.chdir(tmp_path)
+            write_run(tmp_path / "run")
+            done = export(
+                tmp_path / "run", {name: value for name, value in environ.items() if name != "WANDB_BASE_URL"}
+            )
+            assert (elsewhere.runs, elsewhere.sent) == ({}, [])
+        assert done.where.startswith(server.url)
+        assert list(server.runs) == [done.id]
+
+    def test_offline_runs_are_written_below_the_current_folder(
+        self, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name, value in (("WANDB_DIR", ""), ("WANDB_MODE", "offline")):
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        write_run(tmp_path / "run")
+        done = export(tmp_path / "run", {**environ, "WANDB_DIR": "", "WANDB_MODE": "offline"})
+        assert Path(done.where).parent == tmp_path / "wandb"
+
     def test_what_was_written_offline_can_be_sent_later(
         self, server: Server, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

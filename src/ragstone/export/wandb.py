@@ -1,14 +1,15 @@
 """A finished run as a run of Weights & Biases. Needs the extra `wandb`.
 
-Server, key, entity and mode come from the environment or the tool's own login (WANDB_*). The id of the run there is
-made from the fingerprint, so that a second export resumes the same run.
+Server, key, entity and mode come from the environment or the tool's own login (WANDB_*), never from files of the
+current folder, which may be a checkout of somebody else's: they could have the key sent elsewhere. The id of the run
+there is made from the fingerprint, so that a second export resumes the same run.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,9 @@ def export_wandb(
         files = _files(found, settings, private)
         stack.enter_context(_refusing(found, where, wandb.errors.UsageError))
         stack.callback(wandb.teardown)
+        here = Path.cwd()
+        with chdir(private):  # it looks for settings in ./wandb and ./.wandb
+            wandb.setup(_settings(wandb))
         run = wandb.init(
             id=f"ragstone-{found.fingerprint}",
             name=found.name,
@@ -85,7 +89,7 @@ def export_wandb(
             config=nested(found.parameters),
             allow_val_change=True,
             resume="allow",
-            dir=None if offline else str(private),
+            dir=str(here / Path(environ.get("WANDB_DIR", "")).expanduser() if offline else private),
             settings=_settings(wandb),
         )
         known = bool(run.resumed)
