@@ -14,6 +14,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.history.codes import decode
 from ragstone.history.file import (
     KEPT_AFTER_RELEASE,
+    MAX_DAMAGED,
     MAX_LINE_BYTES,
     MAX_READ_BYTES,
     History,
@@ -81,6 +82,30 @@ def test_a_damaged_line_is_named_and_left_out(broken: str, said: str) -> None:
     (damaged,) = found.damaged
     assert damaged.startswith("history.jsonl:3: ")
     assert any(part in damaged for part in said.split("|"))
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_that_no_calendar_has_is_a_damaged_line(time: str) -> None:
+    good = history(2).text().splitlines()
+    broken = json.dumps({**json.loads(good[2]), "time": time})
+    found = parse_history("\n".join((*good[:2], broken)).encode(), "h")
+    assert len(found.runs) == 1
+    assert found.damaged == (
+        "h:3: not a line of a history (time: Value error, in UTC, it is not in the years 1 to 9999); left out.",
+    )
+
+
+@pytest.mark.parametrize("name", ["pull_request", "github_run", "calls"])
+def test_a_number_that_no_reader_of_json_has_is_a_damaged_line(name: str) -> None:
+    line_ = json.loads(history(1).text().splitlines()[1])
+    assert parse_history(json.dumps({**line_, name: 2**53 - 1}).encode(), "h").runs != ()
+    assert parse_history(json.dumps({**line_, name: 10**400}).encode(), "h").runs == ()
+
+
+def test_a_file_with_nothing_but_damaged_lines_is_refused() -> None:
+    assert len(parse_history(b"x\n" * MAX_DAMAGED, "h").damaged) == MAX_DAMAGED
+    with pytest.raises(RunDirectoryError, match="more than 100,000 of its lines are damaged"):
+        parse_history(b"x\n" * (MAX_DAMAGED + 1), "h")
 
 
 def test_a_line_of_a_later_version_is_named_as_that() -> None:

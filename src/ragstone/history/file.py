@@ -17,6 +17,8 @@ from ragstone.run.files import replace_text, writing_to
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
+MAX_DAMAGED = 100_000
+"""Lines that can't be used. A file with more is none that was ever written: 5 MB are at most some 20,000 lines."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
 """Beyond this size the oldest per-sample scores are dropped, as long as the rest takes no more than half of it; else
 the oldest lines. Drift needs recent scores more than it needs old means."""
@@ -26,6 +28,8 @@ MARGIN = timedelta(days=30)
 
 KEPT_AFTER_RELEASE = 8
 """Number of runs from a release on whose per-sample scores are kept, at any age."""
+
+_START_ANEW = "Move it away to start a new one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +126,13 @@ def read_history(path: Path) -> History:
 def parse_history(body: bytes, where: str) -> History:
     """The history in `body`. Lines that are damaged or of a later version are left out and listed in `damaged`.
 
-    Raises RunDirectoryError if it is larger than MAX_READ_BYTES.
+    Raises RunDirectoryError if it is larger than MAX_READ_BYTES, or has more than MAX_DAMAGED such lines.
     """
     if len(body) > MAX_READ_BYTES:
         raise RunDirectoryError(
             f"larger than {MAX_READ_BYTES:,} bytes, so it is probably not a history.",
             where=where,
-            hint="Move it away to start a new one.",
+            hint=_START_ANEW,
         )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
@@ -142,6 +146,12 @@ def parse_history(body: bytes, where: str) -> History:
             samples[line.key] = line
         elif line is not None:
             runs[line.run, line.github_run] = (place, line)
+        if len(damaged) > MAX_DAMAGED:
+            raise RunDirectoryError(
+                f"more than {MAX_DAMAGED:,} of its lines are damaged, so it is probably not a history.",
+                where=where,
+                hint=_START_ANEW,
+            )
     whole = (_checked(line, samples, place, damaged) for place, line in runs.values())
     return History(_by_time(whole), samples, tuple(damaged))._with_samples_in_use()
 

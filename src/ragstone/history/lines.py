@@ -14,6 +14,8 @@ Text = Annotated[str, StringConstraints(max_length=500)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
+Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # whole numbers that every reader of JSON has
+Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -27,7 +29,7 @@ class MeanPart(_Line):
     mean: Share
     low: Share
     high: Share
-    n: int = Field(ge=1)
+    n: Number
 
 
 class AcceptedPart(_Line):
@@ -47,9 +49,9 @@ class RunLine(_Line):
     run: Key = Field(description="the run's fingerprint")
     time: datetime = Field(description="when it was begun")
     commit: Text | None = None
-    pull_request: int | None = Field(default=None, ge=1, description="the one that was merged, where it is known")
+    pull_request: Number | None = Field(default=None, description="the one that was merged, where it is known")
     release: Text | None = Field(default=None, description="the release or tag of this commit")
-    github_run: int | None = Field(default=None, ge=1, description="GitHub's id of the workflow run")
+    github_run: Number | None = Field(default=None, description="GitHub's id of the workflow run")
     event: Event | None = Field(default=None, description="what started the job, as GitHub names it")
     verdict: Literal["pass", "fail", "inconclusive", "error"]
     eligible: bool = Field(description="whether it may be a baseline")
@@ -66,7 +68,7 @@ class RunLine(_Line):
     coverage: Share
     latency_p50_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     latency_p95_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    calls: int = Field(default=0, ge=0)
+    calls: Count = 0
     cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     accepted: tuple[AcceptedPart, ...] = ()
     samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
@@ -75,7 +77,10 @@ class RunLine(_Line):
     @field_validator("time")
     @classmethod
     def _in_utc(cls, value: datetime) -> datetime:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        try:
+            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        except OverflowError:
+            raise ValueError("in UTC, it is not in the years 1 to 9999") from None
 
 
 class SamplesLine(_Line):

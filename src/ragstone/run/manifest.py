@@ -351,7 +351,7 @@ class Manifest(_Part):
         """The start date of the run, in UTC."""
         try:
             return datetime.fromisoformat(self.created_at).astimezone(UTC).date()
-        except ValueError:
+        except (ValueError, OverflowError):
             return date.min
 
     @property
