@@ -150,6 +150,33 @@ def test_a_run_that_is_not_finished_and_a_shard_are_refused(tmp_path: Path) -> N
         finished(tmp_path / "nothing")
 
 
+def test_times_and_numbers_that_no_tool_can_store_are_left_out(tmp_path: Path) -> None:
+    ours = write_run(tmp_path / "run", cost=Cost(calls=3, input_tokens=10**400))
+    found = finished(ours.path)
+    assert found.figures["judge/calls"] == 3
+    assert "judge/input_tokens" not in found.figures
+    assert found.ended_s == pytest.approx(1_795_255_212.5)
+    for changed, begun in (({"wall_s": 1e308}, True), ({"created_at": "2600-01-01T00:00:00+00:00"}, False)):
+        write_manifest(ours.path, ours.manifest.model_copy(update=changed))
+        assert (finished(ours.path).begun is not None, finished(ours.path).ended_s) == (begun, None)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"created_at": "yesterday"},
+        {"created_at": "0001-01-01T00:00:00+23:00"},
+        {"metrics": {"faithfulness": "3", "context_recall": "3", "m" * 501: "1"}},
+    ],
+)
+def test_a_manifest_that_ragstone_would_not_write_is_an_error(tmp_path: Path, changed: dict[str, object]) -> None:
+    ours = write_run(tmp_path / "run")
+    write_manifest(ours.path, ours.manifest.model_copy(update=changed))
+    with pytest.raises(RunDirectoryError, match="is not valid") as caught:
+        finished(ours.path)
+    assert len(str(caught.value)) < 500
+
+
 def test_a_run_without_a_verdict_has_figures_and_no_verdict(tmp_path: Path) -> None:
     write_run(tmp_path / "run", verdict=None)
     found = finished(tmp_path / "run")

@@ -12,7 +12,6 @@ from typing import Literal
 
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
-from ragstone.history.entry import run_line
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.metrics.score import FailedBy
 from ragstone.report.redact import Redactor
@@ -20,7 +19,10 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores, without_drafts
 from ragstone.usecases.decide import read_policy
+from ragstone.usecases.history import line_of
 from ragstone.usecases.recorded import RecordedVerdict, read_verdict
+
+_LATEST = 2**63 / 1e9  # in the year 2262, the end of nanoseconds in 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,19 @@ class FinishedRun:
 
     @property
     def begun(self) -> datetime | None:
-        """When the run was started; None if its manifest does not say."""
+        """When the run was started; None if its manifest does not say, or says what no other tool can store."""
         try:
             begun = datetime.fromisoformat(self.manifest.created_at)
         except ValueError:
             return None
         begun = begun if begun.tzinfo is not None else begun.replace(tzinfo=UTC)
-        return begun if begun.timestamp() > 0 else None
+        return begun if 0 < begun.timestamp() < _LATEST else None
+
+    @property
+    def ended_s(self) -> float | None:
+        """When the run ended, in seconds since 1970; None if its manifest does not say."""
+        ended = None if self.begun is None else self.begun.timestamp() + self.manifest.wall_s
+        return ended if ended is not None and ended < _LATEST else None
 
     @property
     def fingerprint(self) -> str:
@@ -97,7 +105,7 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
     policy = recorded.terms.policy_again() if recorded is not None else read_policy(settings, manifest.metrics)
     # The line of a run in the history has its summary; only the verdict would be missing in a run without one.
     judged = manifest if manifest.verdict is not None else manifest.model_copy(update={"verdict": "inconclusive"})
-    line = run_line(scores, judged, policy, fingerprint=run.fingerprint)
+    line = line_of(run, judged, scores, policy)
     figures = dict(_figures(manifest, scores, line, 0 if drafts is None else len(drafts.samples)))
     return FinishedRun(
         run=run,
@@ -105,7 +113,7 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
         verdict=manifest.verdict,
         reason=_reason(recorded, redact),
         parameters={name: redact(value) for name, value in _parameters(manifest) if value},
-        figures={redact(name): value for name, value in figures.items() if math.isfinite(value)},
+        figures={redact(name): value for name, value in figures.items() if _finite(value)},
         left_out=tuple(_left_out(scores, redact, texts=texts)),
         redact=redact,
         texts=texts,
@@ -177,6 +185,13 @@ def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) 
         yield "system/output_tokens", manifest.usage.output_tokens
         yield "system/tokens_p95", manifest.usage.tokens_p95
         yield from _known("system/cost_usd", manifest.usage.cost_usd)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        return False
 
 
 def _mean(name: str, found: MeanPart) -> Iterator[tuple[str, float]]:

@@ -192,8 +192,8 @@ class _Tracker:
             "mlflow.loggedArtifacts": json.dumps(shown),
         }
         self.client.log_batch(name, tags=[RunTag(tag, value[:_VALUE_CHARS]) for tag, value in tags.items()])
-        ended = None if found.begun is None else int((found.begun.timestamp() + found.manifest.wall_s) * 1000)
-        self.client.set_terminated(name, "FINISHED", ended)
+        ended = found.ended_s
+        self.client.set_terminated(name, "FINISHED", None if ended is None else int(ended * 1000))
         self.client.set_tag(name, DIGEST_TAG, digest(found))
 
 

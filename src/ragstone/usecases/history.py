@@ -17,12 +17,14 @@ from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.lines import RunLine
+from ragstone.report.escape import clip
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
 from ragstone.run.scores import RunScores, without_drafts
 
 _SHOWN = 3
 """Maximum number of damaged lines that are named individually."""
+_SHOWN_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def hold(
     taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
     standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
     manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
-    line = _line(book, run, manifest, scores, policy)
+    line = line_of(run, manifest, scores, policy, book=book)
     history = book.history.with_releases(book.releases)
     found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=book.main)
     return Drift(found.checks, (*damage(book.history), *found.warnings), found.notes)
@@ -66,7 +68,7 @@ def hold(
 
 def enter(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> History:
     """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit."""
-    line = _line(book, run, manifest, scores, policy)
+    line = line_of(run, manifest, scores, policy, book=book)
     grown = book.history.with_run(line, compact(scores, _metrics(scores))).with_releases(book.releases)
     return grown.slimmed(line.time, days=policy.drift.days).within()
 
@@ -97,7 +99,7 @@ def add_runs(
             what = "has no verdict" if run.manifest.state == "finished" else f"was {run.manifest.state}, not finished"
             raise RunDirectoryError(f"this run {what}.", where=str(path), hint="Add finished runs of `ragstone gate`.")
         scores, _ = without_drafts(run.scores())
-        line = run_line(scores, run.manifest, policy, fingerprint=run.fingerprint, release=release)
+        line = line_of(run, run.manifest, scores, policy, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
     newest = max((one.time for one in history.runs), default=None)
@@ -106,22 +108,35 @@ def add_runs(
     return history, added
 
 
-def _line(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> RunLine:
+def line_of(
+    run: RunDirectory,
+    manifest: Manifest,
+    scores: RunScores,
+    policy: Policy,
+    *,
+    book: Book | None = None,
+    release: str | None = None,
+) -> RunLine:
+    """The line of `run`, with what `book` knows of it. Raises RunDirectoryError for a manifest that makes none."""
+    if book is not None:
+        release = book.releases.get(manifest.system.commit or "")
     try:
         return run_line(
             scores,
             manifest,
             policy,
             fingerprint=run.fingerprint,
-            pull_request=book.pull_request,
-            github_run=book.github_run,
-            event=book.event,
-            release=book.releases.get(manifest.system.commit or ""),
+            pull_request=None if book is None else book.pull_request,
+            github_run=None if book is None else book.github_run,
+            event=None if book is None else book.event,
+            release=release,
         )
     except ValidationError as error:  # of a manifest from elsewhere
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise RunDirectoryError(f"its '{place}' is not valid: {first['msg']}.", where=str(run.path)) from None
+        raise RunDirectoryError(
+            f"its '{clip(place, _SHOWN_CHARS)}' is not valid: {first['msg']}.", where=str(run.path)
+        ) from None
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:
