@@ -17,7 +17,7 @@ from ragstone.history.codes import decode, group_codes, sample_code, sample_code
 from ragstone.history.file import History
 from ragstone.history.lines import RunLine
 from ragstone.history.trend import marks
-from ragstone.report.history import HistoryPage, SampleName, history_page, render_history
+from ragstone.report.history import MAX_METRICS, MAX_SLICES, HistoryPage, SampleName, history_page, render_history
 from ragstone.report.production import MonitorReport
 from ragstone.stats.intervals import mean_interval
 from tests.report.browser import Page, chromium, find_chromium
@@ -110,6 +110,34 @@ def test_the_oldest_scores_are_left_out_where_the_page_would_be_too_large(monkey
     assert [one is None for one in where] == [True] * 4 + [False]
 
 
+def test_of_thousands_of_metrics_and_slices_the_newest_runs_are_shown() -> None:
+    history = made(2)
+    first, second = history.runs
+    mean = first.metrics["faithfulness"]
+    many = {f"m{number}": mean for number in range(3000)}
+    tags = {f"s{number}": {"faithfulness": mean} for number in range(3000)}
+    first = first.model_copy(update={"metrics": {**many, **first.metrics}, "versions": dict.fromkeys(many, "1")})
+    second = second.model_copy(update={"slices": {**second.slices, **tags}, "versions": dict.fromkeys(many, "2")})
+    page = history_page(replace(history, runs=(first, second)), POLICY)
+    shown = page.head["metrics"]
+    assert [one["name"] for one in shown[:4]] == list(second.metrics)
+    assert (len(shown), sum(len(one["slices"]) for one in shown)) == (MAX_METRICS, MAX_SLICES)
+    assert {mark[3] for mark in page.head["marks"] if mark[1] == "metric"} == set(range(4, MAX_METRICS))
+    assert page.notes == (
+        "The page shows 100 of 3,004 metrics, those of the newest runs first.",
+        "The page shows 1,000 of 3,008 slices, those of the newest runs first.",
+    )
+
+
+def test_only_samples_that_the_history_has_are_named() -> None:
+    history = made(2)
+    code = sample_codes(next(iter(history.samples.values())))[0]
+    page = history_page(
+        history, POLICY, names={code: SampleName("q1", "Q?"), "elsewhere": SampleName("q2", "Private?")}
+    )
+    assert part(page, page.head["names"]) == {code: ["q1", "Q?"]}
+
+
 def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
     first, second = made(2).runs
     other = second.model_copy(
@@ -163,7 +191,7 @@ def test_the_same_history_gives_the_same_page_and_asks_the_network_for_nothing()
 
 
 def test_an_empty_history_is_a_page_that_says_so() -> None:
-    html = render_history(history_page(History(), POLICY), damaged=["The history is damaged: <b>."])
+    html = render_history(history_page(History(), POLICY), notes=["The history is damaged: <b>."])
     assert "The history is empty" in html
     assert "damaged: &lt;b&gt;." in html
 

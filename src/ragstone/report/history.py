@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from ragstone.formatting import counted
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
+from ragstone.history.codes import sample_codes
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.history.trend import marks
@@ -30,6 +31,10 @@ from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 MAX_PACKED = 32 * 1024 * 1024
 """Characters of packed scores of single samples in a page. The oldest runs have none beyond that."""
+
+MAX_METRICS = 100
+MAX_SLICES = 1000
+"""Charts in a page: of metrics, and of slices of all metrics. What the newest runs have comes first."""
 
 GENERATOR = '<meta name="generator" content="ragstone history report">'
 """In every page, so that a page of another program is not overwritten."""
@@ -52,10 +57,14 @@ class SampleName:
 
 @dataclass(slots=True)
 class HistoryPage:
-    """What the page carries: `head` for all charts, and packed `parts`, to which it refers by number."""
+    """What the page carries: `head` for all charts, and packed `parts`, to which it refers by number.
+
+    `notes` are sentences on what it does not show.
+    """
 
     head: dict[str, Any]
     parts: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
     def add(self, value: object) -> int:
         """Pack `value` as a part. Returns its number."""
@@ -81,9 +90,13 @@ def history_page(
     """
     runs, page = history.runs, HistoryPage({})
     texts = _Texts(redact)
-    metrics = list(dict.fromkeys(name for run in reversed(runs) for name in run.metrics))
-    slices = sorted({tag for run in runs for tag in run.slices})
-    limits = _thresholds(policy, metrics, slices)
+    known = list(dict.fromkeys(name for run in reversed(runs) for name in run.metrics))
+    metrics = known[:MAX_METRICS]
+    sliced = _sliced(runs, frozenset(metrics))
+    slices = _by_metric(sliced[:MAX_SLICES])
+    page.notes = (*_left_out("metric", len(known), MAX_METRICS), *_left_out("slice", len(sliced), MAX_SLICES))
+    limits = _thresholds(policy, metrics, sorted({tag for tags in slices.values() for tag in tags}))
+    places, elsewhere = {name: place for place, name in enumerate(metrics)}, frozenset(known[MAX_METRICS:])
     page.head = {
         "runs": _facts(runs, metrics, texts),
         "metrics": [
@@ -99,8 +112,7 @@ def history_page(
                 "all": {"part": page.add(_series(runs, name, None)), **limits.get((name, None), {})},
                 "slices": [
                     {"tag": texts.shown(tag), "part": page.add(_series(runs, name, tag))} | limits.get((name, tag), {})
-                    for tag in slices
-                    if any(name in run.slices.get(tag, {}) for run in runs)
+                    for tag in sorted(slices.get(name, ()))
                 ],
             }
             for name in metrics
@@ -110,16 +122,20 @@ def history_page(
                 mark.place,
                 mark.kind,
                 texts.shown(mark.text),
-                None if mark.metric not in metrics else metrics.index(mark.metric),
+                None if mark.metric is None else places.get(mark.metric),
                 None if mark.slice is None else texts.shown(mark.slice),
             ]
             for mark in marks(runs)
+            if mark.metric not in elsewhere
         ],
     }
     page.head["scores"] = _scores(page, history, metrics)
     if names:
-        known = {code: [texts.shown(one.id), texts.shown(clip(one.question, _QUESTION))] for code, one in names.items()}
-        page.head["names"] = page.add(known)
+        scored = {code for line in history.samples.values() for code in sample_codes(line)}
+        shown = {code: names[code] for code in names if code in scored}
+        page.head["names"] = page.add(
+            {code: [texts.shown(one.id), texts.shown(clip(one.question, _QUESTION))] for code, one in shown.items()}
+        )
     address = url(repository)
     if address is not None:
         page.head["repository"] = texts.shown(address.rstrip("/"))
@@ -142,7 +158,7 @@ def history_page(
     return page
 
 
-def render_history(page: HistoryPage, *, damaged: Sequence[str] = (), title: str = "RAG quality history") -> str:
+def render_history(page: HistoryPage, *, notes: Sequence[str] = (), title: str = "RAG quality history") -> str:
     """The page as HTML: no network, styles and script inline, and nothing else allowed by its security policy."""
     style = read_template("report.css") + read_template("history.css")
     script = read_template("paired.js") + read_template("history.js")
@@ -153,7 +169,7 @@ def render_history(page: HistoryPage, *, damaged: Sequence[str] = (), title: str
         .render(
             title=title,
             generator=_Trusted(GENERATOR),
-            damaged=list(damaged),
+            notes=list(notes),
             count=counted(count, "run"),
             empty=count == 0,
             windows=len(page.head.get("production", {}).get("windows", ())),
@@ -187,6 +203,28 @@ class _Texts:
             numbers[text] = len(texts)
             texts.append(self.shown(text if shown is None else shown))
         return numbers[text]
+
+
+def _sliced(runs: Sequence[RunLine], metrics: frozenset[str]) -> list[tuple[str, str]]:
+    """Each slice and metric that a run has a mean of, the newest run's first."""
+    found: dict[tuple[str, str], None] = {}
+    for run in reversed(runs):
+        found.update(
+            dict.fromkeys((tag, name) for tag, means in run.slices.items() for name in means if name in metrics)
+        )
+    return list(found)
+
+
+def _by_metric(sliced: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for tag, name in sliced:
+        found.setdefault(name, []).append(tag)
+    return found
+
+
+def _left_out(noun: str, found: int, most: int) -> Iterator[str]:
+    if found > most:
+        yield f"The page shows {most:,} of {counted(found, noun)}, those of the newest runs first."
 
 
 def _facts(runs: Sequence[RunLine], metrics: Sequence[str], texts: _Texts) -> dict[str, list[Any]]:
@@ -267,7 +305,7 @@ def _thresholds(
 ) -> dict[tuple[str, str | None], dict[str, float]]:
     """The limits of each metric and slice, as the rules for a run with these metrics and tags have them."""
     names = {tag: SampleFacts(tags=(tag,)) for tag in slices} or {"": SampleFacts()}
-    outline = RunScores("", {name: MetricScores(dict.fromkeys(names, 0.0)) for name in metrics}, names)
+    outline = RunScores("", dict.fromkeys(metrics, MetricScores(dict.fromkeys(names, 0.0))), names)
     found: dict[tuple[str, str | None], dict[str, float]] = {}
     for rule in resolve_rules(policy, outline).rules:
         limits = {} if rule.min is None else {"limit": rule.direction.shown(rule.min)}

@@ -57,9 +57,9 @@ def write_page(
         for one in read_golden_set(settings):
             names[sample_code(one.id, one.content_hash())] = SampleName(one.id, one.question)
     production = None if monitor is None else read_monitor_report(monitor)
-    found = tuple(damage(history))
     page = history_page(history, policy, names=names, production=production, repository=repository, redact=redact)
-    text = render_history(page, damaged=[redact(said) for said in found], title=redact(title))
+    found = (*damage(history), *page.notes)
+    text = render_history(page, notes=[redact(said) for said in found], title=redact(title))
     with writing_to(path):
         folder.mkdir(parents=True, exist_ok=True)
     replace_text(path, text)
