@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.report.production import figures_of, read_monitor_report
+from ragstone.report.production import MAX_FIGURES, MAX_WINDOWS, figures_of, read_monitor_report
 from ragstone.stats.proportion import proportion_interval
 
 
@@ -74,6 +74,12 @@ def test_another_judge_and_a_lasting_alert_are_marked(tmp_path: Path) -> None:
     assert rate["marks"] == [[1, "alert", "alert: worse since 2026-10-02"]]
 
 
+def test_a_share_beyond_all_numbers_has_no_exact_interval(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.json", window(1, error_rate={"value": 1e308, "n": 10}))
+    (rate,) = figures_of(read_monitor_report(path))
+    assert (rate["value"], rate["high"]) == ([1e308], [1.0])
+
+
 def body(window: str) -> str:
     windows = [{"window": window, "figures": {}}]
     return json.dumps({"schema_version": 1, "length": "day", "timezone": "UTC", "windows": windows})
@@ -88,6 +94,17 @@ def body(window: str) -> str:
         (body(window="2026-10-99"), "a window is not a day"),
         (body(window="x"), "windows.0.window"),
         (body(window="2026-10-01").replace("{}", '{"a": {"value": NaN}}'), "not the report"),
+        (body(window="2026-10-01").replace("{}", '{"a": {"value": 1, "n": 1e300}}'), "windows.0.figures.a.n"),
+        (
+            body(window="2026-10-01").replace(
+                "{}", json.dumps({f"a{at}": {"value": 1} for at in range(MAX_FIGURES + 1)})
+            ),
+            "it has 201 figures",
+        ),
+        (
+            json.dumps({**json.loads(body(window="")), "windows": [window(1)] * (MAX_WINDOWS + 1)}),
+            "not the report of a monitor (windows: ",
+        ),
     ],
 )
 def test_what_is_no_report_is_refused_and_says_why(tmp_path: Path, text: str, says: str) -> None:

@@ -19,6 +19,8 @@ from ragstone.report.wording import metric_title
 from ragstone.stats.proportion import proportion_interval
 
 MAX_BYTES = 32 * 1024 * 1024
+MAX_WINDOWS = 10_000
+MAX_FIGURES = 200
 _Z = 1.959963984540054
 _HINT = "It must be the report of `ragstone monitor --format json`."
 
@@ -34,7 +36,7 @@ class WindowFigure(_Part):
     """A figure of a window: its value, of how many units (0: it is not a mean), and their variance."""
 
     value: Number
-    n: Annotated[Number, Field(ge=0)] = 0.0
+    n: Annotated[Number, Field(ge=0, le=2**53)] = 0.0
     variance: Annotated[Number, Field(ge=0)] = 0.0
 
 
@@ -60,7 +62,7 @@ class MonitorReport(_Part):
     schema_version: Literal[1]
     length: Literal["day", "week"]
     timezone: Text
-    windows: tuple[ReportedWindow, ...]
+    windows: Annotated[tuple[ReportedWindow, ...], Field(max_length=MAX_WINDOWS)]
     figures: tuple[ReportedAlert, ...] = ()
 
 
@@ -80,6 +82,10 @@ def read_monitor_report(path: Path) -> MonitorReport:
         ) from None
     except ValueError as error:
         raise ConfigError(f"a window is not a day: {error}.", where=str(path), hint=_HINT) from None
+    if (named := len({name for one in found.windows for name in one.figures})) > MAX_FIGURES:
+        raise ConfigError(
+            f"it has {named:,} figures, and at most {MAX_FIGURES} can be shown.", where=str(path), hint=_HINT
+        )
     by_name = {one.window: one for one in found.windows}
     return found.model_copy(update={"windows": tuple(by_name[name] for name in sorted(by_name))})
 
@@ -119,10 +125,11 @@ def _limits(found: WindowFigure, form: str) -> tuple[float, float] | None:
     """The 95 % interval: exact for a share of all units, else ± 1.96 standard errors; None for what is not a mean."""
     if found.n < 1:
         return None
-    hits = found.value * found.n
-    if form == "share" and abs(hits - round(hits)) < 1e-6 and 0 <= round(hits) <= found.n == round(found.n):
-        exact = proportion_interval(round(hits), round(found.n))
-        return exact.low, exact.high
+    if form == "share" and 0 <= found.value <= 1:
+        hits = found.value * found.n
+        if abs(hits - round(hits)) < 1e-6 and found.n == round(found.n):
+            exact = proportion_interval(round(hits), round(found.n))
+            return exact.low, exact.high
     reach = _Z * math.sqrt(found.variance / found.n)
     low, high = found.value - reach, found.value + reach
     return (max(0.0, low), min(1.0, high)) if form in ("score", "share") else (max(0.0, low), high)
