@@ -12,6 +12,7 @@ from ragstone.errors import ConfigError
 from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
+from ragstone.report.sandbox import TemplateSandbox
 from ragstone.report.templates import REPORT, Templates, read_templates, render_template
 from tests.report.conftest import Text
 from tests.report.hostile import every_fragment
@@ -270,3 +271,15 @@ def test_a_template_that_never_fits_gives_way_to_ours(make_view: Callable[..., R
     own = with_template(tmp_path, "long " * 20_000)
     markdown = render(make_view(), "md", templates=own)
     assert markdown == render(make_view(), "md")
+
+
+def test_the_shipped_template_is_compiled_once(
+    make_view: Callable[..., ReportView], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = render(make_view(), "md")
+
+    def again(*_: object, **__: object) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(TemplateSandbox, "compile", again)
+    assert render(make_view(), "md") == whole

@@ -7,11 +7,13 @@ escaped except the template's own text, so no filter or operator can turn that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from functools import wraps
+from types import CodeType
 from typing import Any
 
-from jinja2 import BaseLoader, TemplateAssertionError, nodes
+from jinja2 import BaseLoader, Template, TemplateAssertionError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import BlockReference, LoopContext, Macro, StrictUndefined, TemplateReference, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -64,6 +66,14 @@ def plain(value: object) -> str:
     raise TypeError(f"a {type(value).__name__} can't be printed; print its parts")
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A template that was found harmless, for any environment with the same filters; `size` is its number of nodes."""
+
+    code: CodeType
+    size: int
+
+
 class TemplateSandbox(ImmutableSandboxedEnvironment):
     """One environment for one rendering. `escape` makes foreign text inert."""
 
@@ -82,12 +92,22 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self._escape = escape
         self._left = _BUDGET
         self._call_cost = 1
+        self._sizes: dict[str | None, int] = {}
         self.globals = {}
         known = {name: self.filters[name] for name in _FILTERS} | dict(filters) | {"join": self._join}
         self.filters = {name: self._charged(name, found) for name, found in known.items()}
         self._user_filters = frozenset(known)
         self.filters["_counted"] = self._counted
         self.concat = self._concat  # type: ignore[method-assign]
+
+    def compiled(self, source: str, name: str) -> Compiled:
+        """Check and compile a template. Raises TemplateSyntaxError."""
+        code = self.compile(source, name, name)
+        return Compiled(code, self._sizes[name])
+
+    def template_of(self, compiled: Compiled, variables: MutableMapping[str, Any]) -> Template:
+        self._call_cost = max(self._call_cost, compiled.size)
+        return self.template_class.from_code(self, compiled.code, variables)
 
     def spend(self, units: int) -> None:
         """Draw on the budget. Raises ExhaustedError if it is used up."""
@@ -175,6 +195,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         size = sum(1 for _ in tree.find_all(nodes.Node))
         if size > _MAX_NODES:
             raise TemplateAssertionError("the template is too large", 1, name, filename)
+        self._sizes[name] = size
         self._call_cost = max(self._call_cost, size)
         for loop in tree.find_all(nodes.For):
             cost = 1 + sum(1 for _ in loop.find_all(nodes.Node))

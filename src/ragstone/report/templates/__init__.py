@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from traceback import walk_tb
+from typing import Any
 
-from jinja2 import BaseLoader, Environment, TemplateError, TemplateNotFound, TemplateSyntaxError
+from jinja2 import BaseLoader, Environment, Template, TemplateError, TemplateNotFound, TemplateSyntaxError
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular
 from ragstone.report.escape import clean, markdown_inline, one_line
-from ragstone.report.sandbox import ExhaustedError, SafeText, TemplateSandbox
+from ragstone.report.sandbox import Compiled, ExhaustedError, SafeText, TemplateSandbox
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
@@ -88,11 +89,26 @@ def read_template(name: str) -> str:
     return (files(__name__) / name).read_text(encoding="utf-8")
 
 
+_compiled: dict[str, Compiled] = {}
+
+
 class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours; any other name is one of the user's templates."""
+    """``ragstone/NAME`` is ours, compiled once in a process; any other name is one of the user's templates."""
 
     def __init__(self, own: Templates | None) -> None:
         self._own = own
+
+    def load(
+        self,
+        environment: Environment,
+        name: str,
+        globals: MutableMapping[str, Any] | None = None,
+    ) -> Template:
+        if name != OURS or not isinstance(environment, TemplateSandbox):
+            return super().load(environment, name, globals)
+        if OURS not in _compiled:
+            _compiled[OURS] = environment.compiled(read_template(REPORT), OURS)
+        return environment.template_of(_compiled[OURS], globals or {})
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:  # noqa: ARG002
         if template == OURS:
