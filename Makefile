@@ -4,8 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := examples/docs-qa
 PYTEST_ARGS ?=
-# One test process per core; make test WORKERS= runs all tests in one process.
-WORKERS ?= -n auto
+# One test process per core, each with whole files, so that fixtures of a file are made once; WORKERS= for one process.
+WORKERS ?= -n auto --dist loadfile --no-loadscope-reorder
 DEFAULT := not heavy and not container and not browser and not integrations
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,7 +41,7 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --fast -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
 
 test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
-	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(WORKERS) $(PYTEST_ARGS)
 
 # Reports, and the pages of the site.
 test-browser: docs $(DEMO)/.venv/.installed
@@ -107,8 +107,9 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
 	touch $@ $(VENV)/.installed
 
+# With what a rehearsed release needs, so that its test installs nothing beside the others.
 $(VENV)/.installed-oracles: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group oracles
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group oracles --group release
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed-dev
