@@ -16,7 +16,7 @@ from unittest.mock import MagicMock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ragstone.system import worker
 from ragstone.system.payload import Payload, placed, read
@@ -148,7 +148,16 @@ def test_token_usage_is_read_under_either_pair_of_names(usage: object) -> None:
     assert found["usage"] == {"input_tokens": 3, "output_tokens": 4}
 
 
-@pytest.mark.parametrize("usage", [{"input_tokens": -1, "output_tokens": 1}, {"input_tokens": 1}, "many", 5])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"input_tokens": -1, "output_tokens": 1},
+        {"input_tokens": 10**400, "output_tokens": 1},
+        {"input_tokens": 1},
+        "many",
+        5,
+    ],
+)
 def test_a_usage_that_makes_no_sense_is_left_out(usage: object) -> None:
     assert worker.normalise({"answer": "a", "usage": usage})["usage"] is None
 
@@ -357,6 +366,21 @@ def test_an_answer_that_says_nothing_of_its_trace_has_none(value: object) -> Non
 def test_odd_ids_of_a_trace_are_left_out(odd: object) -> None:
     found = worker.normalise({"answer": "yes", "trace_id": odd, "response_id": "r\ud800"})
     assert found["trace"] == {"response_id": "r\ufffd"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"trace": {"trace_id": "a" * 257}},
+        {"trace": {"model": "gpt"}},
+        {"trace": {"trace_id\n": "a"}},
+        {"usage": {"input_tokens": 2**53, "output_tokens": 1}},
+    ],
+)
+def test_a_worker_that_was_tampered_with_is_not_believed(more: dict[str, Any]) -> None:
+    assert Payload.model_validate({"answer": "yes", "trace": {"trace_id": "a" * 256}}).trace
+    with pytest.raises(ValidationError):
+        Payload.model_validate({"answer": "yes", **more})
 
 
 def test_a_stream_and_named_fields_keep_the_trace() -> None:

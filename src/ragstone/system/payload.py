@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ragstone.system import worker
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
+
+TraceName = Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join(worker.TRACE_NAMES)})$")]
+TraceText = Annotated[str, StringConstraints(max_length=worker.MAX_TRACE_CHARACTERS)]
 
 
 class _Wire(BaseModel):
@@ -22,8 +25,8 @@ class WireContext(_Wire):
 
 
 class WireUsage(_Wire):
-    input_tokens: int = Field(ge=0)
-    output_tokens: int = Field(ge=0)
+    input_tokens: int = Field(ge=0, le=worker.MAX_TOKENS)
+    output_tokens: int = Field(ge=0, le=worker.MAX_TOKENS)
 
 
 class Payload(_Wire):
@@ -32,7 +35,7 @@ class Payload(_Wire):
     answer: str
     contexts: list[WireContext] = []
     usage: WireUsage | None = None
-    trace: dict[str, str] = {}
+    trace: dict[TraceName, TraceText] = {}
 
 
 class WireError(_Wire):

@@ -50,6 +50,7 @@ MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_TRACE_CHARACTERS = 256
+MAX_TOKENS = 2**53 - 1
 EXPECTED = (
     "Expected a string, or a mapping or object with the answer under "
     + "|".join(ANSWER_NAMES[:5])
@@ -327,7 +328,7 @@ def _usage(value: object) -> dict[str, int] | None:
     counts = [
         _first(usage, names) for names in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
     ]
-    if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+    if all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_TOKENS for count in counts):
         return {"input_tokens": int(str(counts[0])), "output_tokens": int(str(counts[1]))}
     return None
 
