@@ -134,6 +134,12 @@ def test_headers_and_passwords_in_addresses_are_secrets() -> None:
         "WANDB_BASE_URL": "https://[not-an-address",
     }
     assert set(export_secrets(environ)) == {"Bearer abc-def-ghi", "abc-def-ghi", "p%40ssword", "p@ssword"}
+    environ = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://only-a-token@otlp.example/v1?team=shop-search&api_key=also%2Dsecret",
+        "DATABRICKS_TOKEN": "dapi-0123",
+        "DATABRICKS_HOST": "https://dbc.example",
+    }
+    assert set(export_secrets(environ)) == {"only-a-token", "also%2Dsecret", "also-secret", "dapi-0123"}
     assert export_secrets({}) == ()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
@@ -36,6 +37,8 @@ _ADDRESSES = (
     "MLFLOW_TRACKING_URI",
     "WANDB_BASE_URL",
 )
+_OF_TOOLS = ("AZURE_STORAGE_", "DATABRICKS_", "MLFLOW_", "WANDB_")
+"""What variables begin with that MLflow's client, its stores of files, and Weights & Biases read."""
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
 
 
@@ -49,19 +52,27 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
 
 
 def export_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What may be secret in the settings of other tools: values of headers, and passwords in addresses."""
-    found: list[str] = []
+    """What may be secret in the settings of other tools: keys, values of headers, and credentials in addresses."""
+    found = [value for name, value in environ.items() if name.startswith(_OF_TOOLS) and SECRET_NAME.search(name)]
     for name in _HEADERS:
         for pair in environ.get(name, "").split(","):
             value = unquote(pair.partition("=")[2]).strip()
             found += [value, *value.split()[1:]]  # "Bearer TOKEN" is known by its token, too
     for name in _ADDRESSES:
-        try:
-            password = urlsplit(environ.get(name, "")).password
-        except ValueError:
-            continue
-        found += [password, unquote(password)] if password else []
+        with suppress(ValueError):
+            found += _credentials(environ.get(name, ""))
     return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST_SECRET))
+
+
+def _credentials(address: str) -> Iterator[str]:
+    """What may be secret in `address`: its password, else its user, which is a token then; parts of its query."""
+    parts = urlsplit(address)
+    if secret := parts.password or parts.username:
+        yield from (secret, unquote(secret))
+    for pair in parts.query.split("&"):
+        name, _, value = pair.partition("=")
+        if SECRET_NAME.search(name):
+            yield from (value, unquote(value))
 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
