@@ -11,12 +11,14 @@ import pytest
 
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
+from ragstone.export.artifacts import write_manifest as send_manifest
 from ragstone.export.facts import LeftOut, read_finished
 from ragstone.export.rows import sample_rows
+from ragstone.export.table import table
 from ragstone.golden.sample import Review, Sample
-from ragstone.metrics.score import Failed, Scored
+from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.report.redact import Redactor
-from ragstone.run.manifest import Cost, ShardManifest, SystemManifest
+from ragstone.run.manifest import Cost, OracleFact, ShardManifest, SystemManifest
 from ragstone.run.writer import write_manifest
 from ragstone.stats.intervals import mean_interval
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
@@ -50,6 +52,27 @@ def test_what_has_no_score_is_counted_with_its_reason(tmp_path: Path) -> None:
     )
     with_texts = finished(tmp_path / "run", texts=True).left_out
     assert with_texts[0] == LeftOut("faithfulness", "failed", "system", "no answer to 'Who?' in 30 s, ***", 1)
+
+
+def test_why_a_metric_of_the_users_does_not_apply_is_a_text(tmp_path: Path) -> None:
+    said = "'Hi, Bob' is no answer"
+    asked: Asked = (Sample("q", "?"), Response("q", answer="a"), {"politeness": NotApplicable(said)})
+    ours = write_run(tmp_path / "run", (asked,))
+    found, with_texts = finished(ours.path), finished(ours.path, texts=True)
+    assert found.left_out == (LeftOut("politeness", "not_applicable", None, "", 1),)
+    assert [row.scores["politeness"] for row in sample_rows(found)] == [NotApplicable("")]
+    assert [row[-1] for row in table(found)] == ["not applicable"]
+    assert with_texts.left_out == (LeftOut("politeness", "not_applicable", None, said, 1),)
+    assert [row.scores["politeness"] for row in sample_rows(with_texts)] == [NotApplicable(said)]
+
+
+def test_the_message_of_an_error_in_the_manifest_is_a_text(tmp_path: Path) -> None:
+    ours = write_run(tmp_path / "run")
+    oracle = OracleFact(asked=1, without=0, unanswered=0, incomplete="no answer to 'Who?'")
+    write_manifest(ours.path, ours.manifest.model_copy(update={"oracle": oracle}))
+    for texts, told in ((False, "not sent"), (True, "no answer to 'Who?'")):
+        body = json.loads(send_manifest(finished(ours.path, texts=texts), tmp_path).read_text())
+        assert body["oracle"]["incomplete"] == told
 
 
 def test_a_metric_without_any_score_has_no_mean_and_the_run_no_coverage_to_speak_of(tmp_path: Path) -> None:

@@ -12,12 +12,15 @@ from ragstone.run.directory import MANIFEST
 from ragstone.usecases.report import report
 
 REPORT = "report.html"
+NOT_SENT = "not sent"
 
 
 def write_manifest(found: FinishedRun, folder: Path) -> Path:
-    """The manifest without secrets."""
+    """The manifest without secrets, and without a message of an error unless texts may leave."""
     path = folder / MANIFEST
     body = found.redact.view(found.manifest.model_dump(mode="json"))
+    if body["oracle"] is not None and body["oracle"]["incomplete"] is not None and not found.texts:
+        body["oracle"]["incomplete"] = NOT_SENT
     path.write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
     return path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ from typing import Literal
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.history.lines import MeanPart, RunLine
+from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import FailedBy
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import RunDirectory
@@ -75,6 +76,10 @@ class FinishedRun:
         ended = None if self.begun is None else self.begun.timestamp() + self.manifest.wall_s
         return ended if ended is not None and ended < _LATEST else None
 
+    def tells_why(self, metric: str) -> bool:
+        """Whether it may leave why `metric` does not apply: a rubric or a function may have put a text into that."""
+        return self.texts or find_metric(metric) is not None
+
     @property
     def fingerprint(self) -> str:
         return self.run.fingerprint
@@ -107,17 +112,18 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
     judged = manifest if manifest.verdict is not None else manifest.model_copy(update={"verdict": "inconclusive"})
     line = line_of(run, judged, scores, policy)
     figures = dict(_figures(manifest, scores, line, 0 if drafts is None else len(drafts.samples)))
-    return FinishedRun(
+    found = FinishedRun(
         run=run,
         name=_name(manifest, redact),
         verdict=manifest.verdict,
         reason=_reason(recorded, redact),
         parameters={name: redact(value) for name, value in _parameters(manifest) if value},
         figures={redact(name): value for name, value in figures.items() if _finite(value)},
-        left_out=tuple(_left_out(scores, redact, texts=texts)),
+        left_out=(),
         redact=redact,
         texts=texts,
     )
+    return replace(found, left_out=tuple(_left_out(found, scores)))
 
 
 def _name(manifest: Manifest, redact: Redactor) -> str:
@@ -206,11 +212,12 @@ def _known(name: str, value: float | None) -> Iterator[tuple[str, float]]:
         yield name, value
 
 
-def _left_out(scores: RunScores, redact: Redactor, *, texts: bool) -> Iterator[LeftOut]:
+def _left_out(run: FinishedRun, scores: RunScores) -> Iterator[LeftOut]:
     for metric, found in scores.metrics.items():
-        reasons = Counter(redact(reason) for reason in found.not_applicable.values())
+        told, redact = run.tells_why(metric), run.redact
+        reasons = Counter(redact(reason) if told else "" for reason in found.not_applicable.values())
         for reason, count in reasons.most_common():
             yield LeftOut(metric, "not_applicable", None, reason, count)
-        failed = Counter((one.by, redact(one.reason) if texts else "") for one in found.failed.values())
+        failed = Counter((one.by, redact(one.reason) if run.texts else "") for one in found.failed.values())
         for (by, reason), count in failed.most_common():
             yield LeftOut(metric, "failed", by, reason, count)

@@ -75,7 +75,7 @@ def _row(found: FinishedRun, record: SampleRecord) -> SampleRow:
         id=found.redact(sample.id),
         tags=tuple(found.redact(tag) for tag in sample.tags),
         draft=sample.draft,
-        scores={name: _shown(found, score) for name, score in record.scores.items()},
+        scores={name: _shown(found, name, score) for name, score in record.scores.items()},
         latency_s=response.latency_s,
         input_tokens=None if response.usage is None else response.usage.input_tokens,
         output_tokens=None if response.usage is None else response.usage.output_tokens,
@@ -86,12 +86,12 @@ def _row(found: FinishedRun, record: SampleRecord) -> SampleRow:
     )
 
 
-def _shown(found: FinishedRun, score: Score) -> Score:
+def _shown(found: FinishedRun, metric: str, score: Score) -> Score:
     match score:
         case Scored(value, note):
             return Scored(value, bounded(found.redact(note), REASON_CHARS) if note and found.texts else None)
         case NotApplicable(reason):
-            return NotApplicable(bounded(found.redact(reason), REASON_CHARS))
+            return NotApplicable(bounded(found.redact(reason), REASON_CHARS) if found.tells_why(metric) else "")
         case Failed(_, reason):
             return replace(score, reason=bounded(found.redact(reason), REASON_CHARS) if found.texts else "")
 

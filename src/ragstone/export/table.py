@@ -39,7 +39,7 @@ def _cells(found: FinishedRun, row: SampleRow) -> Iterator[Cell]:
             case Scored(value):
                 yield from (value, None)
             case NotApplicable(reason):
-                yield from (None, f"not applicable: {reason}")
+                yield from (None, f"not applicable: {reason}" if reason else "not applicable")
             case Failed(by, reason):
                 yield from (None, f"failed by {by}: {reason}" if reason else f"failed by {by}")
             case None:
