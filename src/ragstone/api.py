@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from pydantic import ValidationError
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError
+from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict
@@ -310,7 +310,8 @@ def evaluate(
     def tested(asked: Settings) -> System:
         if isinstance(system, str):
             return build_system(asked.system, root=Path(), environ=os.environ)
-        return of_part(CallableSystem(system, concurrency=concurrency, part=part_of(asked.system)), asked.system)
+        own, part = asked.system, part_of(asked.system)
+        return of_part(CallableSystem(system, concurrency=own.concurrency, part=part), own)
 
     if oracle:
         refuse_oracle(golden_set, metrics_of(settings, golden_set), settings)
@@ -356,10 +357,8 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
     try:
         return Settings.model_validate(tables)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(
-            f"{first['msg']}, found {first['input']!r}.", where=f"evaluate({first['loc'][-1]}=…)"
-        ) from None
+        place, wanted, value = first_invalid(error.errors())
+        raise ConfigError(f"{wanted}, found {value!r}.", where=f"evaluate({place[-1]}=…)") from None
 
 
 def _progress() -> Progress:

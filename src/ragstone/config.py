@@ -29,7 +29,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular
 
 CONFIG_FILE = "ragstone.toml"
@@ -647,11 +647,13 @@ def load_settings(
             {**merged, **placed, "from_file": from_file, "of_file": _of_file(table, placed, root) if file else None}
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][:2])
-        path = ".".join(str(part) for part in first["loc"])
-        shown = "" if "api_key" in path or "headers" in path else f", found {_shown(first['input'])}"
-        raise ConfigError(f"'{path}': {first['msg']}{shown}.", where=origin.get(key, where)) from None
+        place, wanted, value = first_invalid(error.errors())
+        key = ".".join(str(part) for part in place[:2])
+        path = ".".join(str(part) for part in place)
+        shown = "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
+        source = origin.get(key, where)
+        named = "" if source == f"option for {path}" else f"'{path}' "
+        raise ConfigError(f"{named}{wanted}{shown}.", where=source) from None
 
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:

@@ -7,7 +7,11 @@ Every message is written for the person who sees it: what was found, where, what
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
@@ -111,3 +115,47 @@ def suggestion(found: str, known: Iterable[str]) -> str:
     if close:
         return f"Did you mean '{close[0]}'?"
     return f"Known: {', '.join(names)}."
+
+
+_EXPECTED = {
+    "model_type": "must be a table",
+    "dict_type": "must be a table",
+    "tuple_type": "must be a list",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a string",
+    "finite_number": "must be a number, not NaN or infinity",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+}
+"""What pydantic's types of errors say of a value."""
+
+
+def expected(found: ErrorDetails) -> str:
+    """The expected value, in words."""
+    sentence = _EXPECTED.get(found["type"])
+    if sentence is None:
+        return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return sentence.format(**found.get("ctx", {}))
+
+
+def first_invalid(errors: Sequence[ErrorDetails]) -> tuple[tuple[int | str, ...], str, object]:
+    """Place, expectation and value of the first of `errors`. A value that may be of several types has one for each."""
+    first = errors[0]
+    place, value = first["loc"], first["input"]
+    same = [one for one in errors if one["loc"][:-1] == place[:-1] and one["input"] is value]
+    if len(same) < 2 or len(place) < 3 or not isinstance(place[-1], str):
+        return place, expected(first), value
+    either = dict.fromkeys(expected(one) for one in same)
+    return place[:-1], " or ".join(either).replace(" or must be ", " or "), value

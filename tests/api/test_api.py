@@ -106,8 +106,8 @@ def test_none_counts_against_coverage_and_is_never_in_the_mean() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"concurrency": 0}, "greater than or equal to 1"),
-        ({"repeats": "many"}, "valid integer"),
+        ({"concurrency": 0}, "must be at least 1, found 0"),
+        ({"repeats": "many"}, "must be a whole number"),
         ({"metrics": "faithfulnes"}, "unknown metric 'faithfulnes'"),
         ({"judge": "nobody"}, "unknown judge"),
         ({"golden_set": [{"question": "Q?"}]}, "takes a golden set, found list"),

@@ -158,3 +158,26 @@ def test_a_key_that_has_moved_is_named_with_its_new_place(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=r"system\.http\.answer_field") as caught:
         load_settings(directory=tmp_path, environ={})
     assert caught.value.hint == "It is now 'system.answer_field'."
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("run.workers", "0", "option for run.workers: must be 'auto' or at least 1, found \"0\"."),
+        ("run.workers", "many", "option for run.workers: must be 'auto' or a whole number, found \"many\"."),
+        ("run.shard", "4/3", "option for run.shard: must be K/N, such as 3/8, with K from 1 to N"),
+        ("system.concurrency", 0, "option for system.concurrency: must be at least 1, found 0."),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_an_error_that_says_what_is(
+    tmp_path: Path, key: str, value: object, says: str
+) -> None:
+    with pytest.raises(ConfigError) as flag:
+        load_settings(directory=tmp_path, environ={}, overrides={key: value})
+    assert str(flag.value).startswith(says)
+
+
+def test_the_values_of_a_file_are_named_by_their_key(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[run]\nworkers = "all"\n')
+    with pytest.raises(ConfigError, match=r"ragstone\.toml: 'run\.workers' must be 'auto' or a whole number, found"):
+        load_settings(directory=tmp_path, environ={})

@@ -18,8 +18,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ragstone.config import parse_toml, read_text
-from ragstone.errors import ConfigError, suggestion
-from ragstone.gate.policy_file import MAX_POLICY_BYTES, expected, shown, statements
+from ragstone.errors import ConfigError, expected, suggestion
+from ragstone.gate.policy_file import MAX_POLICY_BYTES, shown, statements
 from ragstone.gate.policy_table import POLICY_FILE, GateRules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better

@@ -11,32 +11,14 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from ragstone.config import parse_toml, read_text
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.gate.policy_table import DEFAULT_METRICS, KeyPath, MetricRule, PolicyTable
 from ragstone.metrics.registry import is_relative, lower_is_better
 
 MAX_POLICY_BYTES = 1_000_000
 _ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
-_EXPECTED = {
-    "model_type": "must be a table",
-    "dict_type": "must be a table",
-    "tuple_type": "must be a list",
-    "float_type": "must be a number",
-    "string_type": "must be a string",
-    "finite_number": "must be a number, not NaN or infinity",
-    "greater_than": "must be greater than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than": "must be less than {lt:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "string_too_short": "must not be empty",
-    "too_short": "must not be empty",
-    "enum": "must be {expected}",
-    "literal_error": "must be {expected}",
-}
-"""The JSON Schema of thresholds.toml, shipped for editors; written by ``python -m ragstone.gate.policy_file``."""
 
 
 def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, dict[KeyPath, int]]:
@@ -254,14 +236,6 @@ def _as_config_error(
     if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
         hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
     return ConfigError(f"'{key}' {expected(found)}, found {shown(value)}.", where=where, hint=hint)
-
-
-def expected(found: ErrorDetails) -> str:
-    """The expected value, in words."""
-    sentence = _EXPECTED.get(found["type"])
-    if sentence is None:
-        return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return sentence.format(**found.get("ctx", {}))
 
 
 def _where(file: str | None, lines: Mapping[KeyPath, int], path: KeyPath) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,8 @@ from zoneinfo import ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ragstone.config import parse_toml, read_text
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, expected, suggestion
+from ragstone.formatting import clipped
 from ragstone.monitor.interaction import NAMES
 from ragstone.monitor.windows import Length, Windows, zone_of
 from ragstone.stats.surveillance import LEAST_ANCHOR
@@ -156,7 +158,8 @@ def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
             raise ConfigError(
                 f"unknown key '{key}'.", where=where, hint=suggestion(str(first["loc"][-1]), known)
             ) from None
-        raise ConfigError(f"'{key}': {first['msg'].removeprefix('Value error, ')}.", where=where) from None
+        shown = json.dumps(first["input"], default=str, ensure_ascii=False)
+        raise ConfigError(f"'{key}' {expected(first)}, found {clipped(shown, 80)}.", where=where) from None
 
 
 def _keys_beside(place: tuple[int | str, ...]) -> list[str]:
