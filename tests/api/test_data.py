@@ -87,12 +87,22 @@ def test_a_slice_of_a_golden_set_is_a_golden_set() -> None:
     assert repr(golden[:2]) == "GoldenSet(2 samples from 'list')"
 
 
+def test_the_column_proposed_for_the_question_is_none_that_holds_something_else() -> None:
+    with pytest.raises(GoldenSetError, match=r'columns=\{"question": "frage"\}'):
+        ragstone.load_golden_set([{"id": "a", "context": "P.", "frage": "Was?"}])
+
+
+def test_a_number_given_as_text_is_a_number() -> None:
+    run = ragstone.evaluate(ragstone.load_golden_set(ROWS), answer, concurrency="2", progress=False)  # type: ignore[arg-type]
+    assert len(run.to_pandas()) == len(ROWS)
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
         ([], r"list: contains no samples"),
-        (None, r"can't be read from NoneType"),
-        (7, r"can't be read from int"),
+        (None, r"^data: a golden set can't be read from NoneType"),
+        (7, r"^data: a golden set can't be read from int"),
         ([{"question": "Q?"}, "Q?"], r"list:2: a row is a mapping, found str"),
         ([{"question": "Q?"}, {"question": ""}], r"list:2: no question: column 'question' is missing or empty"),
         (pandas.DataFrame({"text": ["Q?"]}), r"data frame: no column for the question\. Columns found: 'text'"),
@@ -190,7 +200,7 @@ class Unlimited(Half):
         ({"metrics": 5}, "a metric is a name, a Rubric or a function, found int"),
         ({"metrics": ["faithfulness", 5]}, "a metric is a name, a Rubric or a function, found int"),
         ({"out": 5}, "expected a path, found int"),
-        ({"concurrency": "many"}, "valid integer"),
+        ({"concurrency": "many"}, "must be a whole number, found 'many'"),
     ],
 )
 def test_a_wrong_argument_of_evaluate_is_an_error_at_the_door(given: dict[str, Any], says: str) -> None:

@@ -298,4 +298,7 @@ def _guess(profile: Profile, name: str) -> str | None:
                 return ".".join(path)
     if name != "question":
         return None
-    return next((".".join(path) for path, kinds in profile.columns.items() if kinds & Holds.TEXT), None)
+    texts = [path for path, kinds in profile.columns.items() if kinds & Holds.TEXT]
+    others = {alias for field in FIELDS.values() for alias in field.strong + field.weak}
+    unknown = [path for path in texts if normal(path[-1]) not in others]
+    return next((".".join(path) for path in unknown or texts), None)
