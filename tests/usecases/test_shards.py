@@ -521,6 +521,7 @@ def test_a_missing_shard_counts_as_failures_too(project: Project) -> None:
     assert found.verdict.status is Status.ERROR
     failures = found.run.scores().system.failures.values()
     assert set(failures) == {"missing: shard 3 of 3 is missing or damaged"}
+    assert found.verdict.diagnosis is None  # nothing crashed: the system was not asked
 
 
 def test_a_manifest_that_can_not_be_read_is_shown_beside_what_is_missing(project: Project) -> None:

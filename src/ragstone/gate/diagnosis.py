@@ -27,6 +27,7 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retrieval_change
 from ragstone.run.record import SampleRecord
 from ragstone.stats.proportion import proportion_interval
+from ragstone.system.response import SystemFailureKind
 
 SUPPORTED_FROM = 0.5
 """A share or probability from here on counts as supported, useful or said."""
@@ -47,6 +48,12 @@ class Cause(StrEnum):
     EVASIVE = "evasive"
     WRONG_QUESTION = "wrong_question"
     INCOMPLETE = "incomplete"
+
+
+def was_asked(record: SampleRecord) -> bool:
+    """Whether the system was asked: a shard or a recorded answer that is missing says nothing of the system. Pure."""
+    failures = (response.failure for response in record.responses)
+    return all(failure is None or failure.kind is not SystemFailureKind.MISSING for failure in failures)
 
 
 def cause_of(now: SampleRecord, before: SampleRecord | None = None) -> Cause | None:

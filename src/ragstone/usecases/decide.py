@@ -18,7 +18,7 @@ from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.diagnosis import Cause, cause_of
+from ragstone.gate.diagnosis import Cause, cause_of, was_asked
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
@@ -353,7 +353,8 @@ def _causes(current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[st
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
         part = tuple(ids[start : start + _RECORDS_AT_ONCE])
         now, then = current.find(part), baseline.find(part) if baseline is not None else {}
-        found |= {sample_id: cause_of(now[sample_id], then.get(sample_id)) for sample_id in part if sample_id in now}
+        asked = [sample_id for sample_id in part if sample_id in now and was_asked(now[sample_id])]
+        found |= {sample_id: cause_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
     return found
 
 
