@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from ragstone.golden.load import load_golden_set
@@ -31,7 +32,7 @@ def test_stats_say_what_there_is_what_it_detects_and_what_needs_a_look(ragstone:
     (tmp_path / "docs" / "a.md").write_text("We are in Cologne.")
     code, out, _ = ragstone("golden", "stats", name, "--corpus", "docs")
     assert code == 0
-    assert "7 samples, 1 draft that don't count yet; 14.3 % unanswerable." in out
+    assert "7 samples, 1 draft that doesn't count yet; 14.3 % unanswerable." in out
     assert "fewer than 100 samples count" in out
     assert "can't detect a drop" in out
     assert "  p1, p3\n" in out
@@ -42,6 +43,24 @@ def test_stats_say_what_there_is_what_it_detects_and_what_needs_a_look(ragstone:
     found = json.loads(ragstone("golden", "stats", name, "--format", "json")[1])
     assert [one["ids"] for one in found["contradictions"]] == [["a1", "a2"], ["w1", "w2"]]
     assert found["enough"] is False
+
+
+def test_stats_check_and_plan_say_the_same_of_what_a_set_detects(ragstone: Ragstone, tmp_path: Path) -> None:
+    draft = {"id": "d", "question": "Is this a draft?", "reference": "Yes.", "status": "draft"}
+    text = golden_lines(120) + "".join(json.dumps({**draft, "id": f"d{i}"}) + "\n" for i in range(30))
+    (tmp_path / "golden.jsonl").write_text(text, encoding="utf-8")
+    (tmp_path / "outputs.jsonl").write_text('{"id": "house-0", "answer": "A.", "contexts": ["A."]}\n', encoding="utf-8")
+    (tmp_path / "gate.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.03\n", encoding="utf-8")
+    config = '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:outputs.jsonl"\n'
+    for policy in ("", '[gate]\nthresholds = "gate.toml"\n'):
+        (tmp_path / "ragstone.toml").write_text(config + policy, encoding="utf-8")
+        sentence = re.compile(r"This golden set (?:can't detect|detects) a drop of .*?\)")
+        said = [" ".join(ragstone(*command)[1].split()) for command in (("golden", "stats"), ("check",), ("plan",))]
+        found, checked = (match[0] if (match := sentence.search(one)) else one for one in said[:2])
+        assert found == checked
+        assert "answer_correctness" not in said[1]  # no rule for a metric that is not measured
+        planned = dict(re.findall(r"(\w+): the current 120 samples detect a drop of ([\d.]+)", said[2]))
+        assert planned["faithfulness"] in found
 
 
 def test_a_sound_set_of_its_config_has_nothing_to_look_at(ragstone: Ragstone, tmp_path: Path) -> None:

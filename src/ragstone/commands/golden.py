@@ -14,6 +14,8 @@ from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
 
 if TYPE_CHECKING:
+    from ragstone.config import Settings
+    from ragstone.gate.policy import Policy
     from ragstone.golden.sample import GoldenSet
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -77,14 +79,17 @@ def stats(
     from json import dumps
 
     from ragstone.golden.corpus import read_corpus
-    from ragstone.usecases.compare import read_compare_policy, read_side
+    from ragstone.judge.names import split_name
+    from ragstone.usecases.compare import read_side
     from ragstone.usecases.golden import report_json, report_lines, report_on
 
+    settings, policy = _policy(thresholds, config)
     found = report_on(
         _golden(files, config),
-        read_compare_policy(thresholds, calibration=False),
+        policy,
         corpus=None if corpus is None else read_corpus(corpus),
         run=None if run is None else read_side(run).scores,
+        offline=split_name(settings.judge.name)[0] == "offline",
     )
     if form == "json":
         click.echo(dumps(report_json(found), indent=2))
@@ -128,6 +133,15 @@ def split(
     return 0
 
 
+def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Policy]:
+    """The settings, and the policy that they name."""
+    from ragstone.usecases.compare import read_compare_policy
+
+    settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
+    named = settings.gate.thresholds
+    return settings, read_compare_policy(None if named is None else settings.path(named), calibration=False)
+
+
 def _share(text: str) -> tuple[str, float]:
     name, _, share = text.partition("=")
     try:
@@ -165,10 +179,9 @@ def sample(
     Example:
       ragstone golden sample golden.jsonl --n 50 -o smoke.jsonl
     """
-    from ragstone.usecases.compare import read_compare_policy
     from ragstone.usecases.golden import sample_file
 
-    policy = read_compare_policy(thresholds, calibration=False)
+    _, policy = _policy(thresholds, config)
     golden = _golden(files, config)
     chosen, missing = sample_file(golden, size, output, policy, seed=seed, force=force)
     say(f"wrote {len(chosen):,} of {counted(len(golden), 'sample')} to {output}")

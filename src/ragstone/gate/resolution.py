@@ -15,7 +15,7 @@ from ragstone.gate.columns import answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
-from ragstone.gate.rules import Rule
+from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.family import LOSS, POWER
@@ -160,6 +160,14 @@ def as_judged(rules: Sequence[Rule], policy: Policy, *, offline: bool) -> tuple[
         else rule
         for rule in rules
     )
+
+
+def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> tuple[Rule, ...]:
+    """The rules of `policy` for the metrics of `run`; without one, for a run that is yet to be judged."""
+    measured = run if run is not None else imagined_run(policy)
+    rules = resolve_rules(policy, measured).rules
+    judged = rules if run is not None else as_judged(rules, policy, offline=offline)
+    return tuple(rule for rule in judged if rule.metric in measured.metrics)
 
 
 def spread_of(

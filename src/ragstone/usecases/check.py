@@ -169,7 +169,7 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             rehearsal=decide_gate(
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
-            rules=resolve_rules(policy, best).rules,
+            rules=tuple(_in_force(policy, best)),
             history=_history(golden, system),
             part=_part(settings, system),
             oracle=_oracle(settings, golden, metrics, system),
@@ -188,6 +188,14 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
         )
     finally:
         await judge.close()
+
+
+def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
+    """The rules for `best`. Of the default ones, those for metrics that apply to a sample."""
+    for rule in resolve_rules(policy, best).rules:
+        scores = best.metrics.get(rule.metric)
+        if policy.names_metrics or (scores is not None and scores.values):
+            yield rule
 
 
 def _size(metric: Metric, golden: GoldenSet, settings: Settings, judge: Judge, versions: int) -> MetricSize:

@@ -10,8 +10,7 @@ from pathlib import Path
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.formatting import clipped, counted, percent, some
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import imagined_run, resolution, sights
-from ragstone.gate.rules import resolve_rules
+from ragstone.gate.resolution import expected_rules, resolution, sights
 from ragstone.golden.changes import Changed, Changes
 from ragstone.golden.corpus import Corpus, CorpusCheck, check_references
 from ragstone.golden.exports import Tool, read_export
@@ -60,12 +59,19 @@ class GoldenReport:
 
 
 def report_on(
-    golden: GoldenSet, policy: Policy, *, corpus: Corpus | None = None, run: RunScores | None = None
+    golden: GoldenSet,
+    policy: Policy,
+    *,
+    corpus: Corpus | None = None,
+    run: RunScores | None = None,
+    offline: bool = False,
 ) -> GoldenReport:
-    """Examine `golden`. `run` gives the variances for what it detects; without it, typical ones are assumed."""
+    """Examine `golden`. `run` gives the variances for what it detects; without it, typical ones are assumed, and
+    `offline` says that the offline judge will score it.
+    """
     health = examine(golden.samples)
     counting = [sample for sample in golden if not sample.draft]
-    rules = resolve_rules(policy, run or imagined_run(policy)).rules
+    rules = expected_rules(policy, run, offline=offline)
     seen, _ = resolution(sights(rules, policy.alpha, run, samples=len(counting)))
     same = [SimilarSamples(members[0], other, 1.0) for members in health.duplicates for other in members[1:]]
     return GoldenReport(
@@ -108,7 +114,8 @@ async def _contradiction(judge: OfflineJudge, first: Sample, second: Sample) -> 
 def report_lines(found: GoldenReport) -> Iterator[str]:
     """The report as lines of text."""
     health = found.health
-    drafts = f", {counted(found.drafts, 'draft')} that don't count yet" if found.drafts else ""
+    verb = "doesn't" if found.drafts == 1 else "don't"
+    drafts = f", {counted(found.drafts, 'draft')} that {verb} count yet" if found.drafts else ""
     yield f"{counted(health.samples, 'sample')}{drafts}; {percent(health.unanswerable)} unanswerable."
     for kind, count in sorted(health.kinds.items(), key=lambda one: (-one[1], one[0])):
         yield f"  {kind:<18}  {count:,}"

@@ -13,8 +13,8 @@ from ragstone.formatting import counted, percent, score
 from ragstone.gate.columns import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, as_judged, imagined_run, share_of_error, spread_of
-from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, share_of_error, spread_of
+from ragstone.gate.rules import Rule
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.run.scores import RunScores
@@ -98,13 +98,7 @@ def plan(
     if sd is not None and not 0.0 < sd <= 0.5:
         raise ConfigError(f"the standard deviation of scores in [0, 1] is in (0, 0.5], got {sd:g}.")
     policy.require_known_metrics(() if run is None else run.metrics)
-    measured = run if run is not None else imagined_run(policy)
-    resolved = resolve_rules(policy, measured).rules
-    rules = [
-        rule
-        for rule in (resolved if run is not None else as_judged(resolved, policy, offline=offline))
-        if rule.metric in measured.metrics
-    ]
+    rules = expected_rules(policy, run, offline=offline)
     tests = max(1, sum(_blocking(rule) for rule in rules))
     shares = share_of_error(rules)
     if run is not None and baseline is not None:
@@ -199,9 +193,9 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
 
 
 def golden_size(settings: Settings) -> int:
-    """Number of samples in the golden set of `settings`; 0 if none can be read yet."""
+    """Number of samples that count in the golden set of `settings`; 0 if none can be read yet."""
     try:
-        return len(read_golden_set(settings))
+        return sum(not sample.draft for sample in read_golden_set(settings))
     except (ConfigError, GoldenSetError):
         return 0
 
