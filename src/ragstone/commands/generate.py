@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, setting, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(name="generate")
 @click.argument("docs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DOCS…")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON Lines file to write."
-)
+@JSON_LINES
 @click.option("--n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Questions to write.")
 @click.option(
     "--share",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ragstone.commands.options import CONFIG, POLICY, settings_from
+from ragstone.commands.options import CONFIG, JSON_LINES, POLICY, settings_from
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _FILES = click.argument("files", nargs=-1, metavar="[FILE…]")
-_OUT = click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON Lines file to write."
-)
 _FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 _FORM = click.option(
@@ -156,7 +153,7 @@ def _share(text: str) -> tuple[str, float]:
 @command.command(short_help="Draw a small set for pull requests.")
 @_FILES
 @click.option("--n", "size", type=click.IntRange(min=1), required=True, metavar="N", help="Number of samples.")
-@_OUT
+@JSON_LINES
 @_FORCE
 @_SEED
 @POLICY
@@ -224,7 +221,7 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
     required=True,
     help="Where the files were exported.",
 )
-@_OUT
+@JSON_LINES
 @_FORCE
 @click.option("--dataset", metavar="NAME", help="Name of the data set  [default: as in the files]")
 @click.option("--version", metavar="VERSION", help="Version of the data set  [default: as in the files]")

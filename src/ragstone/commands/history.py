@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, OUTPUT, setting, settings_from, with_options
 from ragstone.formatting import counted
 
 _FILE = click.option(
@@ -29,9 +29,7 @@ _FILE = click.option(
     help="Output format.",
 )
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the newest N runs.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
-)
+@OUTPUT
 @click.pass_context
 def command(ctx: click.Context, /, form: str, last: int | None, output: Path | None, **flags: object) -> int:
     """List past runs, newest last, with marks where the judge or the golden set changed.

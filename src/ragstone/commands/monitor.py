@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JUDGE, settings_from, with_options
+from ragstone.commands.options import CONFIG, JUDGE, OUTPUT, settings_from, with_options
 from ragstone.commands.output import say, write_text
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ DEFAULT_OUT = "ragstone-monitored"
     show_default=True,
     help="Report format.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
-)
+@OUTPUT
 def command(
     logs: tuple[str, ...],
     alerts: Path | None,

@@ -94,6 +94,14 @@ GATE = (
     setting("gates", "N"),
 )
 
+OUTPUT = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
+)
+
+JSON_LINES = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON Lines file to write."
+)
+
 REPORT = (
     click.option(
         "--format",
@@ -103,13 +111,7 @@ REPORT = (
         show_default=True,
         help="Report format.",
     ),
-    click.option(
-        "-o",
-        "--output",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Output file  [default: standard output]",
-    ),
+    OUTPUT,
 )
 """Which report, and where to."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.label import redactor
-from ragstone.commands.options import CONFIG, settings_from
+from ragstone.commands.options import CONFIG, JSON_LINES, settings_from
 from ragstone.commands.output import linked, say, write_text
 from ragstone.formatting import counted, some
 
@@ -78,9 +78,7 @@ def page(
 @command.command(short_help="Put decisions into the golden set.")
 @click.argument("golden", metavar="GOLDEN_SET")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON Lines file to write."
-)
+@JSON_LINES
 @click.option("--force", is_flag=True, help="Overwrite the output file, which may be GOLDEN_SET itself.")
 @CONFIG
 def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, config: Path | None) -> int:
