@@ -43,7 +43,7 @@ def render(
 
         return render_markdown(view, limit=limit, templates=templates)
     if format == "json":
-        from ragstone.report.document import render_json
+        from ragstone.report.json_report import render_json
 
         return render_json(view)
     if format == "junit":
