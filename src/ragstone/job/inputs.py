@@ -27,7 +27,7 @@ class CommentMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `text` describes it; of the input for a setting (`key` of config.py), the setting's description does.
+    """One input. `text` describes it; of the input for a setting (`key` in OPTIONS), the setting's description does.
 
     Without a `key`, it is about GitHub or the container.
     """
@@ -187,7 +187,7 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
 
 
 def read_variables(environ: Mapping[str, str]) -> ActionInputs:
-    """What `ragstone gate --github` reads from ``RAGSTONE_*``; config.py reads its own settings.
+    """What `ragstone gate --github` reads from ``RAGSTONE_*``; config/ reads its own settings.
 
     The token is RAGSTONE_GITHUB_TOKEN, else GITHUB_TOKEN.
     """

@@ -1,0 +1,204 @@
+"""Settings from defaults, then the config file, the environment and flags, of which the latter two are passed in."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from ragstone.config.options import OPTIONS, Option
+from ragstone.config.settings import METRICS, TABLES, CustomMetric, Settings
+from ragstone.config.toml_file import read_toml
+from ragstone.errors import ConfigError, first_invalid, suggestion
+
+CONFIG_FILE = "ragstone.toml"
+PYPROJECT = "pyproject.toml"
+_PREFIX = "RAGSTONE_"
+
+
+def load_settings(
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+    config: Path | None = None,
+    within: Path | None = None,
+) -> Settings:
+    """Merge all sources into Settings.
+
+    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set". `config` names the file;
+    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are tried. `within` is the folder
+    that this and every other named file must be in (on GitHub, the workspace).
+    Raises ConfigError with file, key and expectation.
+    """
+    file, table, where, root = _read_file(directory, config, within)
+    _refuse_unknown(Settings, {name: value for name, value in table.items() if name != METRICS}, where)
+    _refuse_unknown_in_metrics(table.get(METRICS, {}), where)
+    _refuse_misspelt(environ)
+    merged = {name: dict(value) for name, value in table.items()}
+    origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
+    for option in OPTIONS:
+        if not option.in_file and option.name in table.get(option.table, {}):
+            raise ConfigError(
+                f"'{option.key}' must not be set in a file.",
+                where=where,
+                hint=f"Remove it, and set the environment variable {option.env}.",
+            )
+        value: object | None = environ.get(option.env, "") if environ.get(option.env, "").strip() else None
+        source = f"environment variable {option.env}"
+        given = (overrides or {}).get(option.key)
+        if given is not None:
+            value, source = given, f"option for {option.key}"
+        if value is not None:
+            if option.is_path:
+                value = _from_directory(value, directory, root)
+            merged.setdefault(option.table, {})[option.name] = value
+            origin[option.key] = source
+        _place(merged, option, root if value is None else directory, root)
+    from_file = frozenset(key for key, source in origin.items() if source == where)
+    placed = {"root": root, "within": within, "config": config, "file": file}
+    try:
+        return Settings.model_validate(
+            {**merged, **placed, "from_file": from_file, "of_file": _of_file(table, placed, root) if file else None}
+        )
+    except ValidationError as error:
+        place, wanted, value = first_invalid(error.errors())
+        key = ".".join(str(part) for part in place[:2])
+        path = ".".join(str(part) for part in place)
+        shown = "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
+        source = origin.get(key, where)
+        named = "" if source == f"option for {path}" else f"'{path}' "
+        raise ConfigError(f"{named}{wanted}{shown}.", where=source) from None
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    """Raise ConfigError for a variable that is almost one of ours; other variables may belong to the workflow."""
+    known = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
+    for name in environ:
+        tail = name.removeprefix(_PREFIX)
+        if tail == name or tail in known or not environ[name]:
+            continue
+        if close := difflib.get_close_matches(tail, known, n=1, cutoff=0.85):
+            hint = f"Did you mean '{_PREFIX}{close[0]}'?"
+            raise ConfigError("there is no setting with this name.", where=f"environment variable {name}", hint=hint)
+
+
+def _read_file(
+    directory: Path, config: Path | None, within: Path | None
+) -> tuple[Path | None, dict[str, dict[str, Any]], str, Path]:
+    """The config file, its tables, its name in messages, and the folder that its paths are relative to."""
+    if config is not None:
+        if not os.path.lexists(config):
+            raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
+        document = read_toml(config, within=within)
+        if config.name == PYPROJECT:
+            document = _our_table(document)
+        return config, _tables(document, str(config)), str(config), config.parent
+    # A dangling link is a config that can't be read, not a missing one.
+    if os.path.lexists(directory / CONFIG_FILE):
+        file = directory / CONFIG_FILE
+        return file, _tables(read_toml(file, within=within), CONFIG_FILE), CONFIG_FILE, directory
+    if os.path.lexists(directory / PYPROJECT):
+        file, where = directory / PYPROJECT, f"{PYPROJECT} [tool.ragstone]"
+        return file, _tables(_our_table(read_toml(file, within=within)), where), where, directory
+    return None, {}, "defaults", directory
+
+
+def _our_table(document: dict[str, Any]) -> dict[str, Any]:
+    tools = document.get("tool", {})
+    return cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
+
+
+def _from_directory(value: object, directory: Path, root: Path) -> object:
+    """Convert a path (or paths, or a file: entrypoint) relative to `directory` into one relative to `root`."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_from_directory(item, directory, root) for item in value)
+    if not isinstance(value, str) or directory.resolve() == root.resolve():
+        return value
+    scheme, separator, rest = value.strip().partition(":")
+    if separator and len(scheme) > 1:  # an entrypoint; one letter before the colon is a drive
+        return f"file:{_from_directory(rest, directory, root)}" if scheme == "file" else value
+    if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
+        # A bare name that doesn't exist is a command (python3), or a new directory next to the config file.
+        return value
+    return os.path.relpath(directory / value, root)
+
+
+def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path) -> None:
+    """Make the paths of the judge, which are not taken from `root` later, relative to the current directory.
+
+    The folder of a local model is taken from `base`.
+    """
+    judge = merged.get("judge", {})
+    if option.key in ("judge.name", "judge.embeddings"):
+        scheme, separator, folder = str(judge.get(option.name, "")).partition(":")
+        if scheme.strip() == "local" and separator and folder.strip():
+            judge[option.name] = f"local:{base / folder.strip()}"
+    if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
+        judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
+
+
+def _of_file(table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object], root: Path) -> Settings | None:
+    """The settings in `table`, the config file's content, alone; None if they are not valid by themselves."""
+    merged = {name: dict(value) for name, value in table.items()}
+    for option in OPTIONS:
+        _place(merged, option, root, root)
+    try:
+        return Settings.model_validate({**merged, **placed})
+    except ValidationError:
+        return None
+
+
+def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    for name, value in document.items():
+        if name not in TABLES:
+            raise ConfigError(f"unknown table '{name}'.", where=where, hint=suggestion(name, TABLES))
+        if not isinstance(value, dict):
+            raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=where)
+    return cast(dict[str, dict[str, Any]], dict(document))
+
+
+_MOVED = {f"system.http.{name}": f"system.{name}" for name in ("answer_field", "contexts_field")}
+"""Keys of earlier versions."""
+
+
+def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str = "") -> None:
+    for name, value in table.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            moved = _MOVED.get(f"{prefix}{name}")
+            hint = f"It is now '{moved}'." if moved else suggestion(name, model.model_fields)
+            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=hint)
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
+            _refuse_unknown(inner, value, where, f"{prefix}{name}.")
+
+
+def _refuse_unknown_in_metrics(table: Mapping[str, Any], where: str) -> None:
+    for name, value in table.items():
+        path = f"{METRICS}.{name}"
+        if not isinstance(value, dict):
+            raise ConfigError(f"'{path}' must be a table, found {_shown(value)}.", where=where)
+        if _THRESHOLDS & value.keys() and not {"rubric", "python"} & value.keys():
+            raise ConfigError(
+                f"'{path}' sets thresholds, which belong in the policy.",
+                where=where,
+                hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or 'python'.",
+            )
+        _refuse_unknown(CustomMetric, value, where, f"{path}.")
+
+
+_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"})
+
+
+def _shown(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
