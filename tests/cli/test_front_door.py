@@ -44,6 +44,26 @@ def test_garbage_is_collected_seldom_in_a_process_of_our_own_and_as_usual_in_the
     assert done.returncode == 0
 
 
+CYCLE = """
+class Cycle:
+    def __init__(self):
+        self.own = self
+    def __del__(self):
+        print("collected")
+
+cycle = Cycle()
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "collected"), [("", True), ("from ragstone.cli import main; main(['--help'])", False)]
+)
+def test_nothing_is_collected_at_the_end_of_a_process_of_our_own(calls: str, collected: bool) -> None:
+    command = [sys.executable, "-c", f"{CYCLE}{calls}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("collected\n") == collected
+
+
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, ragstone.cli\n"
