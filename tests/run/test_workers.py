@@ -359,6 +359,14 @@ def test_lines_with_any_character_come_back_as_they_were() -> None:
     assert reply.trouble == Trouble("JudgeError", "é")
 
 
+def test_a_reply_that_lacks_records_says_why() -> None:
+    job = Job(Sample("q1", "?"), (), (), Call("q1").ledger)
+    line = RecordLine("q1", (), "scored", Call("q1").ledger, "{}\n")
+    assert len(decode_reply(encode_reply([line], Trouble(None, "a bug")), [job, job]).records) == 1
+    with pytest.raises(ValueError, match="1 of 2 records"):
+        decode_reply(encode_reply([line], None), [job, job])
+
+
 def test_no_secret_is_sent() -> None:
     settings = JudgeSettings.model_validate(
         {"api_key": "sk-mine-1", "headers": "X: sk-mine-2", "embeddings_api_key": "sk-mine-3"}

@@ -110,7 +110,10 @@ def decode_request(body: bytes) -> object:
 
 
 def decode_reply(body: bytes, jobs: Sequence[Job]) -> Reply:
-    """What came back for `jobs`. It is read as text and numbers: nothing in it is executed."""
+    """What came back for `jobs`. It is read as text and numbers: nothing in it is executed.
+
+    Raises ValueError for a reply that lacks records and does not say why.
+    """
     head, _, lines = body.partition(b"\n")
     found = json.loads(head)
     records, start = [], 0
@@ -119,6 +122,8 @@ def decode_reply(body: bytes, jobs: Sequence[Job]) -> Reply:
         start += size
         records.append(RecordLine(job.sample.id, job.responses, state, Ledger(**ledger), line))
     trouble = found["trouble"]
+    if trouble is None and len(records) < len(jobs):
+        raise ValueError(f"a reply has {len(records)} of {len(jobs)} records")
     return Reply(tuple(records), None if trouble is None else Trouble(**trouble))
 
 
