@@ -147,6 +147,42 @@ def test_a_page_without_questions_has_no_text_of_the_golden_set(project: Path) -
     assert not any(question in carries for question in questions)
 
 
+def test_a_page_has_no_secret_of_the_environment(project: Path) -> None:
+    gate(project)
+    monitor = {
+        "schema_version": 1,
+        "length": "day",
+        "timezone": "sk-private-0123",
+        "windows": [{"window": "2026-10-01", "figures": {"sk-private-0123": {"value": 1}}}],
+    }
+    (project / "monitor.json").write_text(json.dumps(monitor), encoding="utf-8")
+    damaged = (project / "kept" / "history.jsonl").read_text(encoding="utf-8") + "damaged\n"
+    (project / "sk-private-0123.jsonl").write_text(damaged, encoding="utf-8")
+    shown = ragstone(
+        [
+            "history",
+            "report",
+            "--history",
+            "sk-private-0123.jsonl",
+            "--monitor",
+            "monitor.json",
+            "--title",
+            "Shop sk-private-0123",
+            "--repository",
+            "https://git.example/sk-private-0123",
+        ],
+        project,
+        env={"RAGSTONE_JUDGE_API_KEY": "sk-private-0123"},
+    )
+    assert shown.returncode == 0, shown.stderr
+    page = (project / "history" / "index.html").read_text(encoding="utf-8")
+    assert "<title>Shop ***</title>" in page
+    assert "The history is damaged: ***.jsonl:" in page
+    (head,) = re.findall(r'data-packed="head">([^<]*)<', page)
+    assert inflated(head)["repository"] == "https://git.example/***"
+    assert "sk-private" not in page + json.dumps(inflated(head)) + json.dumps(carried(page))
+
+
 def test_a_foreign_page_is_never_overwritten(project: Path) -> None:
     gate(project)
     (project / "site").mkdir()

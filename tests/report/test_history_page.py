@@ -458,6 +458,19 @@ def test_runs_of_different_judges_are_not_compared_and_the_page_says_why(page: P
 
 @browser
 @needs_chromium
+def test_runs_of_a_half_and_of_the_whole_are_not_compared(page: Page, tmp_path: Path) -> None:
+    history = made(6)
+    half = history.runs[4].model_copy(update={"part": "generation"})
+    history = replace(history, runs=(*history.runs[:4], half, history.runs[5]))
+    opened(page, tmp_path, history)
+    compared(page, history, 3, 4)
+    text = page.run("document.querySelector('#means tr[data-metric=faithfulness]').cells[2].innerText")
+    assert "not compared: the whole system was evaluated, and generation alone" in text
+    assert "pairs" not in text
+
+
+@browser
+@needs_chromium
 def test_without_scores_of_samples_means_are_shown_and_no_test(page: Page, tmp_path: Path) -> None:
     history = made(40, kept=5)
     opened(page, tmp_path, history)
