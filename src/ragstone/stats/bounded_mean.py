@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv, ndtr, ndtri
-
-from ragstone.stats.root import root
 
 Floats = NDArray[np.float64]
 _STEPS = 80
@@ -155,7 +154,7 @@ def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> fl
     squares = float(np.sum(blocks.counts * (blocks.totals - blocks.sizes * mean) ** 2))
     guess = mean - 1.5 * target * math.sqrt(squares) / blocks.n + 4.0 * blocks.typical_size * (hi - mean) / blocks.n
     far = guess if guess < hi and excess(guess) < 0.0 else hi
-    return root(excess, mean, far, xtol=1e-8)
+    return float(brentq(excess, mean, far, xtol=1e-8))
 
 
 def lower_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:
