@@ -108,7 +108,24 @@ def test_a_run_without_a_verdict_is_not_added(project: Path) -> None:
 
 
 def test_an_empty_history_says_so(project: Path) -> None:
-    assert ragstone(["history"], project).stdout == "The history is empty.\n"
+    shown = ragstone(["history"], project)
+    assert shown.returncode == 0
+    first, second = shown.stdout.splitlines()
+    assert first == "The history is empty."
+    assert second.startswith("There is no kept/history.jsonl yet. Name one with --history, or add runs:")
+
+
+def test_a_history_that_is_named_and_does_not_exist_is_an_error(project: Path) -> None:
+    shown = ragstone(["history", "--history", "none.jsonl"], project)
+    assert shown.returncode == 2
+    assert "none.jsonl: there is no history." in shown.stderr
+
+
+def test_adding_says_which_runs_are_replaced(project: Path) -> None:
+    assert ragstone(["gate"], project).returncode == 0
+    assert "Replaced the run of" in ragstone(["history", "add", "ragstone-run"], project).stdout
+    added = ragstone(["history", "add", "ragstone-run", "ragstone-run", "--history", "other.jsonl"], project).stdout
+    assert [one.split()[0] for one in added.splitlines()] == ["Added", "Replaced", "other.jsonl"]
 
 
 def test_the_history_is_written_as_a_page_that_names_the_samples(project: Path) -> None:

@@ -44,6 +44,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     ctx.obj = flags
     if ctx.invoked_subcommand is not None:
         return 0
+    import os
     from dataclasses import replace
 
     from ragstone.history.file import read_history
@@ -51,13 +52,16 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     from ragstone.report.escape import terminal
     from ragstone.usecases.history import damage
 
-    history = read_history(_path(flags))
+    path = _existing(flags) if flags.get("history") else _path(flags)
+    history = read_history(path)
     for said in damage(history):
         click.echo(f"warning: {terminal(said)}", err=True)
     if last is not None:
         history = replace(history, runs=history.runs[-last:])
     if form == "text":
         text = "".join(f"{terminal(line)}\n" for line in list_lines(history.runs))
+        if not os.path.lexists(path):
+            text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
     else:
         text = csv_text(history.runs) if form == "csv" else history.text()
     if output is None:
@@ -69,7 +73,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     return 0
 
 
-@command.command(name="add")
+@command.command(name="add", short_help="Add finished runs, in any order.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 @click.option(
     "--release",
@@ -97,15 +101,18 @@ def add(
     kept = read_history(path)
     for said in damage(kept):
         click.echo(f"warning: {terminal(said)}", err=True)
+    had = {line.run for line in kept.runs}
     kept, added = add_runs(kept, runs, read_policy(settings_from(flags)), release=release)
     write_history(path, kept)
     for line in added:
-        click.echo(terminal(f"Added the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
+        did = "Replaced" if line.run in had else "Added"
+        had.add(line.run)
+        click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
     click.echo(terminal(f"{path} now has {counted(len(kept.runs), 'run')}."))
     return 0
 
 
-@command.command(name="report")
+@command.command(name="report", short_help="Write a page of trends, and of versions side by side.")
 @click.option(
     "-o",
     "--output",
@@ -152,7 +159,6 @@ def report(
     """
     import os
 
-    from ragstone.errors import ConfigError
     from ragstone.history.file import read_history
     from ragstone.report.escape import terminal
     from ragstone.report.redact import Redactor
@@ -160,13 +166,7 @@ def report(
     from ragstone.usecases.known_secrets import known_secrets
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
-    settings, path = settings_from(flags), _path(flags)
-    if not os.path.lexists(path):
-        raise ConfigError(
-            "there is no history.",
-            where=str(path),
-            hint="Name one with --history, or add runs: ragstone history add RUN",
-        )
+    settings, path = settings_from(flags), _existing(flags)
     written = write_page(
         output,
         read_history(path),
@@ -187,6 +187,21 @@ def _repository(environ: Mapping[str, str]) -> str | None:
     """The repository of a job on GitHub."""
     server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
     return f"{server}/{name}" if server and name else None
+
+
+_NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
+
+
+def _existing(flags: dict[str, object]) -> Path:
+    """The history. Raises ConfigError if there is none."""
+    import os
+
+    from ragstone.errors import ConfigError
+
+    path = _path(flags)
+    if not os.path.lexists(path):
+        raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
+    return path
 
 
 def _path(flags: dict[str, object]) -> Path:
