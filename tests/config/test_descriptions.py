@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from ragstone.cli import COMMANDS, cli
 from ragstone.commands import gate, plan
 from ragstone.commands.options import FLAGS
 from ragstone.config import OPTIONS, Option, Settings, default_text, option_of
@@ -69,3 +71,16 @@ def test_defaults_are_those_that_count() -> None:
 def test_the_help_of_plan_names_the_standard_deviation_that_it_assumes() -> None:
     done = CliRunner().invoke(plan.command, ["--help"])
     assert f"[default: {TYPICAL_SD:g}]" in one_line(done.output)
+
+
+def test_help_has_one_default_for_an_option_and_no_half_sentence() -> None:
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        for one in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
+            lines = one.get_help(click.Context(one, terminal_width=80)).splitlines()
+            assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage")], name
+            for parameter in one.params:
+                record = parameter.get_help_record(click.Context(one)) or ("", "")
+                assert record[1].count("[default:") < 2, (name, parameter.name)
+                assert "…" not in (parameter.metavar or ""), (name, parameter.name)

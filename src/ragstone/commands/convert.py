@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="convert")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-o",
     "--output",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="generate")
-@click.argument("docs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DOCS…")
+@click.argument("docs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DOCS...")
 @JSON_LINES
 @click.option("--n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Questions to write.")
 @click.option(

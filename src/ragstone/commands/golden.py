@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_FILES = click.argument("files", nargs=-1, metavar="[FILE…]")
+_FILES = click.argument("files", nargs=-1, metavar="[FILE...]")
 _FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 _FORM = click.option(
@@ -213,7 +213,7 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
 
 
 @command.command(name="import", short_help="Import an export of another tool.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--from",
     "tool",

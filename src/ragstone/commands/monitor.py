@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JUDGE, OUTPUT, settings_from, with_options
+from ragstone.commands.options import CONFIG, OUTPUT, SCORING, setting, settings_from, with_options
 from ragstone.commands.output import say, write_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ DEFAULT_OUT = "ragstone-monitored"
     metavar="FILE",
     help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file.",
 )
-@with_options((CONFIG,), JUDGE)
+@with_options((CONFIG,), SCORING)
+@setting("metrics", "NAMES", help="Metrics to compute  [default: those that need no reference]")
 @click.option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
 @click.option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
 @click.option(
@@ -75,7 +76,7 @@ def command(
     output: Path | None,
     **flags: object,
 ) -> int:
-    """Count logged interactions by day or week, score a sample, and compare with the weeks before.
+    """Count logged interactions by day or week, score a sample, and compare with those before.
 
     LOG is a file or a glob: JSON Lines (also compressed, growing or rotated), a JSON list, CSV, TSV or Parquet. What
     was read before is not counted again. The exit code is 1 while an alert whose action is fail lasts.

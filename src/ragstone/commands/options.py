@@ -18,11 +18,15 @@ FLAGS = {option.flag.replace("-", "_"): option.key for option in OPTIONS if opti
 
 
 def setting(flag: str, metavar: str | None = None, **given: Any) -> Callable[[Function], Function]:
-    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `given`."""
+    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `given`.
+
+    A `help` may end with a default of its own.
+    """
     option = option_of(FLAGS[flag])
-    default = default_text(option.field).replace("`", "")
+    text, own, default = given.pop("help", "").partition("  [default: ")
+    default = default.removesuffix("]") if own else default_text(option.field).replace("`", "")
     arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": metavar, **given}
-    text = arguments.pop("help", None) or option.sentence.replace("`", "")
+    text = text or option.sentence.replace("`", "")
     if any(get_origin(one) is tuple for one in (option.field.annotation, *get_args(option.field.annotation))):
         text += ", can be repeated" if given.get("multiple") else ", separated by commas"
     arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
@@ -54,7 +58,7 @@ SYSTEM = (
     setting("answers", "K"),
 )
 
-JUDGE = (
+SCORING = (
     setting("judge", "NAME"),
     setting("judge_base_url", "URL"),
     setting("embeddings", "MODEL"),
@@ -62,8 +66,10 @@ JUDGE = (
     setting("refresh"),
     setting("batch"),
     setting("repeats", "K"),
-    setting("metrics", "NAMES"),
 )
+"""What judges, for commands whose metrics are others by default."""
+
+JUDGE = (*SCORING, setting("metrics", "NAMES"))
 
 RUN = (
     setting("out", "DIR"),

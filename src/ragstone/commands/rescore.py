@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, SCORING, setting, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import counted
 
@@ -15,7 +15,8 @@ DEFAULT_OUT = "ragstone-rescored"
 
 @click.command(name="rescore")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@with_options((CONFIG,), JUDGE)
+@with_options((CONFIG,), SCORING)
+@setting("metrics", "NAMES", help="Metrics to compute  [default: those of the runs, else those that apply]")
 @click.option("--golden", multiple=True, metavar="FILE", help="Golden set to take references from, can be repeated.")
 @click.option("--out", default=DEFAULT_OUT, show_default=True, metavar="DIR", help="Run directory to write.")
 @click.option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")

@@ -32,7 +32,7 @@ def command() -> None:
 
 
 @command.command(short_help="Make a page for the drafts.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--reviewer", default="", metavar="NAME", help="Who reviews  [default: asked when saving]")
 @click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="A run, to show what the system answered.")
 @click.option("--all", "everything", is_flag=True, help="Review all samples, not only drafts.")
@@ -77,7 +77,7 @@ def page(
 
 @command.command(short_help="Put decisions into the golden set.")
 @click.argument("golden", metavar="GOLDEN_SET")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @JSON_LINES
 @click.option("--force", is_flag=True, help="Overwrite the output file, which may be GOLDEN_SET itself.")
 @CONFIG
