@@ -154,3 +154,18 @@ def test_whether_the_entrypoint_takes_earlier_turns_is_shown(
     assert f"1 sample with earlier turns, {says}" in shown.stdout
     gated = ragstone(["gate"], project)
     assert ("which the entrypoint doesn't take" in " ".join(gated.stdout.split())) is warns
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
+def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, said: str) -> None:
+    project = make_project(tmp_path / "p", n=n)
+    golden = project / "golden.jsonl"
+    rows = [{**json.loads(line), "status": "draft"} for line in golden.read_text().splitlines()]
+    golden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    checked = ragstone(["check"], project)
+    gated = ragstone(["gate"], project)
+    assert (checked.returncode, gated.returncode) == (5, 5)
+    sentence = f"Nothing to decide: {said}. A draft counts once a person has reviewed it (ragstone review)."
+    assert sentence in " ".join(checked.stderr.split())
+    assert sentence in " ".join(gated.stdout.split())
+    assert "too small to detect" not in checked.stdout

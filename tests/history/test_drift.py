@@ -93,7 +93,7 @@ def test_an_alarm_says_what_was_lost_since_when() -> None:
     assert check.n == 120
     assert check.reason.startswith("faithfulness has lost 0.0")
     assert "since 5 January 2026 (commit 0000000, 20 main runs ago), from 0." in check.reason
-    assert check.reason.endswith("a loss of 0.05 is too much, and the alarm is raised once half of it is shown.")
+    assert check.reason.endswith("max_drift is 0.05, and a loss that is shown counts from half of that.")
 
 
 def test_there_is_nothing_to_compare_with_at_first() -> None:

@@ -96,7 +96,7 @@ def test_ids_of_an_earlier_corpus_are_told_from_a_loss(tmp_path: Path) -> None:
     (warning,) = warned(outcome)
     assert "in 20 samples the evidence is still returned" in warning
     (note,) = noted(outcome)
-    assert note.startswith("Retrieval got worse on 20 samples. 20: it is still returned, in other chunks")
+    assert note.startswith("Retrieval got worse on 20 samples: on 20, the evidence is still returned, in other chunks")
 
 
 @pytest.mark.parametrize(("label", "metric"), [("text", "mrr"), ("ids", "mrr"), ("none", "context_precision")])
@@ -112,8 +112,8 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
     assert warned(outcome) == []
     (note,) = noted(outcome)
     assert note == (
-        "Retrieval got worse on 8 samples. 3: the evidence is gone from what the system returns (q00, q01, q02); "
-        "5: it ranks lower (q03, q04, q05, q06, q07)."
+        "Retrieval got worse on 8 samples: on 3, the evidence is gone from what the system returns (q00, q01, q02); "
+        "on 5, it ranks lower (q03, q04, q05, q06, q07)."
     )
     manifest = json.loads((tmp_path / "repo" / "out" / "manifest.json").read_text())
     assert manifest["retrieval"] == {"fell": 8, "gone": 3, "lower": 5, "rechunked": 0, "other": 0}

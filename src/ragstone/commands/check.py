@@ -175,11 +175,11 @@ def command(**flags: object) -> int:
         lines.append(f"confirm      in doubt, each question is asked up to {more} more times, each at up to that cost")
     if found.resolution is not None:
         by = (
-            "from the baseline's scores"
+            "The variances are those of the baseline's scores."
             if found.baseline and not settings.gate.baseline_commit
-            else "assuming typical variances"
+            else "This assumes typical variances."
         )
-        lines.append(f"resolution   {found.resolution} ({by})")
+        lines.append(f"resolution   {found.resolution} {by}")
     lines += [f"note         {remark}" for remark in found.warnings]
     say("\n".join(lines))
     for problem in found.problems:

@@ -66,7 +66,8 @@ def by_cause(found: Attribution | None, diagnosis: Diagnosis | None) -> Attribut
     elif share.high < _HALF:
         side = Side.GENERATION
     span = f"{percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}"
-    said = f"By the causes of {counted(n, 'sample')}, {percent(diagnosis.retrieval / n)} is retrieval ({span})."
+    part = percent(diagnosis.retrieval / n)
+    said = f"Of {counted(n, 'sample')} with a known cause, {part} failed in retrieval ({span})."
     return Attribution(side, f"{found.reason} {said}")
 
 
@@ -95,8 +96,8 @@ def _by_change(moved: Sequence[_Moved]) -> Attribution:
     retrieval, generation = fallen[Side.RETRIEVAL], fallen[Side.GENERATION]
     if retrieval and generation:
         reason = (
-            f"Retrieval {_verb(retrieval)} ({_changes(retrieval)}) and so did generation ({_changes(generation)}): "
-            "look at retrieval first, because answers depend on what was retrieved."
+            f"Retrieval {_verb(retrieval)} ({_changes(retrieval)}) and so did generation ({_changes(generation)}), "
+            "but answers depend on what was retrieved."
         )
         return Attribution(Side.BOTH, reason)
     if retrieval:

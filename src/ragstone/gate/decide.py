@@ -216,10 +216,8 @@ def _baseline_checks(
 def _nothing_to_decide(run: RunScores) -> Check:
     evaluated = run.manifest.golden.samples if run.manifest is not None else 0
     if not run.samples and evaluated:
-        reason = (
-            f"nothing to decide: {counted(evaluated, 'sample')}, none of which counts. Drafts count once a person has "
-            "reviewed them (ragstone review)."
-        )
+        drafts = "the only sample is a draft" if evaluated == 1 else f"all {evaluated:,} samples are drafts"
+        reason = f"nothing to decide: {drafts}. A draft counts once a person has reviewed it (ragstone review)."
     elif not run.samples:
         reason = f"nothing to decide: {run.label} has no samples."
     elif not any(scores.values for scores in run.metrics.values()):

@@ -71,13 +71,14 @@ def retrieval_notes(found: RetrievalChanges | None) -> Iterator[str]:
     if found is None or len(found.other) == found.fell:
         return
     parts = [
-        ("the evidence is gone from what the system returns", tuple(found.gone)),
-        ("it ranks lower", found.lower),
-        ("it is still returned, in other chunks or under other ids", found.rechunked),
-        ("it is where it was, or not known", found.other),
+        ("is gone from what the system returns", tuple(found.gone)),
+        ("ranks lower", found.lower),
+        ("is still returned, in other chunks or under other ids", found.rechunked),
+        ("is where it was, or not known", found.other),
     ]
-    listed = "; ".join(f"{len(ids)}: {what} ({some(list(ids))})" for what, ids in parts if ids)
-    yield f"Retrieval got worse on {counted(found.fell, 'sample')}. {listed}."
+    listed = "; ".join(f"on {len(ids)}, it {what} ({some(list(ids))})" for what, ids in parts if ids)
+    first = listed.replace(", it ", ", the evidence ", 1)
+    yield f"Retrieval got worse on {counted(found.fell, 'sample')}: {first}."
 
 
 def retrieval_warnings(found: RetrievalChanges | None) -> Iterator[str]:

@@ -220,8 +220,8 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
     status = Status.FAIL if loss.found else Status.PASS
     if loss.found:
         taken = f" (of which {figure(spared)} was accepted)" if spared else ""
-        too_much = "no loss is allowed" if limit == 0.0 else f"a loss of {limit:g} is too much"
-        due = "" if limit == 0.0 else ", and the alarm is raised once half of it is shown"
+        too_much = "no loss is allowed" if limit == 0.0 else f"max_drift is {limit:g}"
+        due = "" if limit == 0.0 else ", and a loss that is shown counts from half of that"
         reason = (
             f"{subject} has {'risen by' if way.lower_is_better else 'lost'} {figure(-loss.change, limit)}{taken} since "
             f"{_when(runs)}, from {score(then)} to {score(now)} on {counted(loss.n, 'sample')} in common; "

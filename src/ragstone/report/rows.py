@@ -234,7 +234,7 @@ def _wanted(check: Check) -> str:
     if check.kind is CheckKind.ERROR_RATE or (check.kind is CheckKind.ANSWERS and check.metric is None):
         return f"at most {formatting.percent(check.threshold)}"
     if check.kind is CheckKind.DRIFT:
-        return f"a loss of less than {formatting.bound(-check.threshold)}"
+        return f"at most {formatting.bound(-check.threshold)} lost"
     if check.kind is CheckKind.LATENCY:
         return f"at most {formatting.seconds(check.threshold)}"
     if check.kind is CheckKind.USAGE:

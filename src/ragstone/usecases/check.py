@@ -402,7 +402,7 @@ def _resolution(
     policy: Policy, before: RunScores | None, metrics: tuple[Metric, ...], samples: int, judge: JudgeIdentity
 ) -> str | None:
     """The drop that this number of samples detects, using the baseline's scores or else typical variances."""
-    if policy.gate.decision != "evidence":
+    if policy.gate.decision != "evidence" or not samples:
         return None
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
     measured = {metric.info.name for metric in metrics}

@@ -167,7 +167,7 @@ def _policy(golden: FoundGolden | None) -> str:
     return _shipped("thresholds.toml").replace(
         "# PLAN\n",
         "# Samples needed to see a drop in 4 of 5 runs, by `ragstone plan`:\n"
-        f"# {needed}. The golden set of today has {size:,}, which {shows}.\n",
+        f"# {needed}. Today's golden set has {size:,}, which {shows}.\n",
     )
 
 
