@@ -3,13 +3,15 @@ Dask cluster.
 
     python bench/scale.py --samples 1000 --samples 10000 --samples 100000
     python bench/scale.py --samples 10000 --workers 1 --workers 2 --dask 2 --runs-only
+    python bench/scale.py --samples 10000 --workers 1 --side-by-side 2 --runs-only
     python bench/scale.py --samples 1000000 --workers 2 --keep FOLDER
     python bench/scale.py --samples 1000000 --unjudged
 
-For each size: `ragstone run` with each number of workers (of which 1 is held to one core), and with a Dask cluster of
-so many workers of one thread (on loopback, started before); then, unless `--runs-only`, on the finished run `resume`
-of the last 100 samples, `gate` without evaluating anything (with a baseline), `report --format html`, and `merge` of
-two shards. Each step is a process of its own. Prints a line of JSON for each step, and tables in Markdown.
+For each size: `ragstone run` with each number of workers (of which 1 is held to one core), with a Dask cluster of so
+many workers of one thread (on loopback, started before), and `--side-by-side` so many runs of one process at the same
+time, each on a core of its own: as fast as so many cores can be. Then, unless `--runs-only`, on the finished run
+`resume` of the last 100 samples, `gate` without evaluating anything (with a baseline), `report --format html`, and
+`merge` of two shards. Each step is a process of its own. Prints a line of JSON for each step, and tables in Markdown.
 
 CPU is user and system time of all processes of a step, those of a cluster included; `workers_cpu_s` is the part of
 the worker processes, or of the cluster. Memory is the largest sum of PSS (the proportional set size, in
@@ -31,6 +33,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -182,9 +185,10 @@ def measured(
     arguments: Sequence[str],
     *,
     cores: int | None = None,
+    after: int = 0,
     others: Sequence[int] = (),
 ) -> Step:
-    """Run `ragstone` with `arguments`, on its first `cores` cores only. Raises SystemExit if it fails.
+    """Run `ragstone` with `arguments`, on `cores` cores only, `after` so many others. Raises SystemExit if it fails.
 
     What the processes `others` need meanwhile counts too.
     """
@@ -198,7 +202,7 @@ def measured(
         stderr=subprocess.PIPE,
     )
     if cores is not None:
-        os.sched_setaffinity(process.pid, usable[:cores])
+        os.sched_setaffinity(process.pid, usable[after : after + cores])
     assert process.stderr is not None
     with Watch(process.pid, others) as watch, process.stderr as said:
         errors = said.read()
@@ -314,6 +318,7 @@ def steps(
     metrics: Sequence[str],
     *,
     dask: Sequence[int] = (),
+    side_by_side: int = 0,
     runs_only: bool = False,
 ) -> Iterator[Step]:
     """All steps for `n` samples, in an empty folder. `dask` are the numbers of workers of Dask clusters."""
@@ -332,6 +337,15 @@ def steps(
         with tempfile.TemporaryDirectory() as scratch, dask_cluster(count, Path(scratch), count) as (address, pids):
             asked = ["run", *given, "--out", "run", "--dask", address]
             yield written(measured(n, f"run, {count} Dask workers", folder, asked, cores=count, others=pids), run)
+    with ThreadPoolExecutor(max(side_by_side, 1)) as begun:
+        outs = [folder / f"run-{number}" for number in range(1, side_by_side + 1)]
+        asked = ["run", *given, "--workers", "1", "--out"]
+        at_once = [
+            begun.submit(measured, n, f"{out.name} of {side_by_side}", folder, [*asked, out.name], cores=1, after=at)
+            for at, out in enumerate(outs)
+        ]
+        for step, out in zip(at_once, outs, strict=True):
+            yield written(step.result(), out)
     if runs_only:
         return
     yield from compressed(n, run)
@@ -372,6 +386,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, action="append")
     parser.add_argument("--workers", type=int, action="append", help="1 is one process on one core; default: 1 and 2")
     parser.add_argument("--dask", type=int, action="append", default=[], help="workers of a Dask cluster")
+    parser.add_argument("--side-by-side", type=int, default=0, metavar="N", help="runs of one process at the same time")
     parser.add_argument("--runs-only", action="store_true", help="only `ragstone run`, not what follows on it")
     parser.add_argument("--unjudged", action="store_true", help="only metrics that need no judgements")
     parser.add_argument("--keep", type=Path, help="an empty folder to work in, which is kept")
@@ -383,7 +398,8 @@ def main() -> None:
             folder.mkdir(parents=True, exist_ok=True)
             metrics = UNJUDGED if given.unjudged else HEADLINE
             workers = given.workers or ([] if given.dask else [1, 2])
-            for step in steps(n, folder, workers, metrics, dask=given.dask, runs_only=given.runs_only):
+            more = {"dask": given.dask, "side_by_side": given.side_by_side, "runs_only": given.runs_only}
+            for step in steps(n, folder, workers, metrics, **more):
                 print(json.dumps(asdict(step)), flush=True)
                 found.append(step)
             digests = {one.records for one in found if one.samples == n and one.records}
