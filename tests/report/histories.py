@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from ragstone.gate.policy import policy_from_mapping
 from ragstone.history.codes import compact
 from ragstone.history.file import History
 from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
@@ -16,6 +17,12 @@ from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.intervals import mean_interval
 from tests.history.seasons import HEADLINE, START
 
+POLICY = policy_from_mapping(
+    {
+        "metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.03}, "context_recall": {"min": 0.75}},
+        "slices": {"topic 1": {"metrics": {"faithfulness": {"min": 0.7}}}},
+    }
+)
 LEVELS = (0.86, 0.90, 0.82, 0.70)
 
 
