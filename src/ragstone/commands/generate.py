@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragstone.config import Settings
     from ragstone.golden.sample import GoldenSet
     from ragstone.judge.drafting import Kind
-    from ragstone.usecases.generate_plan import Generated, Material, Wanted
+    from ragstone.usecases.drafts.plan import Generated, Material, Wanted
 
 
 @click.command(name="generate")
@@ -72,7 +72,7 @@ def command(
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
     """
     from ragstone.usecases.convert import check_target
-    from ragstone.usecases.generate_plan import Wanted, plan_lines, read_material, require_writer, summary_lines
+    from ragstone.usecases.drafts.plan import Wanted, plan_lines, read_material, require_writer, summary_lines
 
     settings = settings_from(flags)
     require_writer(settings.judge)
@@ -106,7 +106,7 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     from ragstone.report.progress import progress_for
     from ragstone.report.redact import Redactor
     from ragstone.run.directory import CACHE
-    from ragstone.usecases.generate import generate
+    from ragstone.usecases.drafts.generate import generate
     from ragstone.usecases.known_secrets import known_secrets
 
     redact = Redactor(known_secrets(os.environ, settings))
@@ -136,7 +136,7 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the work, or nothing was accepted."""
     from ragstone.errors import JudgeError
     from ragstone.run.files import replace_text
-    from ragstone.usecases.generate import continued, pair_lines
+    from ragstone.usecases.drafts.generate import continued, pair_lines
     from ragstone.usecases.golden import write_samples
 
     if found.samples:
@@ -159,7 +159,7 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
 def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
     from ragstone.errors import suggestion
     from ragstone.judge.drafting import Kind
-    from ragstone.usecases.generate_plan import DEFAULT_SHARES
+    from ragstone.usecases.drafts.plan import DEFAULT_SHARES
 
     if not given:
         return dict(DEFAULT_SHARES)

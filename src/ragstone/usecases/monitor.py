@@ -31,7 +31,7 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.files import open_new, writing_to
 from ragstone.system import worker
 from ragstone.usecases.context import RunContext
-from ragstone.usecases.production_drafts import add_drafts, check_drafts_file, worst_scores
+from ragstone.usecases.drafts.production import add_drafts, check_drafts_file, worst_scores
 from ragstone.usecases.rescore import rescore
 
 KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
@@ -59,7 +59,7 @@ async def monitor(
     `out`, or nowhere if texts are private. Raises ConfigError if a named log is missing, and what rescoring raises:
     then the window is not decided, and the next job tries again. `notify` is told when other alerts last than when it
     was told last, or at every job with an alert, as the rules say; it returns whether the message arrived. Bad and
-    unusual cases of the decided windows are added to the file `drafts`, once; see `usecases.production_drafts`.
+    unusual cases of the decided windows are added to the file `drafts`, once; see `usecases.drafts.production`.
     """
     if drafts is not None:
         check_drafts_file(drafts, table, settings, where)

@@ -22,9 +22,9 @@ from ragstone.monitor.outcome import Drafts, Monitored
 from ragstone.report.monitoring import monitor_json, monitor_markdown, monitor_text
 from ragstone.report.redact import Redactor
 from ragstone.usecases.context import RunContext
+from ragstone.usecases.drafts.review import merge_review, review_page
 from ragstone.usecases.golden import write_samples
 from ragstone.usecases.monitor import monitor
-from ragstone.usecases.review import merge_review, review_page
 from tests.cli.project import make_project
 from tests.usecases.test_decide import gated
 

@@ -24,8 +24,8 @@ from ragstone.judge.llm.layout import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.metaeval.items import EvalTask, Pairwise
 from ragstone.metaeval.load import load_items
-from ragstone.usecases.generate import continued, generate, pair_lines
-from ragstone.usecases.generate_plan import (
+from ragstone.usecases.drafts.generate import continued, generate, pair_lines
+from ragstone.usecases.drafts.plan import (
     DEFAULT_SHARES,
     Generated,
     Wanted,
@@ -161,7 +161,7 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
 
 
 def test_near_duplicates_that_show_only_at_the_end_are_refused_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    import ragstone.usecases.generate as module
+    import ragstone.usecases.drafts.generate as module
 
     real, screened = similar_pairs, list[int]()
 

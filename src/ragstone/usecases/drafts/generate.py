@@ -21,8 +21,8 @@ from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestio
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
 from ragstone.metaeval.items import EvalTask
 from ragstone.run.engine import Progress, Quiet
-from ragstone.usecases.draft_rules import Refused, check_wording, invalid_sample, located
-from ragstone.usecases.generate_plan import GENERAL_KNOWLEDGE, PAIRED, SEARCHED, Generated, Material, Wanted
+from ragstone.usecases.drafts.plan import GENERAL_KNOWLEDGE, PAIRED, SEARCHED, Generated, Material, Wanted
+from ragstone.usecases.drafts.rules import Refused, check_wording, invalid_sample, located
 
 _MOST_ASKED = 20
 _DILUTION = 3

@@ -16,7 +16,7 @@ from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.render import render
-from ragstone.usecases.review import merge_review, review_page
+from ragstone.usecases.drafts.review import merge_review, review_page
 from tests.cli.project import make_project
 from tests.usecases.test_decide import gated, regress
 

@@ -26,7 +26,7 @@ from ragstone.monitor.outcome import Drafts
 from ragstone.monitor.personal import SECRET, field_values, replacements, strip
 from ragstone.monitor.state import State
 from ragstone.run.files import replace_text
-from ragstone.usecases.draft_rules import invalid_sample
+from ragstone.usecases.drafts.rules import invalid_sample
 
 UNUSUAL = "unusual"
 _CONDITIONS: Mapping[str, str] = {

@@ -1,0 +1,1 @@
+"""Samples drafted from documents and from production, and their review."""
