@@ -30,7 +30,7 @@ def log_interaction(
     query: str = "",
     answer: str = "",
     *,
-    sources: Iterable[object] | None = None,
+    sources: object = None,
     latency_ms: float | None = None,
     user_id: object = None,
     session_id: object = None,
@@ -38,17 +38,18 @@ def log_interaction(
     feedback: object = None,
     route: str | None = None,
     id: object = None,
-    timestamp: datetime | float | None = None,
+    timestamp: datetime | str | float | None = None,
     path: str | os.PathLike[str] | None = None,
     **more: object,
 ) -> str:
     """Append an interaction to a log, as one line of JSON. Never raises an Exception.
 
-    `sources` are what was retrieved, in order: texts, mappings, or objects with `text` or `page_content`; an empty list
-    says that nothing was found, None that it is not known. `latency_ms` is in milliseconds. `error` is what went wrong
-    instead of an answer. `feedback` is what the user said: True or False, or a number (above 0 is good); if it comes
-    later, log it with the same `id`, without query and answer. `route` names the part of the application, for
-    comparisons. `timestamp` is a datetime, or seconds since 1970 (default: now). `more` is kept as it is.
+    `sources` are what was retrieved, in order: texts, mappings, or objects with `text` or `page_content`, or one of
+    these; an empty list says that nothing was found, None that it is not known. `latency_ms` is in milliseconds.
+    `error` is what went wrong instead of an answer. `feedback` is what the user said: True or False, or a number
+    (above 0 is good); if it comes later, log it with the same `id`, without query and answer. `route` names the
+    part of the application, for comparisons. `timestamp` is a datetime, its ISO form, or seconds since 1970
+    (default: now). `more` is kept as it is.
     The log is `path`, else the file in the environment variable RAGSTONE_LOG, else ``ragstone-interactions.jsonl``.
 
     Returns the id of the interaction, a random one if none is given; "" if it could not be written. The first time
@@ -59,7 +60,7 @@ def log_interaction(
         given = {
             "query": query or None,
             "answer": answer or None,
-            "sources": None if sources is None else [_source(one) for one in sources],
+            "sources": None if sources is None else _sources(sources),
             "latency_ms": latency_ms,
             "user_id": user_id,
             "session_id": session_id,
@@ -101,12 +102,22 @@ def _append(path: str, line: bytes) -> None:
         os.close(file)
 
 
-def _time(given: datetime | float | None) -> str:
+def _time(given: datetime | str | float | None) -> str:
+    if isinstance(given, str):
+        given = datetime.fromisoformat(given)
     if isinstance(given, datetime):
         found = given if given.tzinfo is not None else given.astimezone()
     else:
         found = datetime.now(UTC) if given is None else datetime.fromtimestamp(given, UTC)
     return found.isoformat(timespec="milliseconds")
+
+
+def _sources(given: object) -> list[object]:
+    # One source without a list. Documents of a framework can be iterable: over their fields.
+    single = isinstance(given, str | bytes | Mapping) or any(
+        isinstance(getattr(given, one, None), str) for one in _TEXTS
+    )
+    return [_source(given)] if single or not isinstance(given, Iterable) else [_source(one) for one in given]
 
 
 def _source(one: object) -> object:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,39 @@ def test_sources_may_be_the_objects_of_a_framework(tmp_path: Path) -> None:
     ]
 
 
+class IterableDocument(Document):
+    def __iter__(self) -> Iterator[tuple[str, object]]:
+        """Its fields, as a model of pydantic has it."""
+        yield from {"page_content": self.page_content}.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("returns.md", ["returns.md"]),
+        ({"id": "d", "text": "t"}, [{"id": "d", "text": "t"}]),
+        (5, ["5"]),
+        (("a", "b"), ["a", "b"]),
+    ],
+)
+def test_one_source_needs_no_list(given: object, kept: list[object], tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    assert log_interaction("q", "a", sources=given, path=log)
+    assert lines(log)[0]["sources"] == kept
+
+
+def test_one_document_of_a_framework_is_one_source(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log_interaction("q", "a", sources=IterableDocument(), path=log)
+    assert [one["text"] for one in lines(log)[0]["sources"]] == ["Shoes: 30 days."]
+
+
+def test_a_time_may_be_text(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log_interaction("q", "a", timestamp="2026-11-22T10:00:00Z", path=log)
+    assert lines(log)[0]["timestamp"] == "2026-11-22T10:00:00.000+00:00"
+
+
 def test_an_empty_list_of_sources_is_not_the_same_as_none(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log_interaction("q", "a", sources=[], path=log)
@@ -108,7 +142,6 @@ def endless() -> dict[str, object]:
     "given",
     [
         {"user_id": Rude()},
-        {"sources": 5},
         {"timestamp": 1e300},
         {"timestamp": "yesterday"},
         {"path": "/proc/nothing/here.jsonl"},
