@@ -97,6 +97,22 @@ def test_the_page_opens_from_a_file_with_a_chart_for_each_metric_and_no_complain
     assert page.complaints == []
 
 
+def test_the_latency_of_a_fast_system_has_an_axis_that_can_be_read(page: Page, tmp_path: Path) -> None:
+    history = made(40)
+    fast = [
+        run.model_copy(update={"latency_p50_s": 0.003 + 0.0001 * at, "latency_p95_s": 0.012})
+        for at, run in enumerate(history.runs)
+    ]
+    opened(page, tmp_path, replace(history, runs=tuple(fast)))
+    ticks = page.run(
+        "[...[...document.querySelectorAll('#charts article.card')]"
+        ".find(one => one.querySelector('h3').textContent === 'Latency of the system').querySelectorAll('.plot text')]"
+        ".map(one => one.textContent).filter(text => /^[\\d.]+ m?s$/.test(text))"
+    )
+    assert len(ticks) > 2
+    assert len(set(ticks)) == len(ticks)
+
+
 def test_a_line_has_a_gap_where_means_cannot_be_compared(page: Page, tmp_path: Path) -> None:
     opened(page, tmp_path, made(40))
     assert page.run("document.querySelector('.plot .line').getAttribute('d').split('M').length - 1") == 2

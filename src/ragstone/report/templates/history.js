@@ -34,6 +34,7 @@
   const span = (low, high, form) => `[${form(low)}, ${form(high)}]`;
   const percent = value => value === null ? "–" : `${(100 * value).toFixed(1).replace(/\.0$/, "")} %`;
   const seconds = value => value === null ? "–" : value < 1 ? `${Math.round(1000 * value)} ms` : value < 60 ? `${value.toFixed(2)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+  const secondsTick = (value, step) => step < 0.1 ? `${Number((1000 * value).toFixed(step < 0.001 ? 1 : 0))} ms` : `${Number(value.toFixed(1))} s`;
   const dollars = value => value === null ? "unknown" : value === 0 ? "$0" : value < 0.01 ? "under $0.01" : `$${value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
   const moment = at => new Date(1000 * at).toISOString().replace("T", " ").slice(0, 16);
   const day = at => moment(at).slice(0, 10);
@@ -406,7 +407,7 @@
     const has = values => values.some(value => value !== null);
     const found = [];
     if (has(runs.p50)) {
-      found.push(of("Latency of the system", seconds, (value, step) => `${Number(value.toFixed(step < 0.1 ? 2 : 1))} s`, [{ name: "median", values: runs.p50 }, { name: "95th percentile", values: runs.p95 }], { note: "solid: median, dashed: 95th percentile" }));
+      found.push(of("Latency of the system", seconds, secondsTick, [{ name: "median", values: runs.p50 }, { name: "95th percentile", values: runs.p95 }], { note: "solid: median, dashed: 95th percentile" }));
     }
     if (runs.cost.some(value => value)) { found.push(of("Cost of judging", dollars, (value, step) => `$${value.toFixed(step < 0.0999 ? 3 : 2)}`, [{ name: "", values: runs.cost }])); }
     if (runs.calls.some(value => value)) { found.push(of("Judge calls", number, number, [{ name: "", values: runs.calls }])); }
@@ -418,7 +419,7 @@
   function productionCharts({ windows, length, timezone, figures }) {
     const named = window => `${length === "week" ? "week of " : ""}${windows[window]}`;
     const windowAxis = { places: windows.map((_, at) => at), noun: "windows", date: window => windows[window], title: named, facts: () => [["Time zone", timezone]] };
-    const forms = { score: shares, share: { form: percent, share: true, tick: percent }, seconds: { form: seconds, tick: (value, step) => `${Number(value.toFixed(step < 0.1 ? 2 : 1))} s` }, number: { form: value => number(Math.round(value)), tick: number } };
+    const forms = { score: shares, share: { form: percent, share: true, tick: percent }, seconds: { form: seconds, tick: secondsTick }, number: { form: value => number(Math.round(value)), tick: number } };
     return figures.map(figure => {
       const marks = figure.marks.map(([place, kind, text]) => ({ place, kind, text }));
       const load = async () => {
