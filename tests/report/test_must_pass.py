@@ -37,6 +37,7 @@ def test_a_failed_sample_is_named_in_the_title_and_the_rest_counted(form: str) -
 def test_all_that_pass_are_one_row() -> None:
     text = render(view_of(VALUES, ["q1", "q2"]), "text")
     assert "✔ Must pass: all 2 samples\n" in text
+    assert "✔ Must pass: its only sample\n" in render(view_of(VALUES, ["q1"]), "text")
 
 
 def test_the_html_report_names_each_once_among_the_facts() -> None:

@@ -57,7 +57,9 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> 
     covered = scored / n
     enough = covered >= minimum and scored > 0
     if not failed:
-        reason = f"all {counted(n, 'sample')} it applies to have a score."
+        reason = (
+            f"all {n:,} samples it applies to have a score." if n != 1 else "the only sample it applies to has a score."
+        )
     else:
         reason = (
             f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): "
@@ -142,7 +144,8 @@ def must_pass_checks(run: RunScores, rules: Sequence[Rule], policy: Policy) -> I
         )
     if passed:
         total = len(set(must.samples))
-        which = f"all {counted(total, 'sample')}" if passed == total else f"the other {passed} of {total} samples"
+        every = f"all {total:,} samples" if total > 1 else "its only sample"
+        which = every if passed == total else f"the other {passed} of {total} samples"
         yield Check(
             name="must_pass",
             kind=CheckKind.MUST_PASS,
