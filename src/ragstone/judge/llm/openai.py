@@ -143,8 +143,7 @@ class OpenAIProvider:
             return
         self._dialect.note("the server cuts requests off at its own window: enlarge it, or set judge.context_window")
         raise Rejected(
-            f"the server read {read:,} tokens of a request that has {sent:,} at least: its window is smaller than "
-            "judge.context_window"
+            f"the server read only {read:,} tokens of a longer request: its window is smaller than judge.context_window"
         )
 
     def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
