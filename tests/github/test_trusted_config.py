@@ -373,6 +373,12 @@ def test_another_model_than_the_one_that_is_named_is_not_loaded(github: FakeGitH
     refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "which judge.model_digests does not name")
 
 
+def test_where_a_model_runs_is_not_for_a_pull_request_to_say(github: FakeGitHub, checkout: Checkout) -> None:
+    digest = model_in(checkout)
+    found = gate(checkout, github, f'{LOCAL}[judge.local]\ndevice = "cuda"\n', RAGSTONE_MODEL_DIGESTS=digest)
+    refused(found, "'judge.local' differs from the base branch")
+
+
 def test_how_a_model_is_read_is_not_for_a_pull_request_to_say(github: FakeGitHub, checkout: Checkout) -> None:
     digest = model_in(checkout)
     alone = f"{LOCAL}[judge.local]\nalone = true\n"

@@ -124,8 +124,10 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
 
 def _models(judge: JudgeIdentity) -> list[str]:
     """The local models, with the digests that judge.model_digests takes."""
-    digest = dict(judge.parameters).get("sha256") if judge.provider == "local" else None
-    lines = [] if digest is None else [f"{judge.model} sha256:{digest}"]
+    parameters = dict(judge.parameters) if judge.provider == "local" else {}
+    digest, device = parameters.get("sha256"), parameters.get("device")
+    on = "" if device is None else f" on {device}"
+    lines = [] if digest is None else [f"{judge.model} sha256:{digest}{on}"]
     if judge.embeddings is not None and judge.embeddings.startswith("local "):
         lines.append(judge.embeddings.removeprefix("local "))
     return lines

@@ -32,6 +32,7 @@ _DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])
 _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
 
+Device = Literal["cpu", "cuda"]
 Perturbing = Literal["typos", "case", "paraphrase", "empty", "injection", "long", "language"]
 """A kind of perturbed question (golden/perturb.py), in the order in which they are reported."""
 
@@ -162,6 +163,9 @@ class LocalWeights(_Table):
 class LocalJudgeSettings(_Table):
     """[judge.local]: how the model of ``local:FOLDER`` is read."""
 
+    device: Device = Field(
+        default="cpu", description="where local models run, also for embeddings: `cpu`, or `cuda` for an NVIDIA GPU"
+    )
     labels: tuple[str, ...] = Field(
         default=(), description="meaning of each output of the model, where its config.json does not say"
     )

@@ -106,7 +106,8 @@ def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | N
     if local is not None:
         from ragstone.judge.local.similarity import LocalSimilarity
 
-        return Topic(LocalSimilarity(local, within=within, digests=settings.model_digests)), None
+        device = settings.local.device
+        return Topic(LocalSimilarity(local, within=within, digests=settings.model_digests, device=device)), None
     service, _, model = settings.embeddings.partition(":")
     if service != "openai-compatible" or not model:
         raise ConfigError(

@@ -219,7 +219,8 @@ def _similarity(
     if local is not None:
         from ragstone.judge.local.similarity import LocalSimilarity
 
-        return LocalSimilarity(local, within=within, digests=settings.model_digests), []
+        device = settings.local.device
+        return LocalSimilarity(local, within=within, digests=settings.model_digests, device=device), []
     owner = embeddings_account(settings, account, environ, tell_secret)
     if owner is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []

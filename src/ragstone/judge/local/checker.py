@@ -84,7 +84,9 @@ class Checker:
         self.name, self.digest, self.path = folder.name, folder.digest, path
         self._template = settings.template
         self._tokenizer = load_tokenizer(folder, files)
-        self._session = load_session(folder, files, threads=settings.threads or usable_threads())
+        self.device = settings.device
+        threads = settings.threads or usable_threads()
+        self._session = load_session(folder, files, threads=threads, device=self.device)
         self._inputs = input_types(self._session, files)
         self._shape(files, settings)
         self._output, self.by_token = _output(self._session.get_outputs(), len(self.labels), files)

@@ -1,4 +1,4 @@
-"""The judge `local:FOLDER`: an entailment model on the user's CPU, combined with the lexical evidence or alone."""
+"""The judge `local:FOLDER`: an entailment model on the user's machine, combined with the lexical evidence or alone."""
 
 from __future__ import annotations
 
@@ -110,6 +110,8 @@ class LocalJudge:
         }
         if self._settings.template is not None:
             how["template"] = self._settings.template
+        if self._checker.device != "cpu":
+            how["device"] = self._checker.device
         return replace(
             words,
             provider="local",

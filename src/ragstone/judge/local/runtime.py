@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import re
+import sys
 from typing import Any
 
+from ragstone.config import Device
 from ragstone.errors import ConfigError
 from ragstone.judge.local.files import ModelFiles, ModelFolder
 from ragstone.judge.untrusted_text import cleaned
@@ -13,6 +17,12 @@ from ragstone.judge.untrusted_text import cleaned
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}
 _MOST_THREADS = 4
+_CPU = "CPUExecutionProvider"
+_CUDA = "CUDAExecutionProvider"
+_CUDA_OPTIONS = {"cudnn_conv_algo_search": "DEFAULT", "use_tf32": "0"}
+"""So that scores repeat: no algorithm is chosen by timing, and products of fp32 are not rounded to TF32."""
+
+_CUDA_FAILURE = re.compile(r"(?:CUDA|CUDNN|CUBLAS) failure \d+: [^;]+")
 
 
 def load_tokenizer(folder: ModelFolder, files: ModelFiles) -> Any:
@@ -37,8 +47,8 @@ def encode(tokenizer: Any, text: str, second: str | None = None, *, special: boo
         raise ValueError(short(error)) from None
 
 
-def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1) -> Any:
-    """An `onnxruntime.InferenceSession` on the CPU, made only from the files in memory."""
+def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1, device: Device = "cpu") -> Any:
+    """An `onnxruntime.InferenceSession` on `device`, made only from the files in memory. Raises ConfigError."""
     runtime = _extra("onnxruntime", folder.where)
     # On Windows the runtime sends telemetry to its maker unless disabled.
     runtime.disable_telemetry_events()
@@ -57,10 +67,42 @@ def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1) ->
             )
         sizes = [len(body) for body in files.weights.values()]
         options.add_external_initializers_from_files_in_memory(list(files.weights), list(files.weights.values()), sizes)
+    if device == "cuda":
+        return _cuda_session(runtime, options, files)
+    return _cpu_session(runtime, options, files)
+
+
+def _cpu_session(runtime: Any, options: Any, files: ModelFiles) -> Any:
     try:
-        return runtime.InferenceSession(files.model, sess_options=options, providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(files.model, sess_options=options, providers=[_CPU])
     except Exception as error:  # the runtime's own exceptions share no base
         raise _unusable(str(files.file), short(error)) from None
+
+
+def _cuda_session(runtime: Any, options: Any, files: ModelFiles) -> Any:
+    """A session on the GPU. The runtime by itself would take the CPU without a word wherever there is none."""
+    available = runtime.get_available_providers()
+    if _CUDA not in available:
+        raise _no_gpu(
+            f"this onnxruntime has only {', '.join(available)}",
+            "Install onnxruntime-gpu in place of onnxruntime (both can't be installed together)",
+        )
+    if hasattr(runtime, "preload_dlls"):
+        # CUDA's libraries, if they are installed as Python packages. It prints those that it does not find.
+        with contextlib.redirect_stdout(sys.stderr):
+            runtime.preload_dlls()
+    options.use_deterministic_compute = True
+    try:
+        # The CPU takes what the GPU has no kernel for. Without `enable_fallback=0`, it would take over after errors.
+        session = runtime.InferenceSession(
+            files.model, sess_options=options, providers=[(_CUDA, _CUDA_OPTIONS), _CPU], enable_fallback=0
+        )
+    except Exception as error:  # the runtime's own exceptions share no base
+        _cpu_session(runtime, options, files)  # raises if the model is at fault
+        raise _no_gpu(short(error), _CHECK_GPU) from None
+    if _CUDA not in session.get_providers():
+        raise _no_gpu(f"onnxruntime could not load its {_CUDA}", _CHECK_GPU)
+    return session
 
 
 def input_types(session: Any, files: ModelFiles) -> dict[str, str]:
@@ -85,8 +127,10 @@ def usable_threads() -> int:
 
 
 def short(error: BaseException) -> str:
-    """The message of `error` as one line of at most 300 characters."""
-    return " ".join(cleaned(str(error)).split())[:300]
+    """The message of `error` as one line of at most 300 characters; of a failure of CUDA, only what failed."""
+    text = " ".join(cleaned(str(error)).split())
+    failure = _CUDA_FAILURE.search(text)
+    return (text if failure is None else failure.group().strip())[:300]
 
 
 def _extra(name: str, where: str) -> Any:
@@ -98,6 +142,18 @@ def _extra(name: str, where: str) -> Any:
             where=where,
             hint="Install the extra: pip install 'ragstone[local]'.",
         ) from None
+
+
+_CHECK_GPU = (
+    "Check that there is an NVIDIA GPU with its driver (nvidia-smi), and CUDA and cuDNN in the versions that "
+    'onnxruntime needs (pip install "onnxruntime-gpu[cuda,cudnn]")'
+)
+
+
+def _no_gpu(reason: str, hint: str) -> ConfigError:
+    return ConfigError(
+        f"no GPU can be used: {reason}.", where="judge.local.device", hint=f'{hint}, or set device = "cpu".'
+    )
 
 
 def _let_through(error: BaseException) -> None:

@@ -83,8 +83,10 @@ def _shown(pair: Pair) -> str:
 
 def _refused(checker: Checker, said: str) -> ConfigError:
     labels = ", ".join(checker.labels)
+    on = "" if checker.device == "cpu" else f" on {checker.device}"
     return ConfigError(
-        f"the model in '{checker.path}' does not tell obvious pairs apart, with its labels taken as {labels}: {said}",
+        f"the model in '{checker.path}' does not tell obvious pairs apart{on}, with its labels taken as {labels}: "
+        f"{said}",
         where=WHERE,
         hint="Check the order of judge.local.labels, and judge.local.template, or take a model trained for this.",
     )

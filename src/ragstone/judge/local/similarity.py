@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ragstone.config import Device
 from ragstone.errors import ConfigError
 from ragstone.judge.local.files import ModelFiles, ModelFolder
 from ragstone.judge.local.folder import Pooling, read_embedding_config
@@ -30,22 +31,25 @@ class LocalSimilarity:
     folder without such a model, a digest that is not among `digests` (if there are any), or a missing extra.
     """
 
-    def __init__(self, path: Path, *, within: Path | None = None, digests: Collection[str] = ()) -> None:
+    def __init__(
+        self, path: Path, *, within: Path | None = None, digests: Collection[str] = (), device: Device = "cpu"
+    ) -> None:
         folder = ModelFolder(path, where=WHERE, within=within)
         files = folder.model()
         self._config = read_embedding_config(folder)
         folder.require_digest(digests)
-        self._name, self._digest = folder.name, folder.digest
+        self._name, self._digest, self._device = folder.name, folder.digest, device
         self._tokenizer = load_tokenizer(folder, files)
         self._tokenizer.enable_truncation(max_length=self._config.max_tokens)
-        self._session = load_session(folder, files)
+        self._session = load_session(folder, files, device=device)
         self._inputs = input_types(self._session, files)
         self._output, self._pooled = _output(self._session.get_outputs(), files)
         self._vector = lru_cache(maxsize=_VECTORS_KEPT)(self._embed)
 
     @property
     def label(self) -> str:
-        return f"local {self._name} sha256:{self._digest}"
+        on = "" if self._device == "cpu" else f" on {self._device}"
+        return f"local {self._name} sha256:{self._digest}{on}"
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         texts = [cleaned(text).strip() or "?" for text in (question, *others)]
