@@ -328,6 +328,7 @@ def test_a_worker_has_no_environment_and_reads_no_code_of_the_user(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "json.py"))
     monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", "sk-very-private")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.syspath_prepend("")
     found: list[str] = []
 
@@ -339,6 +340,7 @@ def test_a_worker_has_no_environment_and_reads_no_code_of_the_user(
     assert sorted(there(samples(20), behave=behave)) == sorted(here(samples(20)))
     assert len(found) == 40
     assert not any("private" in text or "PYTHON" in text or "HOME=" in text for text in found)
+    assert all("CUDA_VISIBLE_DEVICES=3" in text for text in found)
 
 
 def test_what_comes_back_is_read_as_text_and_numbers() -> None:
@@ -399,6 +401,11 @@ def test_auto_takes_every_core_but_none_for_a_small_run(monkeypatch: pytest.Monk
     assert [how_many(auto, found, n) for n in (0, 50, 499, 500, 100_000)] == [0, 0, 0, 8, 8]
     assert [how_many(auto, model, n) for n in (50, 100)] == [0, 4]
     assert how_many(RunSettings(answers=5), found, 100) == 8
+    on_gpu = {"local": {"device": "cuda"}}
+    for judge in ({"name": "local:nli"}, {"embeddings": "local:minilm"}):
+        gpu = Recipe(JudgeSettings.model_validate({**judge, **on_gpu}), found.rarity)
+        assert [how_many(auto, gpu, 100_000), how_many(RunSettings(workers=2), gpu, 100_000)] == [0, 2]
+    assert how_many(auto, Recipe(JudgeSettings.model_validate(on_gpu), found.rarity), 500) == 8
     assert how_many(auto, None, 100_000) == 0
     assert [how_many(RunSettings(workers=n), found, 50) for n in (1, 3, 64)] == [0, 3, 50]
     monkeypatch.setattr(pool, "usable_cores", lambda: 1)

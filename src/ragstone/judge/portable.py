@@ -39,6 +39,11 @@ class Recipe:
         provider, _ = split_name(self.settings.name)
         return provider == "local" or self.settings.embeddings is not None
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the judge loads a local model onto a GPU."""
+        return self.loads_model and self.settings.local.device != "cpu"
+
     def shared_by(self, workers: int) -> Recipe:
         """The same for each of `workers` processes at once: a local model's threads are divided among them."""
         return self.with_threads(max(1, usable_cores() // workers))

@@ -39,7 +39,7 @@ _MOST = 16
 _MOST_WITH_MODEL = 4
 _ATTEMPTS = 2
 _BUFFER = 1024 * 1024
-_KEEP = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_KEEP = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from ragstone.run.worker_process import main; main()"
 )
@@ -48,12 +48,15 @@ _START = (
 def how_many(settings: RunSettings, recipe: Recipe | None, samples: int) -> int:
     """How many worker processes to judge `samples` with; 0: none, this process does it.
 
-    ``auto`` takes one for each core, but none where starting them would take longer than it saves.
+    ``auto`` takes one for each core, but none where starting them would take longer than it saves, and none for a GPU,
+    which each would load its own copy of the model onto.
     """
     if recipe is None or not sys.executable or settings.workers == 1:
         return 0
     if settings.workers != "auto":
         return min(settings.workers, samples)
+    if recipe.on_gpu:
+        return 0
     fewest, most = (_FEWEST_WITH_MODEL, _MOST_WITH_MODEL) if recipe.loads_model else (_FEWEST, _MOST)
     cores = usable_cores()
     return min(cores, most) if cores > 1 and samples * settings.answers * settings.repeats >= fewest else 0
@@ -245,7 +248,7 @@ def raise_trouble(reply: Reply) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """What an interpreter may need to start at all."""
+    """What an interpreter may need to start at all, and which GPU it is to use."""
     return {name: os.environ[name] for name in _KEEP if name in os.environ}
 
 
