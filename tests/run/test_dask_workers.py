@@ -22,6 +22,8 @@ from ragstone.run.dask_workers import DaskWorkers
 from ragstone.run.engine import run_samples_in
 from ragstone.run.record import RecordLine
 from ragstone.system.response import Response
+from tests.judge.local.entailment import write_entailment
+from tests.judge.local.test_device import ON_CPU
 from tests.run.builders import samples
 from tests.run.dask_cluster import Cluster, cluster, connecting_at_most
 from tests.run.test_workers import METRICS, answer, here, offline, recipe
@@ -427,11 +429,11 @@ def test_a_sample_that_kills_every_worker_ends_the_run_and_loses_nothing_else(tm
 # -- workers that are not what they should be --------------------------------------------------------------------------
 
 
-def fake_version(folder: Path) -> dict[str, str]:
-    """An environment in which another version of Ragstone seems to be installed."""
-    metadata = folder / "ragstone-0.0.1.dist-info" / "METADATA"
+def fake_version(folder: Path, package: str = "ragstone") -> dict[str, str]:
+    """An environment in which another version of `package` seems to be installed."""
+    metadata = folder / f"{package.replace('-', '_')}-0.0.1.dist-info" / "METADATA"
     metadata.parent.mkdir(parents=True)
-    metadata.write_text("Metadata-Version: 2.1\nName: ragstone\nVersion: 0.0.1\n")
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.0.1\n")
     return {"PYTHONPATH": str(folder)}
 
 
@@ -440,6 +442,15 @@ def test_another_version_on_a_worker_is_named_before_anything_is_judged(tmp_path
         found.start_worker(environ=fake_version(tmp_path / "fake"))
         with pytest.raises(JudgeError, match=r"1 process .* differs(.|\n)*worker tcp://.*: ragstone 0\.0\.1 \(here"):
             there(found.address, samples(3))
+
+
+def test_so_is_another_runtime_for_a_local_model(tmp_path: Path) -> None:
+    golden = samples(3)
+    model = Recipe(JudgeSettings(name=f"local:{tmp_path / 'nli'}"), recipe(offline(golden)).rarity)
+    with cluster(tmp_path / "cluster") as found:
+        found.start_worker(environ=fake_version(tmp_path / "fake", "onnxruntime-gpu"))
+        with pytest.raises(JudgeError, match=r"worker tcp://.*: onnxruntime-gpu 0\.0\.1 \(here"):
+            asyncio.run(run(pool_at(found.address, golden, recipe=model), golden, lambda _: None))
 
 
 def test_a_worker_of_another_version_that_joins_later_is_not_believed(tmp_path: Path) -> None:
@@ -469,6 +480,15 @@ def test_a_model_that_is_not_on_the_worker_is_named_with_the_worker(two: Cluster
     gone = Recipe(JudgeSettings(name=f"local:{tmp_path / 'gone'}"), recipe(offline(golden)).rarity)
     with pytest.raises(JudgeError, match=r"Dask worker tcp://(.|\n)*gone"):
         asyncio.run(run(pool_at(two.address, golden, recipe=gone), golden, lambda _: None))
+
+
+@ON_CPU
+def test_a_gpu_that_a_worker_does_not_have_is_named_with_the_worker(two: Cluster, tmp_path: Path) -> None:
+    golden = samples(3)
+    settings = {"name": f"local:{write_entailment(tmp_path / 'nli')}", "local": {"device": "cuda"}}
+    gpu = Recipe(JudgeSettings.model_validate(settings), recipe(offline(golden)).rarity)
+    with pytest.raises(JudgeError, match=r"Dask worker tcp://.*, judge\.local\.device: no GPU can be used"):
+        asyncio.run(run(pool_at(two.address, golden, recipe=gpu), golden, lambda _: None))
 
 
 def test_an_error_on_a_worker_is_raised_here_with_its_traceback(tmp_path: Path) -> None:

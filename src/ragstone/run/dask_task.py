@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PACKAGES = ("ragstone", "google-re2", "numpy", "pydantic-core", "PyStemmer", "sentencex")
 """Packages that records depend on: the same on every machine, or the records would not be."""
 
-MODEL_PACKAGES = ("onnxruntime", "tokenizers")
+MODEL_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "tokenizers")
 """The same for a local model."""
 
 SAME_VERSIONS = "Records depend on these versions: install the same ones everywhere, for example in the same image."
