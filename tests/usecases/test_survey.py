@@ -37,6 +37,13 @@ def found_in(source: str, path: str = "app/rag.py") -> list[str]:
     ("source", "attribute"),
     [
         ("def answer(question): ...", "answer"),
+        ("class Rag:\n    def __call__(self, question): ...", "Rag"),
+        (
+            "class Docs:\n    def __init__(self, path): ...\n    def ask(self, q): ...\n    "
+            "def __call__(self, question): ...\nanswer = Docs('docs')",
+            "answer",
+        ),
+        ("class Docs:\n    def __call__(self, question): ...\nrag_bot = Docs()", "rag_bot"),
         ("async def ask(q: str, k=3, *, debug=False): ...", "ask"),
         ("from langchain_core.runnables import X\nrag_chain = prompt | model", "rag_chain"),
         ("from langchain.chains import create_retrieval_chain\nqa = create_retrieval_chain(r, c)", "qa"),
@@ -55,6 +62,9 @@ def test_what_answers_questions_is_found(source: str, attribute: str) -> None:
     "source",
     [
         "def answer(question, index): ...",  # can't be called with a question alone
+        "class Docs:\n    def __call__(self, question, index): ...\nanswer = Docs()",
+        "class Docs:\n    def __call__(self, question): ...\nlimits = Docs()",  # could be anything
+        "from elsewhere import Docs\nanswer = Docs()",
         "def answer(*, question): ...",
         "def answer(count: int): ...",
         "def _answer(question): ...",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ragstone.usecases.survey.proposal import QUESTION_NAMES, Proposal
@@ -32,7 +32,7 @@ ANSWERING = frozenset(
 )
 """Names of functions that take a question."""
 
-_METHODS = ("answer", "aanswer", "query", "aquery", "invoke", "ainvoke")
+_METHODS = ("answer", "aanswer", "query", "aquery", "invoke", "ainvoke", "__call__")
 _CHAINS = frozenset(["create_retrieval_chain", "from_chain_type", "from_llm"])
 _ENGINES = frozenset(["as_query_engine", "as_chat_engine", "from_args"])
 _SYSTEM = re.compile(r"chain|rag|qa\b|_qa|qa_|engine|retriev|assistant|pipeline|bot", re.IGNORECASE)
@@ -60,7 +60,7 @@ def proposals_in(source: bytes, path: PurePosixPath) -> Iterator[Proposal]:
         elif isinstance(node, ast.ClassDef):
             found = _class(node)
         else:
-            found = _assigned(node, framework)
+            found = _assigned(node, framework) or _instance(node, classes)
         if found is None:
             continue
         if found.entrypoint.startswith("http"):
@@ -143,8 +143,33 @@ def _class(node: ast.ClassDef) -> Proposal | None:
         return None
     if init is not None and _required(init, method=True) != []:
         return None
-    named = next((name for name in _METHODS if name in methods and _takes_question(methods[name], method=True)), None)
+    named = _answers(node)
     return None if named is None else Proposal(node.name, f"the class {node.name} with {named}()", 3)
+
+
+def _answers(node: ast.ClassDef) -> str | None:
+    """The method of a class that takes a question."""
+    methods = {item.name: item for item in node.body if isinstance(item, Function)}
+    return next((name for name in _METHODS if name in methods and _takes_question(methods[name], method=True)), None)
+
+
+def _instance(statement: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> Proposal | None:
+    """A variable of the module that holds an object of one of its classes, if that answers questions."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    target, called = statement.targets[0], statement.value.func
+    if not isinstance(target, ast.Name) or not isinstance(called, ast.Name) or called.id not in classes:
+        return None
+    named = _answers(classes[called.id])
+    if named is None or target.id.startswith("_"):
+        return None
+    if target.id in ANSWERING:
+        rank = 1
+    elif _SYSTEM.search(target.id) or _SYSTEM.search(called.id):
+        rank = 2
+    else:
+        return None
+    return Proposal(target.id, f"'{target.id}', an object of the class {called.id} with {named}()", rank)
 
 
 def _assigned(statement: ast.stmt, framework: str | None) -> Proposal | None:
