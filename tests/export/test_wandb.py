@@ -266,6 +266,7 @@ class TestOnAServer:
         done = ragstone(["export", "wandb"], project, env=environ | {"HOME": str(tmp_path)})
         assert done.returncode == 2
         assert "wandb login" in done.stderr
+        assert "Set WANDB_API_KEY, or WANDB_MODE=offline" in done.stderr
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
 

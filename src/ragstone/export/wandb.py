@@ -187,7 +187,9 @@ def _refusing(found: FinishedRun, where: str, usage: type[Exception]) -> Iterato
     try:
         yield
     except usage as error:
-        raise ConfigError(found.redact(one_line(str(error)))[:_SAID_CHARS], where="Weights & Biases") from None
+        said = found.redact(one_line(str(error)))[:_SAID_CHARS]
+        hint = "Set WANDB_API_KEY, or WANDB_MODE=offline to write a folder." if "API key" in said else None
+        raise ConfigError(said, where="Weights & Biases", hint=hint) from None
     except Exception as error:
         said = found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
         raise ExportError(
