@@ -180,8 +180,9 @@ class Run:
         return pandas.DataFrame([_row(record, self.directory.manifest.metrics) for record in self.directory.records()])
 
     def __repr__(self) -> str:
-        samples, metrics = self.scores.samples, self.scores.metrics
-        return f"{type(self).__name__}({str(self.path)!r}: {counted(len(samples), 'sample')}, {means(metrics)})"
+        failed = len(self.scores.system.failures)
+        samples = counted(len(self.scores.samples), "sample") + (f", {failed:,} without an answer" if failed else "")
+        return f"{type(self).__name__}({str(self.path)!r}: {samples}, {means(self.scores.metrics)})"
 
     def _repr_html_(self) -> str:
         return run_html(self.scores)

@@ -92,6 +92,11 @@ def test_the_column_proposed_for_the_question_is_none_that_holds_something_else(
         ragstone.load_golden_set([{"id": "a", "context": "P.", "frage": "Was?"}])
 
 
+def test_a_run_says_how_many_samples_have_no_answer() -> None:
+    run = ragstone.evaluate(ragstone.load_golden_set(ROWS), lambda question: 1 / 0, progress=False)
+    assert f": {len(ROWS)} samples, {len(ROWS)} without an answer, faithfulness –" in repr(run)
+
+
 def test_a_number_given_as_text_is_a_number() -> None:
     run = ragstone.evaluate(ragstone.load_golden_set(ROWS), answer, concurrency="2", progress=False)  # type: ignore[arg-type]
     assert len(run.to_pandas()) == len(ROWS)
