@@ -118,6 +118,7 @@ def suggestion(found: str, known: Iterable[str]) -> str:
 
 
 _EXPECTED = {
+    "missing": "is missing",
     "model_type": "must be a table",
     "dict_type": "must be a table",
     "tuple_type": "must be a list",

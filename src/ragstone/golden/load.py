@@ -176,7 +176,7 @@ def _expand(pattern: str, root: Path) -> list[Path]:
         raise GoldenSetError("is not a regular file.", where=pattern)
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError(
-            "not found.", where=pattern, hint=f"Paths are relative to {root.resolve()}; check [golden] paths."
+            "not found.", where=pattern, hint=f"Looked in {root.resolve()}: check the path, or [golden] paths."
         )
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
     for match in matches:

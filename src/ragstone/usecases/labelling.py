@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.files import read_regular
 from ragstone.formatting import counted, percent, score
 from ragstone.judge.judgements import Statement, StatementList
@@ -302,10 +302,9 @@ def _parsed(model: type[_Model], path: Path, hint: str) -> _Model:
         raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=hint) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ConfigError(
-            f"not a file that a page saved: {place}: {first['msg']}.", where=str(path), hint=hint
-        ) from None
+        place = ".".join(str(part) for part in first["loc"])
+        why = f"'{place}' {expected(first)}" if place else expected(first)
+        raise ConfigError(f"not a file that a page saved: {why}.", where=str(path), hint=hint) from None
 
 
 @dataclass(frozen=True, slots=True)

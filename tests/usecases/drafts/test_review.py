@@ -149,7 +149,7 @@ def test_reviewers_who_disagree_and_samples_that_changed_are_errors(tmp_path: Pa
     [
         ({"decision": "accept", "edits": {"question": "  "}}, "leaves no question"),
         ({"decision": "accept", "edits": {"id": "x"}}, "rows.0.edits.id"),
-        ({"decision": "perhaps"}, "rows.0.decision"),
+        ({"decision": "perhaps"}, "'rows.0.decision' must be 'accept'"),
         ({"decision": "accept", "edits": {"reference": "\x00"}}, "null character"),
     ],
 )
@@ -157,6 +157,13 @@ def test_a_file_with_anything_else_is_refused(tmp_path: Path, row: dict[str, Any
     with pytest.raises(ConfigError) as refused:
         merge_review(SET, [saved(tmp_path, "eve", a=row)], today=date(2026, 11, 23))
     assert says in str(refused.value)
+
+
+def test_another_file_is_named_as_such_in_plain_words(tmp_path: Path) -> None:
+    other = tmp_path / "report.json"
+    other.write_text('{"rows": []}', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"saved: '\w+' is missing\.$"):
+        merge_review(SET, [other], today=date(2026, 11, 23))
 
 
 def test_the_command_makes_a_page_and_merges_its_file(

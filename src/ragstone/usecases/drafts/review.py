@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, expected
 from ragstone.files import read_regular
 from ragstone.golden import cells
 from ragstone.golden.sample import GoldenSet, Review, Sample
@@ -189,10 +189,9 @@ def _read(path: Path) -> _Saved:
         raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ConfigError(
-            f"not a file that a page of `ragstone review` saved: {place}: {first['msg']}.", where=str(path)
-        ) from None
+        place = ".".join(str(part) for part in first["loc"])
+        why = f"'{place}' {expected(first)}" if place else expected(first)
+        raise ConfigError(f"not a file that a page of `ragstone review` saved: {why}.", where=str(path)) from None
 
 
 def _edited(sample: Sample, edits: _Edits, path: Path) -> Sample:
