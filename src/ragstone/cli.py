@@ -99,7 +99,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.close()  # the reader of our output has gone
         code = 0
     except Exception:
-        traceback.print_exc()
+        from ragstone.report.escape import terminal
+
+        click.echo(terminal(traceback.format_exc()), err=True, nl=False)  # it may quote anything
         _complain("this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above.")
         code = EXIT_BUG
     sys.exit(code)

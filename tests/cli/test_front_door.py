@@ -220,3 +220,19 @@ def test_check_says_what_confirming_may_cost(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert "confirm in doubt, each question is asked up to 3 more times, each at up to that cost" in text
+
+
+def test_a_bug_shows_its_traceback_in_which_no_text_acts(tmp_path: Path) -> None:
+    code = (
+        "import ragstone.usecases.history as used\n"
+        "from ragstone.cli import main\n"
+        "used.damage = lambda _: (_ for _ in ()).throw(ValueError('an answer\\n::error::forged \\x1b[2J'))\n"
+        "main(['history'])\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert shown.returncode == 70
+    assert "Traceback (most recent call last)" in shown.stderr
+    assert "ValueError: an answer" in shown.stderr
+    assert "forged" in shown.stderr
+    assert "\x1b" not in shown.stderr
+    assert not any(line.startswith("::") for line in shown.stderr.splitlines())
