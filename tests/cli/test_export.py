@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.config import Settings
+from ragstone.export.facts import read_finished
+from ragstone.report.redact import Redactor
 from tests.cli.project import SYSTEM, make_project, ragstone
 from tests.export.collector import collecting, plain
 
@@ -36,6 +39,16 @@ def test_a_gated_run_is_sent_with_its_verdict(gated: Path) -> None:
     attributes = plain(collector.records[0].attributes)
     assert attributes["ragstone.run.verdict"] == "pass"
     assert attributes["ragstone.judge.provider"] == "offline"
+
+
+def test_the_reason_of_the_gate_has_no_secret(gated: Path) -> None:
+    def reason(*secrets: str) -> str:
+        found = read_finished(gated / "ragstone-run", Settings(root=gated), Redactor(secrets))
+        assert found.reason
+        return found.reason
+
+    secret = max(reason().split(), key=len)
+    assert reason(secret) == reason().replace(secret, "***")
 
 
 def test_a_merged_run_is_sent_as_any_other(gated: Path, tmp_path: Path) -> None:
@@ -79,6 +92,15 @@ def test_a_refusal_exits_with_7_and_shows_no_credential(gated: Path) -> None:
     assert done.stderr.startswith(f"error: {collector.url}: the collector did not take the events: it answered 401")
     assert "sesame" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_credential_of_the_export_is_in_nothing_that_is_sent(gated: Path) -> None:
+    with collecting() as collector:
+        given = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=house-1"}
+        assert ragstone(["export", "otel"], gated, env=given).returncode == 0
+    ids = [plain(record.attributes)["ragstone.sample.id"] for record in collector.records]
+    assert "***" in ids
+    assert "house-1" not in ids
 
 
 def test_events_are_in_the_trace_that_the_system_names_with_its_answer(tmp_path: Path) -> None:

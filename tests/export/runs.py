@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ragstone.config import Settings
@@ -70,8 +71,9 @@ def write_run(
     verdict: str | None = "fail",
     cost: Cost | None = None,
     system: SystemManifest | None = None,
+    answers: int = 1,
 ) -> RunDirectory:
-    """A finished run of the metrics of its first sample."""
+    """A finished run of the metrics of its first sample, which was asked `answers` times with the same answer."""
     golden = GoldenSet(tuple(sample for sample, _, _ in asked))
     manifest = Manifest(
         ragstone_version="1.2.3",
@@ -81,11 +83,13 @@ def write_run(
         judge=JUDGE,
         system=system or SystemManifest(entrypoint="python:app:answer", commit="c" * 40, version="v7"),
         metrics=dict.fromkeys(asked[0][2], "3"),
+        answers=answers,
         policy_hash="p" * 64,
     )
     writer = RunWriter.create(path, manifest)
     for sample, response, scores in asked:
-        writer.append(one_answer(sample, response, (), scores))
+        record = one_answer(sample, response, (), scores)
+        writer.append(replace(record, answers=record.answers * answers))
     run = writer.finish([sample.id for sample, _, _ in asked], wall_s=12.5)
     changed = {"verdict": verdict, "cost": cost or run.manifest.cost}
     write_manifest(run.path, run.manifest.model_copy(update=changed))

@@ -11,6 +11,7 @@ import pytest
 
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
+from ragstone.export.artifacts import digest
 from ragstone.export.artifacts import write_manifest as send_manifest
 from ragstone.export.facts import LeftOut, read_finished
 from ragstone.export.rows import sample_rows
@@ -64,6 +65,16 @@ def test_why_a_metric_of_the_users_does_not_apply_is_a_text(tmp_path: Path) -> N
     assert [row[-1] for row in table(found)] == ["not applicable"]
     assert with_texts.left_out == (LeftOut("politeness", "not_applicable", None, said, 1),)
     assert [row.scores["politeness"] for row in sample_rows(with_texts)] == [NotApplicable(said)]
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_the_manifest_that_is_sent_has_no_secret(tmp_path: Path, texts: bool) -> None:
+    ours = write_run(
+        tmp_path / "run", system=SystemManifest(entrypoint=f"command:./rag --key {SECRET}", version=SECRET)
+    )
+    sent = send_manifest(finished(ours.path, texts=texts), tmp_path).read_text()
+    assert json.loads(sent)["system"]["entrypoint"] == "command:./rag --key ***"
+    assert SECRET not in sent
 
 
 def test_the_message_of_an_error_in_the_manifest_is_a_text(tmp_path: Path) -> None:
@@ -143,8 +154,11 @@ def test_no_text_has_a_secret(tmp_path: Path) -> None:
         {"faithfulness": Scored(1.0)},
     )
     system = SystemManifest(entrypoint=f"http://host/{SECRET}", commit=SECRET, version=SECRET)
+    slices = f'[slices."{SECRET}".metrics.faithfulness]\nmin = 0.5\n'
+    (tmp_path / "thresholds.toml").write_text(slices, encoding="utf-8")
     write_run(tmp_path / "run", (asked,), system=system)
     found = finished(tmp_path / "run", texts=True)
+    assert found.figures["slices/***/faithfulness/mean"] == 1.0
     (row,) = sample_rows(found)
     assert (row.id, row.tags, row.response_id) == ("id-***", ("***",), "***")
     assert SECRET[:12] not in f"{found.parameters}{found.figures}{row}"
@@ -164,6 +178,15 @@ def test_headers_and_passwords_in_addresses_are_secrets() -> None:
     }
     assert set(export_secrets(environ)) == {"only-a-token", "also%2Dsecret", "also-secret", "dapi-0123"}
     assert export_secrets({}) == ()
+
+
+def test_an_export_with_texts_or_another_verdict_is_another_export(tmp_path: Path) -> None:
+    ours = write_run(tmp_path / "run", verdict="fail")
+    first = digest(finished(ours.path))
+    assert digest(finished(ours.path)) == first
+    with_texts = digest(finished(ours.path, texts=True))
+    write_manifest(ours.path, ours.manifest.model_copy(update={"verdict": "pass"}))
+    assert len({first, with_texts, digest(finished(ours.path))}) == 3
 
 
 def test_a_run_that_is_not_finished_and_a_shard_are_refused(tmp_path: Path) -> None:

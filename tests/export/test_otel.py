@@ -104,6 +104,13 @@ def test_an_event_is_in_the_trace_that_the_answer_names(collector: Collector, tm
     assert places["q4"] == ("", "")  # all zeros is no trace
 
 
+def test_a_score_of_several_answers_is_in_no_trace(collector: Collector, tmp_path: Path) -> None:
+    write_run(tmp_path / "run", answers=2)
+    export_otel(finished(tmp_path / "run"), environ_of(collector))
+    assert {(record.trace_id, record.span_id) for record in collector.records} == {(b"", b"")}
+    assert "gen_ai.response.id" not in sent(collector)["q1", "faithfulness"]
+
+
 def test_a_score_that_is_not_applicable_or_failed_is_no_number(collector: Collector, tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     done = export_otel(finished(tmp_path / "run"), environ_of(collector))

@@ -181,12 +181,13 @@ class TestOnAServer:
     def test_a_key_that_is_refused_is_an_error_that_does_not_show_it(
         self, server: Server, environ: dict[str, str], tmp_path: Path
     ) -> None:
-        server.status = 401
+        server.status, server.says = 401, f"not the key {SECRET}\n\x1b[2J"
         write_run(tmp_path / "run")
         with pytest.raises(ExportError) as caught:
             export(tmp_path / "run", environ)
         assert str(caught.value).startswith(f"{server.url}: Weights & Biases did not take the run: ")
-        assert KEY not in str(caught.value)
+        assert "not the key ***" in str(caught.value)
+        assert not any(text in str(caught.value) for text in (KEY, SECRET, "\x1b"))
 
     def test_ten_thousand_samples_and_more_are_all_in_the_artifact(
         self, server: Server, environ: dict[str, str], tmp_path: Path

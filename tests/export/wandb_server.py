@@ -18,11 +18,15 @@ Json = dict[str, Any]
 
 
 class Server(ThreadingHTTPServer):
-    """Refuses everything with `status` if that is set; `refused` are operations of GraphQL that it does not know."""
+    """Refuses everything with `status` and what it `says`, if that is set.
+
+    `refused` are operations of GraphQL that it does not know.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.status: int | None = None
+        self.says = "refused"
         self.no_uploads = False
         self.runs: dict[str, Json] = {}
         self.history: dict[str, list[Json]] = {}
@@ -159,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         reply: Json | None = {}
         status = self.server.status or 200
         if status != 200:
-            reply = {"errors": [{"message": "refused"}]}
+            reply = {"errors": [{"message": self.server.says}]}
         elif self.path.endswith("/graphql"):
             asked = json.loads(body)
             operation = asked.get("operationName") or asked["query"].split("(")[0].split()[-1]

@@ -324,6 +324,8 @@ def test_a_worker_has_no_environment_and_reads_no_code_of_the_user(
 ) -> None:
     (tmp_path / "json.py").write_text("import os; os._exit(77)")
     (tmp_path / "sitecustomize.py").write_text("import os; os._exit(78)")
+    (tmp_path / "ragstone").mkdir()
+    (tmp_path / "ragstone" / "__init__.py").write_text("import os; os._exit(79)")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "json.py"))
