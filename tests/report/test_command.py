@@ -96,12 +96,15 @@ def test_a_directory_that_is_not_a_run_is_refused(runs: Path, tmp_path: Path) ->
     found = ragstone("report", str(tmp_path), cwd=runs)
     assert found.returncode == 2
     assert "not a run directory" in found.stderr
+    missing = ragstone("report", "nowhere", cwd=runs)
+    assert missing.returncode == 2
+    assert "nowhere: there is no such directory." in missing.stderr
 
 
 def test_a_baseline_that_is_not_there_is_refused(runs: Path) -> None:
     found = ragstone("report", "bad", "--baseline", "nowhere", cwd=runs)
     assert found.returncode == 6
-    assert "the baseline can't be used" in found.stderr
+    assert "the baseline can't be used: there is no such directory" in found.stderr
 
 
 def test_a_file_that_can_not_be_written_is_named(runs: Path, tmp_path: Path) -> None:

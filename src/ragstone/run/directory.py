@@ -298,7 +298,7 @@ def read_manifest(path: Path) -> Manifest:
             body = stream.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
         raise RunDirectoryError(
-            f"no {MANIFEST}, so this is not a run directory.",
+            f"no {MANIFEST}, so this is not a run directory." if path.exists() else "there is no such directory.",
             where=str(path),
             hint="Use a directory written by `ragstone run` or `ragstone gate`.",
         ) from None
