@@ -259,7 +259,7 @@ class TestOnAServer:
         export(tmp_path / "run", tracking)
         export(tmp_path / "run", tracking | {"MLFLOW_EXPERIMENT_NAME": "named"})
         number = client(server).create_experiment("numbered")
-        export(tmp_path / "run", tracking | {"MLFLOW_EXPERIMENT_ID": number})
+        export(tmp_path / "run", tracking | {"MLFLOW_EXPERIMENT_ID": number, "MLFLOW_EXPERIMENT_NAME": ""})
         assert [len(runs(server, name)) for name in ("ragstone", "named", "numbered")] == [1, 1, 1]
 
     def test_an_experiment_that_was_deleted_is_an_error(

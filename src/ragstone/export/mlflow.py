@@ -90,7 +90,7 @@ def export_mlflow(
     with captured_log("mlflow", "urllib3"):
         with _refusing(found, shown_address(uri)):
             tracker = _Tracker(MlflowClient(), found, now)
-            place = tracker.experiment(experiment or environ.get("MLFLOW_EXPERIMENT_NAME"), environ)
+            place = tracker.experiment(experiment or environ.get("MLFLOW_EXPERIMENT_NAME") or None, environ)
             run = tracker.find(place)
             state: State = "new" if run is None else "updated"
             if run is not None and run.data.tags.get(DIGEST_TAG) == digest(found):
