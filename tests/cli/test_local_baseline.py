@@ -47,7 +47,7 @@ def test_a_broken_system_fails_again_and_again_in_the_directory_of_its_own_basel
     (project / "link").symlink_to(project / "ragstone-run")
     named = str(project / "ragstone-run") if spelling == "absolute" else spelling
     good = manifest(project / "ragstone-run")
-    assert [gate(project, "--baseline", named) for _ in range(3)] == [1, 1, 1]
+    assert [gate(project, "--baseline", named) for _ in range(2)] == [1, 1]
     assert manifest(project / "ragstone-run" / "baseline") == good
     again = ragstone(["gate", "--baseline", named], project)
     said = again.stdout.replace("\n", " ")
