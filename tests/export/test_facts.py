@@ -198,7 +198,7 @@ def test_a_run_that_is_not_finished_and_a_shard_are_refused(tmp_path: Path) -> N
     write_manifest(run.path, run.manifest.model_copy(update={"shard": shard}))
     with pytest.raises(RunDirectoryError, match="ragstone merge"):
         finished(run.path)
-    with pytest.raises(RunDirectoryError, match="not a run directory"):
+    with pytest.raises(RunDirectoryError, match="there is no such directory"):
         finished(tmp_path / "nothing")
 
 
