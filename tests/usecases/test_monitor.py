@@ -359,7 +359,7 @@ def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> N
         ({"alerts": {"eror_rate": {"shift": 1.0}}}, "neither a figure nor a metric"),
         ({"windows": {"timezone": "Mars"}}, "not a time zone that is known here"),
         ({"logs": {"columns": {"question": "q"}}}, "not a field"),
-        ({"windows": {"anchor": 2}}, "greater than or equal to 5"),
+        ({"windows": {"anchor": 2}}, "must be at least 5, found 2"),
     ],
 )
 def test_mistakes_in_the_rules_are_named(rules: dict[str, Any], message: str, tmp_path: Path) -> None:
