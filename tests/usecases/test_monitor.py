@@ -357,7 +357,10 @@ def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> N
         ({"alert": {}}, "unknown key 'alert'"),
         ({"alerts": {"error_rate": {"shft": 1}}}, "Did you mean 'shift'"),
         ({"alerts": {"eror_rate": {"shift": 1.0}}}, "neither a figure nor a metric"),
-        ({"windows": {"timezone": "Mars"}}, "not a time zone that is known here"),
+        (
+            {"windows": {"timezone": "Mars"}},
+            r"'windows.timezone': 'Mars' is not a time zone that is known here, such as UTC or Europe/Berlin\.$",
+        ),
         ({"logs": {"columns": {"question": "q"}}}, "not a field"),
         ({"windows": {"anchor": 2}}, "must be at least 5, found 2"),
     ],

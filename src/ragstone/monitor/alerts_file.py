@@ -158,6 +158,8 @@ def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
             raise ConfigError(
                 f"unknown key '{key}'.", where=where, hint=suggestion(str(first["loc"][-1]), known)
             ) from None
+        if first["type"] == "value_error":
+            raise ConfigError(f"'{key}': {expected(first).removesuffix('.')}.", where=where) from None
         shown = json.dumps(first["input"], default=str, ensure_ascii=False)
         raise ConfigError(f"'{key}' {expected(first)}, found {clipped(shown, 80)}.", where=where) from None
 
