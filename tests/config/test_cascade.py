@@ -181,3 +181,9 @@ def test_the_values_of_a_file_are_named_by_their_key(tmp_path: Path) -> None:
     write(tmp_path / "ragstone.toml", '[run]\nworkers = "all"\n')
     with pytest.raises(ConfigError, match=r"ragstone\.toml: 'run\.workers' must be 'auto' or a whole number, found"):
         load_settings(directory=tmp_path, environ={})
+
+
+def test_what_is_wrong_with_a_table_is_said_after_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[metrics.tone]\nrubric = " "\n')
+    with pytest.raises(ConfigError, match=r"ragstone\.toml: 'metrics\.tone': the rubric is empty, found"):
+        load_settings(directory=tmp_path, environ={})

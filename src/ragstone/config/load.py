@@ -72,7 +72,8 @@ def load_settings(
         path = ".".join(str(part) for part in place)
         shown = "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
         source = origin.get(key, where)
-        named = "" if source == f"option for {path}" else f"'{path}' "
+        named = f"'{path}' " if wanted.startswith("must ") else f"'{path}': "
+        named = "" if source == f"option for {path}" else named
         raise ConfigError(f"{named}{wanted}{shown}.", where=source) from None
 
 
