@@ -491,6 +491,7 @@ def table(season: Season) -> str:
         ("clean passes of a healthy system", share(healthy, lambda job: job.verdict == "pass")),
         ("pull requests that changed for the worse, failed", share(broken, lambda job: job.code == 1)),
         ("runs without a drop check", share(season.jobs, lambda job: not job.guarded)),
+        ("… at merges", ", ".join(str(job.merge) for job in season.jobs if not job.guarded)),
         ("… that say so at the top", share([j for j in season.jobs if not j.guarded], lambda job: job.warned)),
         ("age of the baseline in healthy main runs: median / largest", _ages(ages)),
         ("accepted at merge / spent by merge", f"{season.accepted_at} / {season.removable_at}"),
