@@ -181,9 +181,10 @@ def test_a_manifest_that_is_not_valid_is_refused(tmp_path: Path, change: object,
 
 
 def test_no_directory_no_manifest_and_a_huge_manifest_are_each_a_clear_error(tmp_path: Path) -> None:
-    for path in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(RunDirectoryError, match="not a run directory"):
-            RunDirectory.open(path)
+    with pytest.raises(RunDirectoryError, match="nowhere: there is no such directory"):
+        RunDirectory.open(tmp_path / "nowhere")
+    with pytest.raises(RunDirectoryError, match="not a run directory"):
+        RunDirectory.open(tmp_path)
     (tmp_path / MANIFEST).write_bytes(b" " * (5 * 1024 * 1024))
     with pytest.raises(RunDirectoryError, match="larger than 4 MiB"):
         RunDirectory.open(tmp_path)
