@@ -279,7 +279,8 @@ def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(
         scheduler.setblocking(False)
         address = f"tcp://127.0.0.1:{scheduler.getsockname()[1]}"
         checkout.write("ragstone.toml", config('name = "offline"\n').replace("[run]", f'[run]\ndask = "{address}"'))
-        found = checkout.gate(github, "pull_request", pull_request())
+        with connecting_at_most("0.1s"):
+            found = checkout.gate(github, "pull_request", pull_request())
         with pytest.raises(BlockingIOError):
             scheduler.accept()
     refused(found, "'run.dask' differs from the base branch", "what comes back could run code here", "RAGSTONE_DASK")

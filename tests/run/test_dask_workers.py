@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ragstone.judge.judgements import Grade
 from ragstone.judge.portable import Recipe
 from ragstone.judge.protocol import Call, Judge
 from ragstone.metrics.custom import FunctionMetric
+from ragstone.run import dask_workers
 from ragstone.run.dask_workers import DaskWorkers
 from ragstone.run.engine import run_samples_in
 from ragstone.run.record import RecordLine
@@ -505,3 +507,33 @@ def test_nobody_at_the_address() -> None:
     ):
         there("tcp://127.0.0.1:1", samples(3))
     assert raised.value.exit_code == 5
+
+
+def test_whoever_accepts_the_connection_and_says_nothing_is_not_waited_for() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        connecting_at_most("1s"),
+        pytest.raises(JudgeError, match=r"the Dask scheduler did not answer for 2 seconds") as raised,
+    ):
+        there(f"tcp://127.0.0.1:{silent.getsockname()[1]}", samples(3))
+    assert raised.value.exit_code == 5
+
+
+def test_a_scheduler_that_falls_silent_ends_the_run_and_keeps_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = samples(600)
+    done: list[str] = []
+    monkeypatch.setattr(dask_workers, "_SILENT_S", 5.0)
+    monkeypatch.setattr(dask_workers, "_CLOSE_S", 0.5)
+    with cluster(tmp_path / "cluster", workers=1) as found:
+
+        def sink(record: RecordLine) -> None:
+            done.append(record.sample_id)
+            if len(done) == 100:
+                assert found.scheduler is not None
+                os.kill(found.scheduler.pid, signal.SIGSTOP)
+
+        with pytest.raises(JudgeError, match=r"scheduler did not answer for \d+ seconds(.|\n)*--resume"):
+            asyncio.run(run(pool_at(found.address, golden), golden, sink))
+    assert 100 <= len(done) < 600

@@ -36,10 +36,12 @@ _BATCH = 64
 _BATCH_WITH_MODEL = 2
 _LEAST_WAITING = 16
 _PATIENCE_S = 300.0
+_SILENT_S = 300.0
 _POLL_S = 1.0
 _CLOSE_S = 10.0
 _MOST_LOST = 3
 _NOISY = ("distributed.client", "distributed.batched", "distributed.comm")
+_REACHABLE = "Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration."
 _RESUME = "Finished samples are saved: continue with --resume."
 
 
@@ -102,15 +104,19 @@ class DaskWorkers:
         for name in _NOISY:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._client = Client(self._address, asynchronous=True, set_as_default=False, name="ragstone")
+        since = time.monotonic()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VersionMismatchWarning)  # versions that matter are compared below
-                await self._client
+                async with asyncio.timeout(_connecting_s()):
+                    await self._client
+        except TimeoutError:
+            raise self._silent(since, _REACHABLE) from None
         except Exception as error:  # of the network, or of a TLS configuration that is wrong or missing
             raise JudgeError(
                 f"no connection with the Dask scheduler: {_line(error)}",
                 where=self._address,
-                hint="Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
+                hint=_REACHABLE,
             ) from None
         self._keep_task()  # at once, for a cluster that starts workers when there is something to do
         async with contextlib.aclosing(self._workers()) as found:
@@ -206,8 +212,12 @@ class DaskWorkers:
         assert self._client is not None  # noqa: S101 - started
         lost_since: float | None = None
         while True:
+            since = time.monotonic()
             try:
-                self.threads = dict(await self._client.scheduler.ncores())
+                async with asyncio.timeout(_SILENT_S):
+                    self.threads = dict(await self._client.scheduler.ncores())
+            except TimeoutError:
+                raise self._silent(since, _RESUME) from None
             except Exception as error:
                 await self._connected(error)
                 continue
@@ -241,6 +251,10 @@ class DaskWorkers:
             raise JudgeError(
                 "\n  ".join([f"{differ} from this one:", *shown[:3], *more]), where=self._address, hint=SAME_VERSIONS
             )
+
+    def _silent(self, since: float, hint: str) -> JudgeError:
+        waited = counted(round(time.monotonic() - since), "second")
+        return JudgeError(f"the Dask scheduler did not answer for {waited}.", where=self._address, hint=hint)
 
     def _patience(self) -> str:
         return counted(round(self.patience_s), "second")
@@ -282,6 +296,17 @@ class _Lane:
 
     async def judge(self, jobs: tuple[Job, ...]) -> Reply:
         return await self._pool.judge(self._address, jobs)
+
+
+def _connecting_s() -> float:
+    """The most seconds that Dask is given to connect: as long as it is set to try, and as long again for an answer.
+
+    Dask itself limits the first part only: it waits for ever for whoever accepts the connection and says nothing.
+    """
+    import dask.config
+    from dask.utils import parse_timedelta
+
+    return 2.0 * float(parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"), default="seconds"))
 
 
 def _versions(found: Mapping[str, Any] | None, packages: Sequence[str]) -> dict[str, str | None]:
