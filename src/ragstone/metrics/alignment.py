@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -52,7 +53,11 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
     names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
     used = {names[name] for name in supporting if name in names}
-    return UsedContexts(tuple(sorted(set(place))), tuple(sorted(used)))
+    return _shared(tuple(sorted(set(place))), tuple(sorted(used)))
+
+
+# A run holds one for each sample, and most are equal.
+_shared = lru_cache(maxsize=4096)(UsedContexts)
 
 
 class _Alignment(ABC):
