@@ -54,8 +54,8 @@ def timed(page: Page, script: str, condition: str) -> float:
     return time.perf_counter() - started
 
 
-def measure(path: Path, executable: str, runs: int) -> None:
-    with chromium(executable) as page:
+def measure(path: Path, runs: int) -> None:
+    with chromium() as page:
         page.size(1400, 1000)
         started = time.perf_counter()
         page.open(path)
@@ -98,8 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     text = render_history(history_page(history, POLICY))
     print(f"{options.runs:,} runs: history {len(history.text()) / 1e6:.1f} MB, page {len(text) / 1e6:.1f} MB, ", end="")
     print(f"written in {time.perf_counter() - started:.1f} s; load average {os.getloadavg()[0]:.1f}")
-    executable = find_chromium()
-    if executable is None:
+    if find_chromium() is None:
         print("no Chromium on the PATH")
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("| to open | all runs | hover: median, most | slices | compare |")
         print("|---|---|---|---|---|")
         for _ in range(3):
-            measure(path, executable, options.runs)
+            measure(path, options.runs)
 
 
 if __name__ == "__main__":

@@ -113,13 +113,12 @@ def open_report(folder: Path, times: int = 3) -> None:
     """Open the page and its last sample `times` times. Prints the seconds."""
     from tests.report.browser import chromium, find_chromium
 
-    executable = find_chromium()
-    if executable is None:
+    if find_chromium() is None:
         print("no Chromium on the PATH")
         return
     pages, samples = [], []
     for _ in range(times):
-        with chromium(executable) as page:
+        with chromium() as page:
             page.size(1400, 1000)
             started = time.perf_counter()
             page.open(folder / "report.html")

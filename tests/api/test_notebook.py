@@ -17,7 +17,7 @@ import pytest
 import ragstone
 from ragstone.errors import ConfigError
 from ragstone.report.progress import NotebookProgress
-from tests.report.browser import chromium, find_chromium
+from tests.report.browser import chromium
 from tests.report.hostile import FRAGMENTS, every_fragment
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
@@ -87,11 +87,9 @@ def test_the_notebook_shows_the_report_in_a_frame_of_its_own(outputs: list[dict[
 
 @pytest.mark.browser
 def test_the_outputs_are_readable_in_a_browser(outputs: list[dict[str, str]], tmp_path: Path) -> None:
-    executable = find_chromium()
-    assert executable is not None, "needs Chromium"
     page = "<!doctype html><meta charset=utf-8>" + "<hr>".join(output.get("text/html", "") for output in outputs)
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    with chromium(executable) as tab:
+    with chromium() as tab:
         tab.size(900, 2000)
         tab.open(tmp_path / "page.html")
         assert "Context recall" in tab.run("document.body.innerText")
@@ -147,11 +145,9 @@ def test_representations_are_short_and_on_one_line(hostile: list[Any]) -> None:
 
 @pytest.mark.browser
 def test_hostile_text_does_not_run_in_a_browser(hostile: list[Any], tmp_path: Path) -> None:
-    executable = find_chromium()
-    assert executable is not None, "needs Chromium"
     parts = [thing._repr_html_() for thing in hostile] + [hostile[1].report("html")._repr_html_()]
     (tmp_path / "page.html").write_text("<!doctype html><meta charset=utf-8>" + "".join(parts), encoding="utf-8")
-    with chromium(executable) as tab:
+    with chromium() as tab:
         tab.open(tmp_path / "page.html")
         assert tab.run("window.hit === undefined")
         assert tab.run("document.scripts.length + document.images.length") == 0

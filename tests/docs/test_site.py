@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.loopback import answering
-from tests.report.browser import chromium, find_chromium
+from tests.report.browser import chromium
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "site"
@@ -145,8 +145,7 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.mark.browser
 def test_no_page_asks_another_host_for_anything(site: Path, address: str) -> None:
-    executable = find_chromium() or pytest.fail("no Chromium: see CONTRIBUTING.md")
-    with chromium(executable) as page:
+    with chromium() as page:
         for path in sorted((site / "html").rglob("index.html")):
             page.open(f"{address}{path.parent.relative_to(site / 'html').as_posix()}/")
         asked = {url for url in page.requests if not url.startswith(("data:", "blob:"))}

@@ -14,11 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+MISSING = "no Chromium on the PATH; on Debian: apt-get install chromium"
 
 
 def find_chromium() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+needs_chromium = pytest.mark.skipif(find_chromium() is None, reason=MISSING)
 
 
 class Page:
@@ -90,8 +96,10 @@ class Page:
 
 
 @contextmanager
-def chromium(executable: str) -> Iterator[Page]:
+def chromium() -> Iterator[Page]:
     """A fresh browser with one tab, closed at the end."""
+    executable = find_chromium()
+    assert executable is not None, MISSING
     to_read, we_write = _pipe()
     we_read, to_write = _pipe()
 

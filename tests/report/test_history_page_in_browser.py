@@ -18,22 +18,16 @@ from ragstone.history.lines import RunLine
 from ragstone.report.history import SampleName, history_page, render_history
 from ragstone.report.production import MonitorReport
 from ragstone.stats.intervals import mean_interval
-from tests.report.browser import Page, chromium, find_chromium
+from tests.report.browser import Page, chromium, needs_chromium
 from tests.report.histories import POLICY, made
 from tests.report.hostile import every_fragment
 
-FOUND = find_chromium()
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(FOUND is None, reason="no Chromium on the PATH; on Debian: apt-get install chromium"),
-]
+pytestmark = [pytest.mark.browser, needs_chromium]
 
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    assert FOUND is not None
-    with chromium(FOUND) as found:
+    with chromium() as found:
         found.size(1240, 1000)
         yield found
 

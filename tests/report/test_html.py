@@ -21,23 +21,17 @@ from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context
-from tests.report.browser import Page, chromium, find_chromium
+from tests.report.browser import Page, chromium, needs_chromium
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 
-FOUND = find_chromium()
-
 browser = pytest.mark.browser
-needs_chromium = pytest.mark.skipif(
-    FOUND is None, reason="no Chromium on the PATH; on Debian: apt-get install chromium"
-)
 
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    assert FOUND is not None
-    with chromium(FOUND) as found:
+    with chromium() as found:
         found.size(1240, 1000)
         yield found
 

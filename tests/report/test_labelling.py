@@ -12,14 +12,10 @@ from typing import Any
 import pytest
 
 from ragstone.report.labelling import LabellingPage, PageItem, PageMetric, marked, render_labelling
-from tests.report.browser import Page, chromium, find_chromium
+from tests.report.browser import Page, chromium, needs_chromium
 from tests.report.hostile import every_fragment
 
-FOUND = find_chromium()
 browser = pytest.mark.browser
-needs_chromium = pytest.mark.skipif(
-    FOUND is None, reason="no Chromium on the PATH; on Debian: apt-get install chromium"
-)
 
 METRICS = (PageMetric("faithfulness", "Faithfulness"), PageMetric("answer_correctness", "Answer correctness"))
 ATTACK = (
@@ -57,8 +53,7 @@ def reviewed(key: str, **own: Any) -> PageItem:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    assert FOUND is not None
-    with chromium(FOUND) as found:
+    with chromium() as found:
         found.size(1000, 900)
         yield found
 

@@ -10,20 +10,14 @@ import pytest
 
 from ragstone.report.templates import read_template
 from ragstone.stats.intervals import mean_interval
-from tests.report.browser import Page, chromium, find_chromium
+from tests.report.browser import Page, chromium, needs_chromium
 
-FOUND = find_chromium()
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(FOUND is None, reason="no Chromium on the PATH; on Debian: apt-get install chromium"),
-]
+pytestmark = [pytest.mark.browser, needs_chromium]
 
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    assert FOUND is not None
-    with chromium(FOUND) as found:
+    with chromium() as found:
         found.run(read_template("paired.js").replace("const paired", "var paired"))
         yield found
 

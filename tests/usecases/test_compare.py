@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import ragstone as ragstone_package
-from tests.report.browser import chromium, find_chromium
+from tests.report.browser import chromium, needs_chromium
 from tests.usecases.conftest import Ragstone, WriteRun
 
 
@@ -203,12 +203,10 @@ def test_what_can_not_be_compared_is_an_error(
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
+@needs_chromium
 def test_the_page_of_several_runs_works_in_a_browser(ragstone: Ragstone, tmp_path: Path, several: list[str]) -> None:
     ragstone("compare", *several, "--format", "html", "-o", "several.html")
-    executable = find_chromium()
-    assert executable is not None
-    with chromium(executable) as page:
+    with chromium() as page:
         page.size(390, 800)
         page.open(tmp_path / "several.html")
         assert page.run("document.querySelectorAll('iframe').length") == 2
