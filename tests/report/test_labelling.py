@@ -65,7 +65,13 @@ def opened(page: Page, folder: Path, made: LabellingPage, name: str = "page.html
     page.complaints.clear()
     page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
     page.open(file)
+    begun(page)
     return file
+
+
+def begun(page: Page) -> None:
+    while not page.run("document.documentElement.dataset.ready"):
+        time.sleep(0.01)
 
 
 def press(page: Page, *keys: str) -> None:
@@ -126,6 +132,7 @@ def test_what_was_done_is_still_there_when_the_page_is_opened_again(page: Page, 
     press(page, "p", "p", "f")
     page.open("about:blank")
     page.open(file)
+    begun(page)
     assert page.run(STATUS) == "2 of 3; 1 done"
     assert page.run("document.querySelectorAll('[aria-pressed=true]').length") == 1
     opened(page, tmp_path, label_page(item("a"), key="k2-anna"))  # another batch starts afresh

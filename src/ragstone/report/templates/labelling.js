@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+const begin = () => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const review = data.kind === "review";
   const slot = "ragstone " + data.key;
@@ -296,4 +296,7 @@
   one("help").addEventListener("click", help);
   addEventListener("beforeunload", event => { if (!saved && !stored) event.preventDefault(); });
   go(state.at);
-})();
+  document.documentElement.dataset.ready = "yes";
+};
+// Storage that is first used while a page loads is not always kept by Chromium, which says nothing of it.
+addEventListener("load", () => setTimeout(begin, 100));
