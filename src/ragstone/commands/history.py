@@ -45,11 +45,13 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     if ctx.invoked_subcommand is not None:
         return 0
     import os
+    import sys
     from dataclasses import replace
 
     from ragstone.history.file import read_history
     from ragstone.history.table import csv_text, list_lines
     from ragstone.report.escape import terminal
+    from ragstone.report.terminal import look_of
     from ragstone.usecases.history import damage
 
     path = _existing(flags) if flags.get("history") else _path(flags)
@@ -59,7 +61,8 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     if last is not None:
         history = replace(history, runs=history.runs[-last:])
     if form == "text":
-        text = "".join(f"{terminal(line)}\n" for line in list_lines(history.runs))
+        width = look_of(sys.stdout)[0] if output is None else None
+        text = "".join(f"{terminal(line)}\n" for line in list_lines(history.runs, width))
         if not os.path.lexists(path):
             text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
     else:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-from ragstone.formatting import dollars, score
+from ragstone.formatting import counted, dollars, score
 from ragstone.history.lines import RunLine
 
 _FACTS = (
@@ -30,6 +30,7 @@ _FACTS = (
     "cost_usd",
     "accepted",
 )
+_NUMBERED = len("0.000")
 _PARTS = ("mean", "low", "high", "n")
 
 
@@ -49,30 +50,53 @@ def csv_text(runs: Sequence[RunLine]) -> str:
     return stream.getvalue()
 
 
-def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
-    """One line per run for a terminal, newest last."""
+def list_lines(runs: Sequence[RunLine], width: int | None = None) -> Iterator[str]:
+    """One line per run for a terminal, newest last.
+
+    `width` is that of the terminal: where names of metrics don't fit as headings, the columns have numbers, and a line
+    for each number comes first. Without a width, lines are as long as they need to be.
+    """
     if not runs:
         yield "The history is empty."
         return
     metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
-    yield "  ".join(["date".ljust(16), "commit ", "verdict".ljust(12), *(name for name in metrics), "cost"])
-    for before, run in zip((None, *runs), runs, strict=False):
+    costs = ["?" if run.cost_usd is None else dollars(run.cost_usd) for run in runs]
+    verdicts = max(map(len, ("verdict", *(run.verdict for run in runs))))
+    rest = len("2026-01-01 00:00  0000000  ") + verdicts + 2 + max(map(len, ("cost", *costs)))
+    heads, left = [name.rjust(_NUMBERED) for name in metrics], 0
+    if width is not None and rest + sum(len(head) + 2 for head in heads) > width:
+        fitting = max(1, (width - rest) // (_NUMBERED + 2))
+        metrics, left = metrics[:fitting], max(0, len(metrics) - fitting)
+        heads = [str(number).rjust(_NUMBERED) for number in range(1, len(metrics) + 1)]
+        yield from (f"{head.strip()}  {name}" for head, name in zip(heads, metrics, strict=True))
+        if left:
+            yield f"{counted(left, 'more metric')}: in a wider terminal, or with --format csv."
+        yield ""
+    yield "  ".join(["date".ljust(16), "commit ", "verdict".ljust(verdicts), *heads, "cost"])
+    for before, run, cost in zip((None, *runs), runs, costs, strict=False):
         cells = [
-            (score(run.metrics[name].mean, 3) if name in run.metrics else "–").rjust(len(name)) for name in metrics
+            (score(run.metrics[name].mean, 3) if name in run.metrics else "–").rjust(len(head))
+            for name, head in zip(metrics, heads, strict=True)
         ]
-        cost = "?" if run.cost_usd is None else dollars(run.cost_usd)
-        marks = []
-        if run.release is not None:
-            marks.append(f"release {run.release}")
-        if before is not None and before.judge_key != run.judge_key:
-            marks.append(f"judge: {run.judge}")
-        if before is not None and before.golden != run.golden:
-            marks.append("golden set changed")
-        marks += [f"accepted: {one.metric} -{one.drop:g}" for one in run.accepted]
         commit = (run.commit or "")[:7].ljust(7)
-        yield "  ".join(
-            [f"{run.time:%Y-%m-%d %H:%M}", commit, run.verdict.ljust(12), *cells, cost, ", ".join(marks)]
-        ).rstrip()
+        line = "  ".join([f"{run.time:%Y-%m-%d %H:%M}", commit, run.verdict.ljust(verdicts), *cells, cost])
+        marks = ", ".join(_marks(run, before))
+        if width is not None and marks and len(line) + 2 + len(marks) > width:
+            yield line
+            yield f"  {marks}"
+        else:
+            yield f"{line}  {marks}".rstrip()
+
+
+def _marks(run: RunLine, before: RunLine | None) -> Iterator[str]:
+    if run.release is not None:
+        yield f"release {run.release}"
+    if before is not None and before.judge_key != run.judge_key:
+        yield f"judge: {run.judge}"
+    if before is not None and before.golden != run.golden:
+        yield "golden set changed"
+    for one in run.accepted:
+        yield f"accepted: {one.metric} -{one.drop:g}"
 
 
 def _facts(run: RunLine) -> Iterator[object]:
