@@ -27,7 +27,7 @@ from ragstone.report.parts import Links, Spread
 from ragstone.report.picture import Scale
 from ragstone.report.plots import axis_for, mark
 from ragstone.report.render import render
-from ragstone.report.rows import check_reason, metric_rows, metric_state
+from ragstone.report.rows import check_reason, check_rows, metric_rows, metric_state
 from ragstone.report.samples import SAMPLE_ROWS
 from ragstone.report.view import build_view
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -287,6 +287,20 @@ def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again()
     assert "refused: too long" in check_reason(coverage)
     floor = check(reason="context_recall: is low.", kind=CheckKind.FLOOR)
     assert check_reason(floor) == "context_recall: is low."
+
+
+def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
+    values = {f"q{number}": 0.9 for number in range(5)}
+    lost = {f"x{number}": Failed("system", "timeout") for number in range(4)}
+    names = ("faithfulness", "context_recall", "context_precision")
+    metrics = {name: MetricScores(values, failed=lost) for name in names}
+    metrics["answer_relevancy"] = MetricScores(values, failed={**lost, "y": Failed("judge", "refused")})
+    samples = dict.fromkeys([*values, *lost, "y"], SampleFacts())
+    rows = check_rows(decide_gate(RunScores("run", metrics, samples), None, default_policy()).checks)
+    assert [(row.title, row.check.n) for row in rows if row.check.kind is CheckKind.COVERAGE] == [
+        ("Coverage: Faithfulness, Context recall, Context precision", 9),
+        ("Coverage: Answer relevancy", 10),
+    ]
 
 
 def test_without_a_baseline_nothing_got_worse() -> None:

@@ -16,7 +16,7 @@ from ragstone.report.escape import clip, one_line
 from ragstone.report.html import html_environment
 from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricChange, MetricRow, ReportView
-from ragstone.report.rows import check_reason, check_title
+from ragstone.report.rows import check_reason
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
@@ -86,8 +86,8 @@ def verdict_html(view: ReportView) -> str:
     """The verdict as at the top of a report: why, the metrics, other checks that don't pass, and the worst samples."""
     left = len(view.warnings) - MAX_WARNINGS
     more = [f"and {counted(left, 'more warning')}"] if left > 0 else []
-    others = [(wording.status_word(row.check.status, row.check.action), row.check) for row in view.checks]
-    open_ = [f"{ICONS[word]} {check_title(check)}: {check_reason(check)}" for word, check in others if word != "pass"]
+    others = [(wording.status_word(row.check.status, row.check.action), row) for row in view.checks]
+    open_ = [f"{ICONS[word]} {row.title}: {check_reason(row.check)}" for word, row in others if word != "pass"]
     below = open_[:MAX_WARNINGS]
     if view.attribution is not None:
         below.append(wording.attribution(view.attribution))

@@ -175,7 +175,7 @@ _FAILED = {
 def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
     """The checks other than floors and drops of metrics, most important first.
 
-    Of the passing coverage checks, only the lowest is kept.
+    Of the passing coverage checks, only the lowest is kept. Other coverage checks that say the same share a row.
     """
     rest = [check for check in checks if check.kind not in _METRIC_KINDS or check.metric is None]
     covered = [check for check in rest if check.kind is CheckKind.COVERAGE and check.status is Status.PASS]
@@ -183,14 +183,21 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
         lowest = min(covered, key=lambda check: 1.0 if check.estimate is None else check.estimate)
         rest = [check for check in rest if check not in covered]
         rest.append(replace(lowest, metric=None, slice=None) if len(covered) > 1 else lowest)
+    alike: dict[object, list[Check]] = {}
+    for check in sorted(rest, key=lambda check: severity(check.status, check.action)):
+        same = (wording.status_word(check.status, check.action), check.slice, check.short_reason)
+        alike.setdefault(same if check.kind is CheckKind.COVERAGE and check.metric else id(check), []).append(check)
     return tuple(
-        CheckRow(title=check_title(check), found=_found(check), wanted=_wanted(check), check=check)
-        for check in sorted(rest, key=lambda check: severity(check.status, check.action))
+        CheckRow(title=check_title(check, others), found=_found(check), wanted=_wanted(check), check=check)
+        for check, *others in alike.values()
     )
 
 
-def check_title(check: Check) -> str:
-    """``Coverage``, ``Floor: Faithfulness (lang:de)``, ``Must pass: refund-window``."""
+def check_title(check: Check, others: Sequence[Check] = ()) -> str:
+    """``Coverage``, ``Floor: Faithfulness (lang:de)``, ``Must pass: refund-window``.
+
+    `others` are the same checks of other metrics: ``Coverage: Faithfulness, Context recall``.
+    """
     if check.kind is CheckKind.USAGE:
         return wording.USAGE_TITLES.get(check.name, check.name)
     title = wording.CHECK_TITLES[check.kind]
@@ -199,7 +206,8 @@ def check_title(check: Check) -> str:
     if check.kind is CheckKind.ANSWERS and check.metric is not None:
         return "Retrieval"  # the reason names the metric
     if check.metric is not None:
-        title = f"{title}: {wording.metric_title(check.metric)}"
+        names = [wording.metric_title(one.metric) for one in (check, *others) if one.metric is not None]
+        title = f"{title}: {formatting.some(names)}"
     return f"{title} ({check.slice})" if check.slice is not None else title
 
 
