@@ -190,6 +190,8 @@ def measured(
 ) -> Step:
     """Run `ragstone` with `arguments`, on `cores` cores only, `after` so many others. Raises SystemExit if it fails.
 
+    Where there are fewer cores, they are shared.
+
     What the processes `others` need meanwhile counts too.
     """
     usable = sorted(os.sched_getaffinity(0))
@@ -202,7 +204,7 @@ def measured(
         stderr=subprocess.PIPE,
     )
     if cores is not None:
-        os.sched_setaffinity(process.pid, usable[after : after + cores])
+        os.sched_setaffinity(process.pid, usable[after % len(usable) :][:cores])
     assert process.stderr is not None
     with Watch(process.pid, others) as watch, process.stderr as said:
         errors = said.read()
