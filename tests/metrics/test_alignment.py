@@ -87,6 +87,14 @@ def test_a_context_without_text_is_never_used() -> None:
     assert used_contexts(["", " ", "x"], ["c2"]).used == ()
 
 
+def test_equal_sets_of_a_few_contexts_are_held_once_and_large_ones_are_not_kept() -> None:
+    few, many = ["a", "b", "c"], [str(number) for number in range(5000)]
+    assert used_contexts(few, ["c2"]) is used_contexts(["x", "y", "z"], ["c2"])
+    assert used_contexts(few, ["c2"]) != used_contexts(few, ["c3"])
+    assert used_contexts(many, ["c2"]) == used_contexts(many, ["c2"])
+    assert used_contexts(many, ["c2"]) is not used_contexts(many, ["c2"])
+
+
 def test_only_supported_statements_and_known_contexts_count() -> None:
     contradicted = Judgements(
         statements=StatementList((Statement("s1", "a claim"),), abstains=False),

@@ -30,6 +30,10 @@ from ragstone.system.response import Response
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
+_MOST_SHARED = 20
+"""Of more contexts, few sets are equal, and thousands of large ones must not be kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class UsedContexts:
     """The contexts of one answer with different texts, and those that support the answer: ranks from 0, ascending."""
@@ -53,7 +57,8 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
     names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
     used = {names[name] for name in supporting if name in names}
-    return _shared(tuple(sorted(set(place))), tuple(sorted(used)))
+    make = _shared if len(place) <= _MOST_SHARED else UsedContexts
+    return make(tuple(sorted(set(place))), tuple(sorted(used)))
 
 
 # A run holds one for each sample, and most are equal.
