@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import pty
 import re
 import shutil
+import subprocess
+import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.project import SYSTEM, make_project, ragstone
+from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
 from tests.report.paged import inflated
 
 POLICY = "[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
@@ -53,6 +58,29 @@ def lines(path: Path) -> list[Any]:
 
 def report(path: Path) -> Any:
     return json.loads((path / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+
+
+def test_the_list_is_as_wide_as_the_terminal(gated: Path) -> None:
+    shown = in_terminal(gated, columns=80)
+    assert max(map(len, shown)) <= 80
+    assert shown[0] == "1  faithfulness"
+    assert sum(bool(re.match(r"\d{4}-\d\d-\d\d ", one)) for one in shown) == 2
+    assert in_terminal(gated, columns=200)[0].startswith("date")
+
+
+def in_terminal(path: Path, columns: int) -> list[str]:
+    """The lines of `ragstone history` in a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, columns))
+    environ = {name: value for name, value in environment().items() if name != "COLUMNS"}
+    process = subprocess.Popen(command("history"), cwd=path, env=environ, stdin=subprocess.DEVNULL, stdout=theirs)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:  # EIO at the end
+        while part := terminal.read(4096):
+            said += part
+    assert process.wait(timeout=60) == 0
+    return said.decode().splitlines()
 
 
 def test_every_gate_is_held_against_the_history_and_added_to_it(gated: Path) -> None:

@@ -127,6 +127,27 @@ def test_labels_are_given_by_keyboard_and_saved_to_a_file(page: Page, tmp_path: 
 
 @browser
 @needs_chromium
+def test_what_is_stored_is_first_touched_when_the_page_is_loaded(page: Page, tmp_path: Path) -> None:
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="""
+            const loaded = [];
+            for (const name of ["getItem", "setItem"]) {
+              const original = Storage.prototype[name];
+              Storage.prototype[name] = function (...given) {
+                loaded.push(performance.getEntriesByType("navigation")[0].loadEventEnd > 0);
+                return original.apply(this, given);
+              };
+            }
+            window.loadedWhenTouched = loaded;
+        """,
+    )
+    opened(page, tmp_path, label_page(item("a")))
+    assert page.run("window.loadedWhenTouched") == [True, True]
+
+
+@browser
+@needs_chromium
 def test_what_was_done_is_still_there_when_the_page_is_opened_again(page: Page, tmp_path: Path) -> None:
     file = opened(page, tmp_path, label_page(*(item(name) for name in "abc")))
     press(page, "p", "p", "f")
