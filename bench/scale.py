@@ -190,9 +190,7 @@ def measured(
 ) -> Step:
     """Run `ragstone` with `arguments`, on `cores` cores only, `after` so many others. Raises SystemExit if it fails.
 
-    Where there are fewer cores, they are shared.
-
-    What the processes `others` need meanwhile counts too.
+    Where there are fewer cores, they are shared. What the processes `others` need meanwhile counts too.
     """
     usable = sorted(os.sched_getaffinity(0))
     load, started = os.getloadavg()[0], time.perf_counter()
