@@ -42,7 +42,7 @@ LIMITS = (0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5)
 COPIED = 0.97
 RISKS = (0.02, 0.05, 0.1)
 CONFIDENCE = 0.95
-MOST_CHANGED = 300
+MAX_CHANGED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def main(data: Path) -> None:
     sets = {name: asyncio.run(judged(labelled(data / file))) for name, file in FILES.items()}
     sets["hard cases"] = asyncio.run(judged(labelled(HARD_CASES)))
     sentences = [one for one in copied_sentences(data) if not one.training]
-    pairs = [pair for name, change in HARMFUL.items() for pair in contrasts(name, change, sentences, MOST_CHANGED)]
+    pairs = [pair for name, change in HARMFUL.items() for pair in contrasts(name, change, sentences, MAX_CHANGED)]
     changed = asyncio.run(judged([(Case("", text, (one.context,)), False, "") for one, text in pairs]))
     halves = {
         name: ([one for one in sets[name] if one.first_half], [one for one in sets[name] if not one.first_half])

@@ -204,7 +204,7 @@ _SYNONYMS = {
     "error": "mistake",
     "near": "close to",
 }
-_MOST_BETWEEN = 7
+_MAX_BETWEEN = 7
 _BE = re.compile(r"\b(is|are|was|were|has|have|had|can|will|could|would|did|does)\b(?! not\b|n't)")
 _NEGATION = re.compile(r"\b(?:not|never|no|n't|cannot|without|none|neither|nor)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w/-]|[.,]\d)")
@@ -339,7 +339,7 @@ def roles(sentence: str, context: str, draw: random.Random) -> str | None:
             firsts = {one.split()[0], two.split()[0]}
             if not first.start() and " " not in one:
                 continue
-            if one in two or two in one or firsts & {*_MONTHS, *_NO_NAME} or len(between.split()) > _MOST_BETWEEN:
+            if one in two or two in one or firsts & {*_MONTHS, *_NO_NAME} or len(between.split()) > _MAX_BETWEEN:
                 continue
             return sentence[: first.start()] + two + between + one + sentence[second.end() :]
     return None

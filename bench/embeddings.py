@@ -31,10 +31,11 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.linalg import svds
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from ragstone.app.meta_eval import as_golden_set
 from ragstone.config import JudgeSettings
 from ragstone.judge.factory import build_judge
 from ragstone.judge.offline import OfflineJudge, answering
-from ragstone.judge.offline.meaning import MOST_SENTENCES, MeaningJudge
+from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
@@ -43,7 +44,6 @@ from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
 from ragstone.metaeval.load import load_items
 from ragstone.metaeval.measures import auroc
 from ragstone.system.response import Context
-from ragstone.usecases.meta_eval import as_golden_set
 
 TEXTS = {
     "wice_claim.jsonl.gz": "evidence_sentences",
@@ -53,7 +53,7 @@ TEXTS = {
 MEANING = ROOT / "src" / "ragstone" / "judge" / "offline" / "meaning.json"
 WIDTH = 128
 WINDOW = 6
-LEAST_COUNT = 3
+MIN_COUNT = 3
 RARITY = 1e-3
 ENOUGH = 0.4
 
@@ -87,7 +87,7 @@ def read_texts(data: Path) -> list[list[str]]:
 def word_vectors(pages: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     """Words and their vectors, (words, WIDTH), rare words longer than common ones, so that a mean weighs them."""
     counts = Counter(word for page in pages for word in page)
-    words = [word for word, count in counts.most_common(30_000) if count >= LEAST_COUNT]
+    words = [word for word, count in counts.most_common(30_000) if count >= MIN_COUNT]
     at = {word: index for index, word in enumerate(words)}
     beside: Counter[tuple[int, int]] = Counter()
     for page in pages:
@@ -228,7 +228,7 @@ async def _fit_use(data: Path, judge: MeaningJudge) -> np.ndarray:
     rows, labels = [], []
     for label, claim, text in dev_pieces(data):
         words = await OfflineJudge.context_use(judge, "", claim, "", [Context(text)], call=call)
-        near = await judge._near.nearnesses(claim, split_sentences(normalise(text), "en")[:MOST_SENTENCES], call=call)
+        near = await judge._near.nearnesses(claim, split_sentences(normalise(text), "en")[:MAX_SENTENCES], call=call)
         rows.append((words.contexts[0].probability, max(near)))
         labels.append(label)
     return weights(np.array(rows), np.array(labels))

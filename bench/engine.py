@@ -54,10 +54,10 @@ def write_world(folder: Path, n: int) -> None:
 
 def whole_run(folder: Path) -> None:
     """The work of `ragstone run`, in this process."""
+    from ragstone.app.context import RunContext
+    from ragstone.app.run import evaluate_run
     from ragstone.cli import collect_seldom
     from ragstone.config import load_settings
-    from ragstone.usecases.context import RunContext
-    from ragstone.usecases.run import evaluate_run
 
     collect_seldom()
     settings = load_settings(

@@ -32,7 +32,7 @@ from ragstone.system.response import Context, Response
 STRETCHES = 5
 SIZE = 60
 DOCUMENTS = 400
-MOST_SENTENCES = 40
+MAX_SENTENCES = 40
 FUNCTION = ("the", "of", "and", "to", "in", "a", "is", "was", "for", "on", "with", "by", "that", "it", "as", "at")
 
 Document = list[str]
@@ -159,8 +159,8 @@ def _cases(corpus: Sequence[tuple[str, ...]], marked: Sequence[set[str] | None],
 
 
 def _around(sentences: Sequence[str], place: int) -> tuple[str, ...]:
-    start = max(0, place - MOST_SENTENCES // 2)
-    return tuple(sentences[start : start + MOST_SENTENCES])
+    start = max(0, place - MAX_SENTENCES // 2)
+    return tuple(sentences[start : start + MAX_SENTENCES])
 
 
 def _words(draw: random.Random, count: int) -> list[str]:

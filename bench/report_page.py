@@ -84,11 +84,11 @@ def write_run(folder: Path, n: int, *, new: bool) -> None:
 
 def write_report(folder: Path) -> None:
     """Decide, and write the page as the gate does. Prints what it took."""
+    from ragstone.app.decide import ComparedRun, Terms, decide, view_of
+    from ragstone.app.page import page_of, read_page, write_page
     from ragstone.gate.policy import policy_from_mapping
     from ragstone.report.redact import Redactor
     from ragstone.report.render import render
-    from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
-    from ragstone.usecases.page import page_of, read_page, write_page
 
     policy = policy_from_mapping({"metrics": {name: {"min": 0.7, "max_drop": 0.1} for name in METRICS}})
     run = RunDirectory.open(folder / "now")

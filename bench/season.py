@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the fake GitHub is the tes
 
 import numpy as np
 
-import ragstone.usecases.run as run_usecase
+import ragstone.app.run as run_usecase
+from ragstone.ci.github.client import RetryPolicy
 from ragstone.config import load_settings
-from ragstone.github.client import RetryPolicy
 from ragstone.job.run_job import run_on_github
 from ragstone.judge.judgements import (
     ContextUse,
@@ -47,10 +47,10 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.judge.protocol import JudgeIdentity
-from tests.github.fake import TOKEN, FakeGitHub
-from tests.github.openapi import Contract, load_contract
-from tests.github.payloads import pull_request, runner, with_payload
-from tests.github.test_text_channels import parse_outputs
+from tests.ci.github.fake import TOKEN, FakeGitHub
+from tests.ci.github.openapi import Contract, load_contract
+from tests.ci.github.payloads import pull_request, runner, with_payload
+from tests.ci.github.test_text_channels import parse_outputs
 
 METRICS = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 MEANS = {"faithfulness": 0.9, "answer_relevancy": 0.85, "context_recall": 0.85, "context_precision": 0.75}

@@ -54,10 +54,10 @@ WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")
 EVERYDAY_WORDS = 400
 COMMON_RANK = 1200
-LEAST_WEIGHT = 0.15
+MIN_WEIGHT = 0.15
 RIDGE = 0.03
-MOST_WEIGHT = 5.0
-LEAST_WEIGHTS = {"pairs_held": 0.5}
+MAX_WEIGHT = 5.0
+MIN_WEIGHTS = {"pairs_held": 0.5}
 DOUBT_RIDGE = 0.1
 SCALE = 1487.0
 FOLDS = 5
@@ -69,7 +69,7 @@ SHARES = {"begin/wow": 1.0, "begin/cmu": 0.25, "begin/tc": 0.25, "wice": 1.0}
 """Weight of each source of labels in the fit, whatever its size."""
 
 MORE_SHARES = {"longer/begin/wow": 1.0, "longer/wice": 0.5, "copied": 0.25, "changed": 0.25}
-LEAST_DOUBT = 0.05
+MIN_DOUBT = 0.05
 AGGREGATES: dict[str, Callable[[Floats, Floats], float]] = {
     "mean": lambda chances, weights: float(chances.mean()),
     "least": lambda chances, weights: float(chances.min()),
@@ -140,7 +140,7 @@ def everyday_words(texts: Sequence[tuple[str, str]]) -> dict[str, float]:
         for key, count in ranked(both)
         if all(key in keys for keys in common) and not key.startswith(NUMBER) and len(key) > 1
     ][:EVERYDAY_WORDS]
-    return {key: round(max(LEAST_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(kept)}
+    return {key: round(max(MIN_WEIGHT, 1 - math.log(count) / math.log(total)), 2) for key, count in sorted(kept)}
 
 
 @cache
@@ -224,8 +224,8 @@ class Fitted:
 def fit(rows: Sequence[Row], shares: dict[str, float], names: Sequence[str]) -> Fitted:
     """Non-negative weights, a bias and a factor for each kind of conflict, by L-BFGS-B on the weighted log loss.
 
-    `names` are the features' names. No weight exceeds MOST_WEIGHT, so that no feature decides alone: a single "I"
-    would, by the dialogues of BEGIN. LEAST_WEIGHTS are set by hand: the training sets have hardly any statements whose
+    `names` are the features' names. No weight exceeds MAX_WEIGHT, so that no feature decides alone: a single "I"
+    would, by the dialogues of BEGIN. MIN_WEIGHTS are set by hand: the training sets have hardly any statements whose
     words are all there but not side by side, and those must not score as high as copies.
     """
     features = np.array([one.features for one in rows])
@@ -249,8 +249,8 @@ def fit(rows: Sequence[Row], shares: dict[str, float], names: Sequence[str]) -> 
         gradient: list[Floats] = [features.T @ inner + RIDGE * weights, np.array([inner.sum()]), by_doubt]
         return float(value), np.concatenate(gradient)
 
-    bounds: list[tuple[float | None, float | None]] = [(LEAST_WEIGHTS.get(name, 0.0), MOST_WEIGHT) for name in names]
-    bounds += [(None, None), *[(0.0, -math.log(LEAST_DOUBT))] * kinds]
+    bounds: list[tuple[float | None, float | None]] = [(MIN_WEIGHTS.get(name, 0.0), MAX_WEIGHT) for name in names]
+    bounds += [(None, None), *[(0.0, -math.log(MIN_DOUBT))] * kinds]
     start = np.concatenate([np.ones(width), [-width / 2], np.full(kinds, 0.5)])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 5000, "ftol": 1e-13})
     point = found.x

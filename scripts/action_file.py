@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from ragstone.github.outputs import OUTPUTS
+from ragstone.ci.github.outputs import OUTPUTS
 from ragstone.job.inputs import INPUTS
 
 ROOT = Path(__file__).parents[1]

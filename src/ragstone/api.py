@@ -17,6 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
+from ragstone.app.compare import read_side
+from ragstone.app.context import RunContext
+from ragstone.app.custom import Chosen, chosen_metrics, metrics_of
+from ragstone.app.decide import ComparedRun, Terms, decide, view_of
+from ragstone.app.evaluate import evaluate_golden_set
+from ragstone.app.known_secrets import known_secrets
+from ragstone.app.oracle import add_oracle, refuse_oracle
+from ragstone.app.page import page_of, read_page
+from ragstone.app.recorded import read_verdict
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
 from ragstone.formatting import counted
@@ -41,15 +50,6 @@ from ragstone.run.scores import RunScores, means
 from ragstone.system.build import build_system, of_part, part_of
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
-from ragstone.usecases.compare import read_side
-from ragstone.usecases.context import RunContext
-from ragstone.usecases.custom import Chosen, chosen_metrics, metrics_of
-from ragstone.usecases.decide import ComparedRun, Terms, decide, view_of
-from ragstone.usecases.evaluate import evaluate_golden_set
-from ragstone.usecases.known_secrets import known_secrets
-from ragstone.usecases.oracle import add_oracle, refuse_oracle
-from ragstone.usecases.page import page_of, read_page
-from ragstone.usecases.recorded import read_verdict
 
 if TYPE_CHECKING:
     import pandas

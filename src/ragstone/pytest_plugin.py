@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 if TYPE_CHECKING:
+    from ragstone.app.gate import GateOutcome
     from ragstone.config import Settings
     from ragstone.gate.verdict import GateVerdict
     from ragstone.golden.sample import Sample
     from ragstone.report.redact import Redactor
     from ragstone.system.response import Response, System
-    from ragstone.usecases.gate import GateOutcome
 
 MARKER = "ragstone"
 _PROPERTY = "ragstone"
@@ -210,14 +210,14 @@ def decide(
     """Run the gate for the test `name`. A RagstoneError is a failed line, not an exception."""
     import os
 
+    from ragstone.app.gate import REPORT_FILES
+    from ragstone.app.known_secrets import known_secrets
     from ragstone.config import load_settings
     from ragstone.errors import RagstoneError
     from ragstone.report.escape import terminal, terminal_line
     from ragstone.report.redact import Redactor
     from ragstone.report.terminal import render_text
     from ragstone.report.wording import sentence
-    from ragstone.usecases.gate import REPORT_FILES
-    from ragstone.usecases.known_secrets import known_secrets
 
     update = bool(config.getoption(_UPDATE))
     out = _folder(config, name)
@@ -259,10 +259,10 @@ async def _gate(
 ) -> GateOutcome:
     import os
 
+    from ragstone.app.context import RunContext
+    from ragstone.app.gate import gate
     from ragstone.system.build import build_system, of_part, part_of
     from ragstone.system.in_process import CallableSystem
-    from ragstone.usecases.context import RunContext
-    from ragstone.usecases.gate import gate
 
     def made(settings: Settings, _environ: Mapping[str, str]) -> System:
         if settings.system.functions:

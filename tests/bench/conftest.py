@@ -1,3 +1,3 @@
-from tests.github.conftest import contract
+from tests.ci.github.conftest import contract
 
 __all__ = ["contract"]

@@ -6,8 +6,8 @@ import pytest
 from season import Job, Season, accept_by_command, episodes, simulate
 
 from ragstone.gate.verdict import Status
-from tests.github.fake import running
-from tests.github.openapi import Contract
+from tests.ci.github.fake import running
+from tests.ci.github.openapi import Contract
 
 pytestmark = pytest.mark.heavy
 

@@ -12,7 +12,7 @@ from ragstone.ci.comments import comment
 from ragstone.ci.gitlab import without_commands
 from ragstone.errors import ConfigError, PlatformError
 from tests.ci.fakes import ME, Fake, azure, gitlab, serving
-from tests.cli.project import ragstone
+from tests.commands.project import ragstone
 
 MARK = "<!-- ragstone:comment:ragstone -->"
 

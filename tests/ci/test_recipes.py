@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from tests.ci.fakes import WORSE, Fake, Repository, azure, gitlab, serving, storage
-from tests.cli.project import environment
+from tests.commands.project import environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "other-ci.md").read_text(encoding="utf-8")
 

@@ -23,7 +23,7 @@ from ragstone.errors import ConfigError
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import read_manifest
 from tests.ci.fakes import WORSE, Repository, git
-from tests.cli.project import ragstone
+from tests.commands.project import ragstone
 
 MAIN = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
 REQUEST = {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "5", "CI_DEFAULT_BRANCH": "main"}
@@ -329,9 +329,9 @@ def test_outside_of_a_checkout_there_is_no_store(tmp_path: Path) -> None:
 def test_another_front_door_says_that_it_does_not_read_the_store(repository: Repository) -> None:
     import asyncio
 
+    from ragstone.app.gate import gate as decide
     from ragstone.commands.context import run_context
     from ragstone.config import load_settings
-    from ragstone.usecases.gate import gate as decide
 
     repository.commit("first")
     settings = load_settings(

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.app.known_secrets import known_secrets
+from ragstone.app.no_key_fallback import judge_needs_key
 from ragstone.config import SHORTEST_SECRET, JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials, parse_headers
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.report.redact import MASK, Redactor
-from ragstone.usecases.known_secrets import known_secrets
-from ragstone.usecases.no_key_fallback import judge_needs_key
 
 BLANK = ("", "  ", "\n")
 

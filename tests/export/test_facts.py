@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragstone.app.known_secrets import export_secrets
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.export.artifacts import digest
@@ -23,7 +24,6 @@ from ragstone.run.manifest import Cost, OracleFact, ShardManifest, SystemManifes
 from ragstone.run.writer import write_manifest
 from ragstone.stats.intervals import mean_interval
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
-from ragstone.usecases.known_secrets import export_secrets
 from tests.export.runs import MIXED, SECRET, Asked, finished, write_run
 
 

@@ -25,7 +25,7 @@ from ragstone.golden.sample import Sample
 from ragstone.metrics.score import Scored
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import Response
-from tests.cli.project import make_project, ragstone
+from tests.commands.project import make_project, ragstone
 from tests.export.runs import SECRET, Asked, finished, write_run
 
 integrations = [

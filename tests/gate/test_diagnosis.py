@@ -30,8 +30,8 @@ from ragstone.judge.judgements import (
 from ragstone.report import wording
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from tests.cli.project import SYSTEM, make_project
-from tests.cli.project import ragstone as run_ragstone
+from tests.commands.project import SYSTEM, make_project
+from tests.commands.project import ragstone as run_ragstone
 
 EVIDENCE = "The warranty of the Arden pump lasts five years from the day of purchase."
 OTHERS = (

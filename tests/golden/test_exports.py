@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from ragstone.app.golden import Imported, import_files
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.exports import Tool
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Review
-from ragstone.usecases.golden import Imported, import_files
 
 
 def imported(

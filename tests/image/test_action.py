@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ragstone.run.directory import RunDirectory
-from tests.github.fake import FORK_ID, FakeGitHub
-from tests.github.payloads import HEAD_SHA, pull_request, workflow_run
-from tests.github.runs import files_of
+from tests.ci.github.fake import FORK_ID, FakeGitHub
+from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.ci.github.runs import files_of
 from tests.image.conftest import Runner
 
 pytestmark = pytest.mark.container

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.github.fake import BASE_SHA, FakeGitHub
-from tests.github.payloads import HEAD_SHA, MERGE_SHA
+from tests.ci.github.fake import BASE_SHA, FakeGitHub
+from tests.ci.github.payloads import HEAD_SHA, MERGE_SHA
 from tests.image.conftest import Runner
 
 pytestmark = pytest.mark.container

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ragstone.run.directory import SAMPLES
-from tests.github.fake import FakeGitHub
-from tests.github.test_hostile_checkout import FORGED, HOSTILE
-from tests.github.test_trusted_config import Listener, listener
+from tests.ci.github.fake import FakeGitHub
+from tests.ci.github.test_hostile_checkout import FORGED, HOSTILE
+from tests.ci.github.test_trusted_config import Listener, listener
 from tests.image.conftest import Runner
 
 __all__ = ["listener"]

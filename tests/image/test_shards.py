@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from ragstone.run.directory import SAMPLES, RunDirectory
-from tests.github.builders import Outcome
-from tests.github.fake import FakeGitHub
-from tests.github.payloads import pull_request
-from tests.github.runs import artifact_of
+from tests.ci.github.builders import Outcome
+from tests.ci.github.fake import FakeGitHub
+from tests.ci.github.payloads import pull_request
+from tests.ci.github.runs import artifact_of
 from tests.image.conftest import Runner
 
 pytestmark = pytest.mark.container

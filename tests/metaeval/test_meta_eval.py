@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone.app.meta_eval import evaluate_with, to_json
 from ragstone.commands.meta_eval import command
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.judge.direct import Preference, Shown
@@ -20,7 +21,6 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
 from ragstone.metaeval.items import EvalTask, Pairwise, Pointwise
 from ragstone.metaeval.load import load_items
-from ragstone.usecases.meta_eval import evaluate_with, to_json
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
 POINTWISE = [

@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from ragstone.app.context import RunContext
+from ragstone.app.evaluate import evaluate_golden_set
+from ragstone.app.inputs import make_system
+from ragstone.app.noise import noise_lines, recorded_noise
+from ragstone.app.rescore import Rescored, rescore
 from ragstone.config import RunSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.policy import policy_from_mapping
@@ -25,11 +30,6 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from ragstone.usecases.context import RunContext
-from ragstone.usecases.evaluate import evaluate_golden_set
-from ragstone.usecases.inputs import make_system
-from ragstone.usecases.noise import noise_lines, recorded_noise
-from ragstone.usecases.rescore import Rescored, rescore
 from tests.run.builders import Answering, judge, judgement, samples
 
 METRICS = select_metrics(["faithfulness"])

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.app.evaluate import workers_of
 from ragstone.config import JudgeSettings, Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.portable import Recipe
 from ragstone.run.dask_task import differences, encode_task
 from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
 from ragstone.run.worker_process import Task
-from ragstone.usecases.evaluate import workers_of
 from tests.run.builders import judge as scripted
 from tests.run.builders import samples
 from tests.run.test_workers import METRICS, offline, recipe

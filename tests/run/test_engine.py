@@ -103,7 +103,7 @@ class Lanes:
 
 
 def test_what_waits_for_a_slow_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_MOST_HELD", 20)
+    monkeypatch.setattr(engine, "_MAX_HELD", 20)
     golden = samples(100)
     written: list[str] = []
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.app.context import RunContext
+from ragstone.app.run import evaluate_run
 from ragstone.config import JudgeSettings, RunSettings, Settings, load_settings
 from ragstone.errors import JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
@@ -32,8 +34,6 @@ from ragstone.run.serialise import record_to_line
 from ragstone.run.worker_process import Job, Trouble, decode_reply, encode_reply
 from ragstone.run.workers import Workers, how_many
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from ragstone.usecases.context import RunContext
-from ragstone.usecases.run import evaluate_run
 from tests.run.builders import Answering, samples
 
 METRICS: tuple[Metric, ...] = (*select_metrics(), *select_metrics(["answer_stability"]))

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ragstone.app.gate import REPORT_FILES
 from ragstone.ci.azure import post_thread
 from ragstone.ci.gitlab import post_note
 from ragstone.ci.http import ApiRefused
 from ragstone.ci.jobs import job_of
 from ragstone.errors import ConfigError, PlatformError
 from ragstone.files import read_regular
-from ragstone.usecases.gate import REPORT_FILES
 
 _MAX_BODY = 150_000 - 1_000
 """Characters that Azure DevOps allows in a comment, with room for the marker. GitLab allows a million."""

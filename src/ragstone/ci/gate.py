@@ -7,6 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ragstone.app.context import RunContext
+from ragstone.app.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
+from ragstone.app.history import Book
+from ragstone.app.merge import Shards
 from ragstone.ci.baseline import StoredBaseline, find_baseline, refusal_of
 from ragstone.ci.git import Git
 from ragstone.ci.store import BaselineStore, StoreFailed
@@ -16,10 +20,6 @@ from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.history.file import History, parse_history
 from ragstone.report.parts import Links
 from ragstone.run.directory import HISTORY, RunDirectory
-from ragstone.usecases.context import RunContext
-from ragstone.usecases.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
-from ragstone.usecases.history import Book
-from ragstone.usecases.merge import Shards
 
 
 def store_of(settings: Settings, context: RunContext, git: Git) -> BaselineStore:

@@ -46,7 +46,7 @@ def command(
     Example:
       ragstone accept --metric faithfulness --reason "half the latency is worth it"
     """
-    from ragstone.usecases.accept import Shown, accept
+    from ragstone.app.accept import Shown, accept
 
     settings = settings_from({"config": config, "thresholds": thresholds})
     given = (drop, of_run, of_baseline)

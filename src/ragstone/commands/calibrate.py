@@ -57,8 +57,8 @@ def command(
     Example:
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
     """
-    from ragstone.usecases.calibrate import calibrate_run, calibration_lines
-    from ragstone.usecases.compare import read_compare_policy
+    from ragstone.app.calibrate import calibrate_run, calibration_lines
+    from ragstone.app.compare import read_compare_policy
 
     found = calibrate_run(labels, run, metric=metric, scale=scale, out=out, seed=seed)
     if form == "json":

@@ -14,10 +14,10 @@ from ragstone.report.escape import clip, one_line
 from ragstone.report.wording import sentence
 
 if TYPE_CHECKING:
+    from ragstone.app.check import CheckResult, PerturbedSize
     from ragstone.gate.policy_table import MetricRule
     from ragstone.judge.llm.estimate import CostEstimate
     from ragstone.judge.protocol import JudgeIdentity
-    from ragstone.usecases.check import CheckResult, PerturbedSize
 
 _SHOWN = 200
 """Characters of an answer or a context."""
@@ -142,8 +142,8 @@ def command(**flags: object) -> int:
     the number of judge calls in a run and, if prices are known, their cost. Judges nothing and writes nothing. Exits
     with the code that `ragstone gate` would end with.
     """
+    from ragstone.app.check import check
     from ragstone.commands.context import run_context, run_to_end
-    from ragstone.usecases.check import check
 
     settings = settings_from(flags)
     with run_context(settings) as context:

@@ -44,10 +44,10 @@ def command(
       ragstone compare baseline.csv current.csv --thresholds thresholds.toml
       ragstone compare main-run small-chunks large-chunks --format html -o chunks.html
     """
+    from ragstone.app.compare import compare_all, read_compare_policy
     from ragstone.report.render import Format, render
     from ragstone.report.several import NamedView, overall_exit_code, render_several, text_of_several
     from ragstone.report.terminal import look_of, print_report
-    from ragstone.usecases.compare import compare_all, read_compare_policy
 
     form = cast(Format, form)
     found = compare_all(baseline, runs, read_compare_policy(thresholds), seed=seed, baseline_any=baseline_any)

@@ -41,7 +41,7 @@ def command(
     FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx). The mapping of columns to fields is
     printed to standard error.
     """
-    from ragstone.usecases.convert import convert, write_conversion
+    from ragstone.app.convert import convert, write_conversion
 
     mapped = dict(settings_from({"config": config}).golden.columns) | dict(column_pair(column) for column in columns)
     conversion = convert(files, root=Path(), columns=mapped)

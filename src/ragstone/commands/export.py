@@ -125,9 +125,9 @@ def _tell(found: FinishedRun, done: Exported) -> None:
 
 
 def _finished(run: Path | None, texts: bool, flags: dict[str, object]) -> FinishedRun:
+    from ragstone.app.known_secrets import export_secrets, known_secrets
     from ragstone.export.facts import read_finished
     from ragstone.report.redact import Redactor
-    from ragstone.usecases.known_secrets import export_secrets, known_secrets
 
     settings = settings_from(flags)
     secrets = (*known_secrets(os.environ, settings), *export_secrets(os.environ))

@@ -47,14 +47,14 @@ def command(
 
     With --output, the report is written to that file in the given format, and the verdict is still printed as text.
     """
+    from ragstone.app.gate import GateOutcome, evaluate_shard, gate
+    from ragstone.app.merge import Shards
+    from ragstone.app.page import read_page
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import ConfigError
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
-    from ragstone.usecases.gate import GateOutcome, evaluate_shard, gate
-    from ragstone.usecases.merge import Shards
-    from ragstone.usecases.page import read_page
 
     if github and (form != "text" or output is not None):
         raise ConfigError(

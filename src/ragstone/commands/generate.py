@@ -13,10 +13,10 @@ from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 
 if TYPE_CHECKING:
+    from ragstone.app.drafts.plan import Generated, Material, Wanted
     from ragstone.config import Settings
     from ragstone.golden.sample import GoldenSet
     from ragstone.judge.drafting import Kind
-    from ragstone.usecases.drafts.plan import Generated, Material, Wanted
 
 
 @click.command(name="generate")
@@ -71,8 +71,8 @@ def command(
     Example:
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
     """
-    from ragstone.usecases.convert import check_target
-    from ragstone.usecases.drafts.plan import Wanted, plan_lines, read_material, require_writer, summary_lines
+    from ragstone.app.convert import check_target
+    from ragstone.app.drafts.plan import Wanted, plan_lines, read_material, require_writer, summary_lines
 
     settings = settings_from(flags)
     require_writer(settings.judge)
@@ -100,14 +100,14 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     import os
     import sys
 
+    from ragstone.app.drafts.generate import generate
+    from ragstone.app.known_secrets import known_secrets
     from ragstone.commands.context import run_to_end
     from ragstone.errors import Interrupted
     from ragstone.judge.factory import build_judge
     from ragstone.report.progress import progress_for
     from ragstone.report.redact import Redactor
     from ragstone.run.directory import CACHE
-    from ragstone.usecases.drafts.generate import generate
-    from ragstone.usecases.known_secrets import known_secrets
 
     redact = Redactor(known_secrets(os.environ, settings))
     cache = settings.path(settings.run.out) / CACHE
@@ -134,10 +134,10 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
 
 def _write(found: Generated, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the work, or nothing was accepted."""
+    from ragstone.app.drafts.generate import continued, pair_lines
+    from ragstone.app.golden import write_samples
     from ragstone.errors import JudgeError
     from ragstone.run.files import replace_text
-    from ragstone.usecases.drafts.generate import continued, pair_lines
-    from ragstone.usecases.golden import write_samples
 
     if found.samples:
         write_samples(found.samples, output, force=True)
@@ -157,9 +157,9 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
 
 
 def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
+    from ragstone.app.drafts.plan import DEFAULT_SHARES
     from ragstone.errors import suggestion
     from ragstone.judge.drafting import Kind
-    from ragstone.usecases.drafts.plan import DEFAULT_SHARES
 
     if not given:
         return dict(DEFAULT_SHARES)

@@ -75,10 +75,10 @@ def stats(
     """
     from json import dumps
 
+    from ragstone.app.compare import read_side
+    from ragstone.app.golden import report_json, report_lines, report_on
     from ragstone.golden.corpus import read_corpus
     from ragstone.judge.names import split_name
-    from ragstone.usecases.compare import read_side
-    from ragstone.usecases.golden import report_json, report_lines, report_on
 
     settings, policy = _policy(thresholds, config)
     found = report_on(
@@ -119,7 +119,7 @@ def split(
     Example:
       ragstone golden split golden.jsonl --into dev=0.2 --into test=0.8 -o golden
     """
-    from ragstone.usecases.golden import split_files
+    from ragstone.app.golden import split_files
 
     shares = dict(_share(part) for part in parts)
     if len(shares) < max(2, len(parts)):
@@ -132,7 +132,7 @@ def split(
 
 def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Policy]:
     """The settings, and the policy that they name."""
-    from ragstone.usecases.compare import read_compare_policy
+    from ragstone.app.compare import read_compare_policy
 
     settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
     named = settings.gate.thresholds
@@ -176,7 +176,7 @@ def sample(
     Example:
       ragstone golden sample golden.jsonl --n 50 -o smoke.jsonl
     """
-    from ragstone.usecases.golden import sample_file
+    from ragstone.app.golden import sample_file
 
     _, policy = _policy(thresholds, config)
     golden = _golden(files, config)
@@ -197,9 +197,9 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
     """Show what changed from the golden set OLD to NEW: by id, else by content, else by the wording of the question."""
     from json import dumps
 
+    from ragstone.app.golden import change_json, change_lines
     from ragstone.golden.changes import changes
     from ragstone.golden.load import load_golden_set
-    from ragstone.usecases.golden import change_json, change_lines
 
     mapped = _columns(columns, config)
     old, new = (load_golden_set(name, columns=mapped) for name in (before, after))
@@ -250,9 +250,9 @@ def import_(
     Example:
       ragstone golden import page-1.json page-2.json --from langfuse -o golden.jsonl
     """
+    from ragstone.app.golden import import_files, write_samples
     from ragstone.commands.convert import explain
     from ragstone.golden.exports import Tool
-    from ragstone.usecases.golden import import_files, write_samples
 
     found = import_files(
         files,
@@ -274,8 +274,8 @@ def import_(
 
 def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
     """The golden set in `files`, else that of the config."""
+    from ragstone.app.inputs import read_golden_set
     from ragstone.golden.load import load_golden_set
-    from ragstone.usecases.inputs import read_golden_set
 
     settings = settings_from({"config": config})
     return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)

@@ -48,11 +48,11 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     import sys
     from dataclasses import replace
 
+    from ragstone.app.history import damage
     from ragstone.history.file import read_history
     from ragstone.history.table import csv_text, list_lines
     from ragstone.report.escape import terminal
     from ragstone.report.terminal import look_of
-    from ragstone.usecases.history import damage
 
     path = _existing(flags) if flags.get("history") else _path(flags)
     history = read_history(path)
@@ -94,10 +94,10 @@ def add(
     history: str | None,
 ) -> int:
     """Add finished runs to the history, in any order. A run that was added before is replaced."""
+    from ragstone.app.decide import read_policy
+    from ragstone.app.history import add_runs, damage
     from ragstone.history.file import read_history, write_history
     from ragstone.report.escape import terminal
-    from ragstone.usecases.decide import read_policy
-    from ragstone.usecases.history import add_runs, damage
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
     path = _path(flags)
@@ -162,11 +162,11 @@ def report(
     """
     import os
 
+    from ragstone.app.history_page import write_page
+    from ragstone.app.known_secrets import known_secrets
     from ragstone.history.file import read_history
     from ragstone.report.escape import terminal
     from ragstone.report.redact import Redactor
-    from ragstone.usecases.history_page import write_page
-    from ragstone.usecases.known_secrets import known_secrets
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
     settings, path = settings_from(flags), _existing(flags)

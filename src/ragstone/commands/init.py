@@ -15,9 +15,9 @@ from ragstone.commands.output import say
 from ragstone.formatting import counted
 
 if TYPE_CHECKING:
-    from ragstone.usecases.init import Written
-    from ragstone.usecases.survey.look import Survey
-    from ragstone.usecases.survey.proposal import Proposal
+    from ragstone.app.init import Written
+    from ragstone.app.survey.look import Survey
+    from ragstone.app.survey.proposal import Proposal
 
 _OTHERS = 3
 """Number of further proposals that are named."""
@@ -37,9 +37,9 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     Looks for an entrypoint and a golden set in DIRECTORY, and says what it found. Source code is parsed, never run.
     Overwrites nothing; adds ragstone-run/ to .gitignore. On a terminal, asks for the entrypoint.
     """
-    from ragstone.usecases.init import PLACEHOLDER, write_starter
-    from ragstone.usecases.survey.look import survey
-    from ragstone.usecases.survey.proposal import Proposal
+    from ragstone.app.init import PLACEHOLDER, write_starter
+    from ragstone.app.survey.look import survey
+    from ragstone.app.survey.proposal import Proposal
 
     say(f"In {directory.resolve()}:")
     found = survey(directory, probe=probe)
@@ -88,8 +88,8 @@ def _report(result: Written) -> Iterator[str]:
 
 
 def _next(directory: Path, result: Written, chosen: Proposal | None) -> Iterator[str]:
+    from ragstone.app.init import GOLDEN, is_starter
     from ragstone.config import read_text
-    from ragstone.usecases.init import GOLDEN, is_starter
 
     yield "Next:"
     if directory.resolve() != Path.cwd():

@@ -15,7 +15,7 @@ from ragstone.formatting import counted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ragstone.usecases.labelling import By, Scale
+    from ragstone.app.labelling import By, Scale
 
 _FOLDER = "labels"
 
@@ -88,8 +88,8 @@ def draw(
     Example:
       ragstone label draw ragstone-run --n 50 --annotators anna,ben --overlap 20 --by uncertainty
     """
+    from ragstone.app.labelling import draw_batch, write_batch
     from ragstone.run.directory import RunDirectory
-    from ragstone.usecases.labelling import draw_batch, write_batch
 
     opened = RunDirectory.open(run)
     batch = draw_batch(
@@ -114,7 +114,7 @@ def draw(
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(_FOLDER))
 def status(folder: Path) -> int:
     """Show how many answers each annotator has labelled. FOLDER has batch.json and the files that the pages saved."""
-    from ragstone.usecases.labelling import batch_status
+    from ragstone.app.labelling import batch_status
 
     batch, found = batch_status(folder)
     say(f"{counted(len(batch.items), 'answer')}, drawn by {batch.by}, for {', '.join(batch.metrics)}")
@@ -140,8 +140,8 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
       ragstone label merge labels --run ragstone-run
       ragstone calibrate labels/labels.jsonl --run ragstone-run --out calibration.json
     """
+    from ragstone.app.labelling import LABELS, merge_labels, merged_lines, write_adjudication, write_labels
     from ragstone.run.directory import RunDirectory
-    from ragstone.usecases.labelling import LABELS, merge_labels, merged_lines, write_adjudication, write_labels
 
     merged = merge_labels(folder, seed=seed)
     target = output if output is not None else folder / LABELS
@@ -163,7 +163,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def redactor(config: Path | None) -> Callable[[str], str]:
     """Removes known secrets from a text: the environment's, and those of the config."""
+    from ragstone.app.known_secrets import known_secrets
     from ragstone.report.redact import Redactor
-    from ragstone.usecases.known_secrets import known_secrets
 
     return Redactor(known_secrets(os.environ, settings_from({"config": config})))

@@ -34,8 +34,8 @@ def command(shards: tuple[Path, ...], allow_missing: bool, **flags: object) -> i
       ragstone run --shard 1/2 --out shards/1    (and 2/2, on another machine)
       ragstone merge shards/1 shards/2 --out ragstone-run
     """
+    from ragstone.app.merge import Shards, merge
     from ragstone.commands.context import run_context
-    from ragstone.usecases.merge import Shards, merge
 
     settings = settings_from(flags)
     with run_context(settings) as context:

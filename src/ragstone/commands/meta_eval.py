@@ -43,9 +43,9 @@ def command(
     """
     import os
 
+    from ragstone.app.meta_eval import evaluate_judge, to_json
     from ragstone.commands.context import run_to_end
     from ragstone.errors import ConfigError
-    from ragstone.usecases.meta_eval import evaluate_judge, to_json
 
     settings = settings_from(flags)
     found = run_to_end(evaluate_judge(settings, dataset, environ=os.environ, method=method, split=split, limit=limit))

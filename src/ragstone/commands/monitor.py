@@ -13,9 +13,9 @@ from ragstone.commands.options import CONFIG, OUTPUT, SCORING, setting, settings
 from ragstone.commands.output import say, write_text
 
 if TYPE_CHECKING:
+    from ragstone.app.context import RunContext
     from ragstone.ci.webhook import Format
     from ragstone.monitor.outcome import Monitored
-    from ragstone.usecases.context import RunContext
 
 DEFAULT_STATE = "ragstone-monitor.sqlite"
 DEFAULT_OUT = "ragstone-monitored"
@@ -88,12 +88,12 @@ def command(
       ragstone monitor --alerts alerts.toml --judge openai:gpt-5.4-mini --format md -o monitor.md
       ragstone monitor --drafts drafts.jsonl
     """
+    from ragstone.app.monitor import monitor
     from ragstone.ci.webhook import URL
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import EXIT_GATE_FAILED, ConfigError
     from ragstone.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
     from ragstone.report.monitoring import monitor_json, monitor_markdown, monitor_text
-    from ragstone.usecases.monitor import monitor
 
     settings = settings_from(flags)
     file = alerts if alerts is not None else settings.path(ALERTS_FILE)

@@ -36,10 +36,10 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     metrics. Reports how much of the variance of a score comes from the samples, the judge and, with --again, the
     system. Warns if a max_drop in the policy is smaller than the noise.
     """
+    from ragstone.app.decide import read_policy
+    from ragstone.app.noise import measure_noise, noise_lines, recorded_noise
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.run.directory import RunDirectory
-    from ragstone.usecases.decide import read_policy
-    from ragstone.usecases.noise import measure_noise, noise_lines, recorded_noise
 
     settings = settings_from(flags)
     policy = read_policy(settings)

@@ -41,7 +41,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def run_line(run: RunDirectory) -> str:
     """How many samples of a run, or of a shard, could be scored, and where they are."""
-    from ragstone.usecases.run import run_sentence
+    from ragstone.app.run import run_sentence
 
     return f"{run_sentence(run.manifest)} Written to {run.path}."
 

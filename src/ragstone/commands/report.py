@@ -45,12 +45,12 @@ def command(
       ragstone report ragstone-run --format html -o report.html
       ragstone report ragstone-run --baseline main-run
     """
+    from ragstone.app.known_secrets import known_secrets
+    from ragstone.app.report import ASKABLE, report
     from ragstone.report.parts import Links
     from ragstone.report.redact import Redactor
     from ragstone.report.render import Format
     from ragstone.report.terminal import print_report
-    from ragstone.usecases.known_secrets import known_secrets
-    from ragstone.usecases.report import ASKABLE, report
 
     settings = settings_from(flags)
     found = report(

@@ -38,9 +38,9 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
       ragstone rescore ragstone-run --metrics answer_correctness --out with-correctness
       ragstone rescore interactions.jsonl --out production --missing
     """
+    from ragstone.app.rescore import rescore
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
-    from ragstone.usecases.rescore import rescore
 
     settings = settings_from(flags)
     with run_context(settings) as context:

@@ -55,9 +55,9 @@ def page(
     Example:
       ragstone review drafts.jsonl --reviewer anna
     """
+    from ragstone.app.drafts.review import review_page
     from ragstone.golden.load import load_golden_set
     from ragstone.run.directory import RunDirectory
-    from ragstone.usecases.drafts.review import review_page
 
     columns = dict(settings_from({"config": config}).golden.columns)
     html, count = review_page(
@@ -93,9 +93,9 @@ def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, confi
     """
     from datetime import UTC, datetime
 
+    from ragstone.app.drafts.review import merge_review
+    from ragstone.app.golden import write_samples
     from ragstone.golden.load import load_golden_set
-    from ragstone.usecases.drafts.review import merge_review
-    from ragstone.usecases.golden import write_samples
 
     columns = dict(settings_from({"config": config}).golden.columns)
     merged = merge_review(load_golden_set(golden, columns=columns), files, today=datetime.now(UTC).date())

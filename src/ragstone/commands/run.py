@@ -25,10 +25,10 @@ def command(**flags: object) -> int:
 
     With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
+    from ragstone.app.oracle import run_with_oracle
+    from ragstone.app.perturb import robustness_of
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import JudgeError, SystemUnderTestError
-    from ragstone.usecases.oracle import run_with_oracle
-    from ragstone.usecases.perturb import robustness_of
 
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -36,8 +36,8 @@ def command(**flags: object) -> int:
     counts, shard = run.manifest.counts, run.manifest.shard
     say(run_line(run))
     if settings.run.oracle:
+        from ragstone.app.decide import ComparedRun, oracle_of
         from ragstone.report.wording import ORACLE_TITLE, oracle_lines
-        from ragstone.usecases.decide import ComparedRun, oracle_of
 
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):

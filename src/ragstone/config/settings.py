@@ -26,7 +26,7 @@ MAX_GATES = 500
 """As many as a matrix of GitHub has jobs."""
 
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_MOST_METRICS = 50
+_MAX_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
@@ -448,8 +448,8 @@ class Settings(_Table):
         for name in value:
             if not _METRIC_NAME.fullmatch(name):
                 raise ValueError(f"'{name}' is not a metric's name: use letters, digits and _, starting with a letter")
-        if len(value) > _MOST_METRICS:
-            raise ValueError(f"defines {len(value)} metrics; at most {_MOST_METRICS}")
+        if len(value) > _MAX_METRICS:
+            raise ValueError(f"defines {len(value)} metrics; at most {_MAX_METRICS}")
         return value
 
     def path(self, value: str) -> Path:

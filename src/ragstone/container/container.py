@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from ragstone.app.context import RunContext
 from ragstone.config import Settings, SystemSettings
 from ragstone.container.confinement import Confinement, give_to, hand_over
 from ragstone.container.strays import end_strays
@@ -18,7 +19,6 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.run.writer import refuse_foreign
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.context import RunContext
 
 _MOMENT_S = 0.001
 SIDE = "RAGSTONE_SIDE"

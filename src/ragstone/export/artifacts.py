@@ -6,10 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
+from ragstone.app.report import report
 from ragstone.config import Settings
 from ragstone.export.facts import FinishedRun
 from ragstone.run.directory import MANIFEST
-from ragstone.usecases.report import report
 
 REPORT = "report.html"
 NOT_SENT = "not sent"

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from ragstone.app.decide import read_policy
+from ragstone.app.history import line_of
+from ragstone.app.recorded import RecordedVerdict, read_verdict
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.history.lines import MeanPart, RunLine
@@ -19,9 +22,6 @@ from ragstone.report.redact import Redactor
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores, without_drafts
-from ragstone.usecases.decide import read_policy
-from ragstone.usecases.history import line_of
-from ragstone.usecases.recorded import RecordedVerdict, read_verdict
 
 _LATEST = 2**63 / 1e9  # in the year 2262, the end of nanoseconds in 64 bits
 

@@ -15,10 +15,10 @@ from ragstone.metrics.alignment import TopContextUsed, UsedContexts
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
-MOST_IGNORED = 0.30
+MAX_IGNORED = 0.30
 """If more than this share of answers is shown to ignore the first context, there is a warning."""
 
-_MOST_RANKS = 20
+_MAX_RANKS = 20
 """Lower ranks are counted together."""
 
 
@@ -53,16 +53,16 @@ def contexts_used(run: RunScores) -> ContextsUsed | None:
     none = sum(not one.used for one in found)
     deepest = 1 + max(one.ranks[-1] for one in found)
     ranks = []
-    for rank in range(min(deepest, _MOST_RANKS + 1)):
-        rest = rank == _MOST_RANKS
+    for rank in range(min(deepest, _MAX_RANKS + 1)):
+        rest = rank == _MAX_RANKS
         held = [one for one in found if (one.ranks[-1] >= rank if rest else rank in one.ranks)]
         used = sum((bool(one.used) and one.used[-1] >= rank) if rest else rank in one.used for one in held)
-        ranks.append(RankUse(rank + 1, rest and deepest > _MOST_RANKS + 1, len(held), used))
+        ranks.append(RankUse(rank + 1, rest and deepest > _MAX_RANKS + 1, len(held), used))
     return ContextsUsed(len(found), top, len(found) - top - none, none, tuple(ranks))
 
 
 def alignment_warnings(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[str]:
-    """A warning if more than MOST_IGNORED of the answers are shown to ignore the first context.
+    """A warning if more than MAX_IGNORED of the answers are shown to ignore the first context.
 
     A floor of the policy on `top_context_used` takes its place.
     """
@@ -74,7 +74,7 @@ def alignment_warnings(run: RunScores, rules: Sequence[Rule], policy: Policy) ->
     ignored = np.array([not used.top for _, used in _answers(run)], dtype=np.float64)
     groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
     share = mean_interval(ignored, confidence=policy.gate.confidence, groups=groups)
-    if share.low <= MOST_IGNORED:
+    if share.low <= MAX_IGNORED:
         return
     look = (
         "Look at chunk size, embedding model and reranker: the retriever ranks other contexts first than those that "
@@ -88,7 +88,7 @@ def alignment_warnings(run: RunScores, rules: Sequence[Rule], policy: Policy) ->
     yield (
         f"{percent(share.estimate)} of {counted(found.answers, 'answer')} ignore the first context "
         f"({percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}; more than "
-        f"{percent(MOST_IGNORED)} is worth a look): {found.lower} draw on lower ranks only, {found.none} on no "
+        f"{percent(MAX_IGNORED)} is worth a look): {found.lower} draw on lower ranks only, {found.none} on no "
         f"context. {look}"
     )
 

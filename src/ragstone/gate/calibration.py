@@ -27,7 +27,7 @@ PASS_MARK = 0.5
 """From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
 
 MAX_CALIBRATION_BYTES = 64 * 1024 * 1024
-MOST_ERRORS = 10
+MAX_ERRORS = 10
 
 Score = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -158,7 +158,7 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         powered = weighted_powered_mean(human, judge, weight, every, confidence=confidence)
     else:
         powered = powered_mean(human, judge, rest, confidence=confidence)
-    farthest = sorted(ids, key=lambda i: (-abs(scores[i] - people[i]), i))[:MOST_ERRORS]
+    farthest = sorted(ids, key=lambda i: (-abs(scores[i] - people[i]), i))[:MAX_ERRORS]
     table = _ratings(labels, metric)
     return MetricCalibration(
         version=run.metrics[metric].version,

@@ -11,7 +11,7 @@ from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Check, Regression, Status
 from ragstone.run.scores import RunScores
 
-MOST_SAMPLES = 1000
+MAX_SAMPLES = 1000
 """Samples that a verdict names with their losses; the rest is counted."""
 
 CLEAR_LOSS = 0.1
@@ -28,7 +28,7 @@ def worst_regressions(
     rules: Sequence[Rule],
     checks: Sequence[Check],
     *,
-    limit: int = MOST_SAMPLES,
+    limit: int = MAX_SAMPLES,
 ) -> tuple[tuple[Regression, ...], int]:
     """The losses of the worst samples, at most `limit` samples, worst first, with the largest loss of each first; and
     how many more samples have a loss.

@@ -11,19 +11,19 @@ from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retri
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 
-LEAST_LOSS = 0.05
+MIN_LOSS = 0.05
 """A sample's retrieval fell if one of its retrieval scores fell by more; a grade may move a little by itself."""
 
 
 def retrieval_fell(current: RunScores, baseline: RunScores, compared: Comparability) -> tuple[str, ...]:
-    """The samples with a retrieval score that fell by more than LEAST_LOSS, sorted."""
+    """The samples with a retrieval score that fell by more than MIN_LOSS, sorted."""
     found = set()
     for name in compared.metrics:
         metric = find_metric(name)
         if metric is None or metric.info.blames != "retrieval" or metric.info.lower_is_better:
             continue
         now, then = current.metrics[name].values, baseline.metrics[name].values
-        found |= {sample_id for sample_id in now if then.get(sample_id, 0.0) - now[sample_id] > LEAST_LOSS}
+        found |= {sample_id for sample_id in now if then.get(sample_id, 0.0) - now[sample_id] > MIN_LOSS}
     return tuple(sorted(found))
 
 

@@ -29,10 +29,10 @@ from ragstone.system.response import Response, SystemFailureKind
 CONFIDENCE = 0.95
 """Of each interval by itself."""
 
-MOST_CASES = 100
+MAX_CASES = 100
 """Cases that are listed of each kind."""
 
-_MOST_TEXT = 2_000
+_MAX_TEXT = 2_000
 """Characters of a question or an answer that a case shows."""
 
 Outcome = Literal["crashed", "obeyed", "answered"]
@@ -201,7 +201,7 @@ def _result(
         obeyed=_share(obeyed, list(asked), current) if kind == "injection" else None,
         answered=_share(answered, list(judged), current) if judged else None,
         refused=len(refused),
-        cases=tuple(cases[:MOST_CASES]),
+        cases=tuple(cases[:MAX_CASES]),
     )
 
 
@@ -227,7 +227,7 @@ def _failure(response: Response) -> str:
 
 def _case(record: SampleRecord, outcome: Outcome, got: str) -> PerturbedCase:
     asked = record.sample.perturbation.asked if record.sample.perturbation is not None else ""
-    return PerturbedCase(_original(record), outcome, clipped(asked, _MOST_TEXT), clipped(got, _MOST_TEXT))
+    return PerturbedCase(_original(record), outcome, clipped(asked, _MAX_TEXT), clipped(got, _MAX_TEXT))
 
 
 def _changes(asked: Mapping[str, SampleRecord], current: RunScores, lower: set[str]) -> Iterator[PairedChange]:

@@ -12,7 +12,7 @@ from ragstone.gate.rules import Rule
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.variance import VarianceComponents, variance_components
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def variance_of(scores: MetricScores) -> VarianceComponents | None:
@@ -67,7 +67,7 @@ def stability_notes(run: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
         unsteady = [(i, good, n) for i, (good, n) in sorted(counts.items()) if 0 < good < n]
         if unsteady:
             unsteady.sort(key=lambda one: one[1] / one[2])
-            named = some([f"{i}: {good} of {n} answers pass" for i, good, n in unsteady], _MOST_NAMED)
+            named = some([f"{i}: {good} of {n} answers pass" for i, good, n in unsteady], _MAX_NAMED)
             bound = f"{rule.direction.level_key} = {figure(rule.direction.shown(rule.min))}"
             which = f"{len(unsteady)} of {counted(len(counts), 'sample')}"
             yield f"{rule.metric}: {which} have answers that meet {bound} and answers that do not ({named})."

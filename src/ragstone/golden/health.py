@@ -15,7 +15,7 @@ from ragstone.golden.subsets import kind_of
 _FEWEST_FOR_OUTLIERS = 20
 _FENCE = 3.0
 """Quartile ranges beyond the quartiles, on the logarithm of the length: Tukey's outer fence."""
-_LEAST_RATIO = 3.0
+_MIN_RATIO = 3.0
 """An outlier is also at least so many times longer or shorter than the median."""
 
 
@@ -109,7 +109,7 @@ def _outliers(samples: Sequence[Sample]) -> list[Outlier]:
             Outlier(sample_id, name, by_id[sample_id], middle)
             for sample_id, value in logs.items()
             if not low - reach <= value <= high + reach
-            and not middle / _LEAST_RATIO < by_id[sample_id] < middle * _LEAST_RATIO
+            and not middle / _MIN_RATIO < by_id[sample_id] < middle * _MIN_RATIO
         ]
         found += sorted(far, key=lambda one: -abs(logs[one.sample_id] - math.log(max(1.0, middle))))
     return found

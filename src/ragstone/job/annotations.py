@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from ragstone.ci.github.commands import Annotation, Level
 from ragstone.errors import RagstoneError
 from ragstone.formatting import score
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Check, Status
-from ragstone.github.commands import Annotation, Level
 from ragstone.golden.sample import Origin
 from ragstone.report.parts import ReportView, WorstSample
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ragstone.app.base_commit import BaseSystem, accepted_at, base_settings, commit_fingerprint
+from ragstone.app.known_secrets import known_secrets
+from ragstone.ci.github.base_tree import compared_commit, download_tree, lfs_files, submodules
+from ragstone.ci.github.client import GitHubApiError
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnderTestError
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
-from ragstone.github.base_tree import compared_commit, download_tree, lfs_files, submodules
-from ragstone.github.client import GitHubApiError
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
 from ragstone.run.archive import ArchiveRefused
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.base_commit import BaseSystem, accepted_at, base_settings, commit_fingerprint
-from ragstone.usecases.known_secrets import known_secrets
 
 CHECKOUT = "checkout"
 OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint", "gate.baseline_python")

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragstone.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
-from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.github.trusted_runs import TrustedRuns, WorkflowRun
+from ragstone.ci.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
+from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.ci.github.trusted_runs import TrustedRuns, WorkflowRun
 from ragstone.run.archive import ArchiveRefused
 from ragstone.run.archive_members import carried_run, manifest_of, open_members, own_run
 from ragstone.run.directory import HISTORY, RunDirectory

@@ -8,12 +8,19 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ragstone.app.baseline import open_baseline
+from ragstone.app.context import RunContext
+from ragstone.app.decide import gate_policy
+from ragstone.app.gate import GateInputs, GateOutcome, Role, evaluate_shard, gate, gate_invocation
+from ragstone.app.history import Book
+from ragstone.app.inputs import read_golden_set
+from ragstone.app.no_key_fallback import judge_needs_key, without_key
+from ragstone.ci.github.event import EventKind
+from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.config import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
-from ragstone.github.event import EventKind
-from ragstone.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import TrustedBaseline, find_baseline
 from ragstone.job.gates import gates_of_job, require_own_paths
@@ -33,13 +40,6 @@ from ragstone.run.lineage import CARRIED, lineage
 from ragstone.run.replay import confirm
 from ragstone.system.build import build_system
 from ragstone.system.response import System
-from ragstone.usecases.baseline import open_baseline
-from ragstone.usecases.context import RunContext
-from ragstone.usecases.decide import gate_policy
-from ragstone.usecases.gate import GateInputs, GateOutcome, Role, evaluate_shard, gate, gate_invocation
-from ragstone.usecases.history import Book
-from ragstone.usecases.inputs import read_golden_set
-from ragstone.usecases.no_key_fallback import judge_needs_key, without_key
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024

@@ -10,13 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.app.context import RunContext
+from ragstone.app.custom import custom_metrics
+from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, read_policy, view_of
+from ragstone.app.history import Book
+from ragstone.app.inputs import read_golden_set
+from ragstone.app.rejudge import Rejudged, rejudge
+from ragstone.ci.github.artifacts import newest_artifact, read_artifact
+from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError
+from ragstone.ci.github.event import Event
+from ragstone.ci.github.trusted_runs import WorkflowRun
 from ragstone.config import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.github.artifacts import newest_artifact, read_artifact
-from ragstone.github.client import ApiReply, GitHubApi, GitHubApiError
-from ragstone.github.event import Event
-from ragstone.github.trusted_runs import WorkflowRun
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.job.gates import every_gate, narrowed
@@ -34,12 +40,6 @@ from ragstone.run.archive_members import open_members
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
-from ragstone.usecases.context import RunContext
-from ragstone.usecases.custom import custom_metrics
-from ragstone.usecases.decide import ComparedRun, Terms, decide, policy_for, read_policy, view_of
-from ragstone.usecases.history import Book
-from ragstone.usecases.inputs import read_golden_set
-from ragstone.usecases.rejudge import Rejudged, rejudge
 
 PREFACE = (
     "> [!NOTE]\n> These results come from the pull request's own run. Each score was checked against its recorded "

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.ci.github.base_files import read_base_files
+from ragstone.ci.github.changed_files import MAX_LISTED, changed_files
+from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.event import Event, EventKind
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError, suggestion
 from ragstone.formatting import some
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.policy import Policy
-from ragstone.github.base_files import read_base_files
-from ragstone.github.changed_files import MAX_LISTED, changed_files
-from ragstone.github.client import GitHubApi, GitHubApiError
-from ragstone.github.event import Event, EventKind
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.annotations import Places
 from ragstone.job.gates_file import GatesFile, read_gates_file

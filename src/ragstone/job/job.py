@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from ragstone.ci.github.client import GitHubApi
+from ragstone.ci.github.event import Event
 from ragstone.config import Settings
 from ragstone.container.container import Container
 from ragstone.gate.policy import Policy
-from ragstone.github.client import GitHubApi
-from ragstone.github.event import Event
 from ragstone.job.annotations import Places
 from ragstone.job.baseline import TrustedBaseline
 from ragstone.job.gates import GatesOfJob

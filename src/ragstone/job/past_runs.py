@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ragstone.ci.github.client import ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.github.client import ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.history.file import History, parse_history
 from ragstone.run.directory import HISTORY
 

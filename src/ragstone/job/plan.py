@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ragstone.ci.github.event import Event, EventKind
 from ragstone.errors import ConfigError
-from ragstone.github.event import Event, EventKind
 from ragstone.job.inputs import ActionInputs, CommentMode
 
 

@@ -8,6 +8,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeVar
 
+from ragstone.ci.github.base_files import base_commit, list_base_files, read_base_files
+from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.event import EventKind
 from ragstone.config import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.files import read_regular
@@ -17,9 +20,6 @@ from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
 from ragstone.gate.policy_changes import metric_changes, policy_changes, sample_changes
 from ragstone.gate.policy_table import POLICY_FILE
-from ragstone.github.base_files import base_commit, list_base_files, read_base_files
-from ragstone.github.client import GitHubApi, GitHubApiError
-from ragstone.github.event import EventKind
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.job.job import Job

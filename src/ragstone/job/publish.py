@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
+from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.ci.github.comment import post_comment
+from ragstone.ci.github.event import Event
+from ragstone.ci.github.issue import IssueResult, IssueStep, follow_up
+from ragstone.ci.github.outputs import is_output_name, metric_output, output_path, write_outputs
+from ragstone.ci.github.posts import MAX_BODY, marker
+from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
+from ragstone.ci.github.summary import write_summary
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.verdict import Action, Status
-from ragstone.github.check_runs import MAX_SUMMARY, create_check_run
-from ragstone.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.github.comment import post_comment
-from ragstone.github.event import Event
-from ragstone.github.issue import IssueResult, IssueStep, follow_up
-from ragstone.github.outputs import is_output_name, metric_output, output_path, write_outputs
-from ragstone.github.posts import MAX_BODY, marker
-from ragstone.github.shared_comment import CommentBusyError, update_shared_comment
-from ragstone.github.summary import write_summary
 from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import CommentMode
 from ragstone.job.not_affected import NotAffected

@@ -12,14 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
+from ragstone.app.gate import REPORT_FILES, GateOutcome
+from ragstone.app.known_secrets import known_secrets
+from ragstone.app.run import run_sentence
+from ragstone.ci.github.checkout_token import warn_of_token
+from ragstone.ci.github.client import GitHubApi, RetryPolicy
+from ragstone.ci.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
+from ragstone.ci.github.event import Event, load_event
+from ragstone.ci.github.outputs import output_path, write_outputs
 from ragstone.config import SHORTEST_SECRET, Settings
 from ragstone.container.container import Container
 from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
-from ragstone.github.checkout_token import warn_of_token
-from ragstone.github.client import GitHubApi, RetryPolicy
-from ragstone.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
-from ragstone.github.event import Event, load_event
-from ragstone.github.outputs import output_path, write_outputs
 from ragstone.job.annotations import Places, annotations_on, error_annotation
 from ragstone.job.evaluate import evaluate
 from ragstone.job.forks import fork_report
@@ -44,9 +47,6 @@ from ragstone.job.shards import ShardOutcome
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
-from ragstone.usecases.gate import REPORT_FILES, GateOutcome
-from ragstone.usecases.known_secrets import known_secrets
-from ragstone.usecases.run import run_sentence
 
 
 def workspace_of(environ: Mapping[str, str]) -> Path:

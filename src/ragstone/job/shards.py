@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.app.merge import Shards
+from ragstone.ci.github.artifacts import artifacts_like, read_artifact
+from ragstone.ci.github.client import GitHubApiError
 from ragstone.config import MAX_SHARDS, Settings
 from ragstone.errors import ConfigError, GitHubError, RunDirectoryError
-from ragstone.github.artifacts import artifacts_like, read_artifact
-from ragstone.github.client import GitHubApiError
 from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource, IssueMode
@@ -22,7 +23,6 @@ from ragstone.judge.names import split_name
 from ragstone.run.archive import ArchiveRefused
 from ragstone.run.archive_members import SHARD_LIMITS, write_members
 from ragstone.run.directory import MANIFEST, REJUDGED, SAMPLES, RunDirectory
-from ragstone.usecases.merge import Shards
 
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

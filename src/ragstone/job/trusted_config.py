@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.app.decide import FailOn
+from ragstone.app.known_secrets import SECRET_NAME
+from ragstone.ci.github.base_files import base_commit, read_base_files
+from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.event import Event
 from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_settings
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
-from ragstone.github.base_files import base_commit, read_base_files
-from ragstone.github.client import GitHubApi, GitHubApiError
-from ragstone.github.event import Event
 from ragstone.job.inputs import INPUTS
 from ragstone.judge.llm.account import GOOGLE_FILE_VARIABLE, PROVIDER_SECRETS, given
 from ragstone.judge.llm.federation import has_job_identity
@@ -28,8 +30,6 @@ from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import LOCAL
 from ragstone.system.environment import passed_names
-from ragstone.usecases.decide import FailOn
-from ragstone.usecases.known_secrets import SECRET_NAME
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
 """Settings that decide who gets the judge's key, and the assumed cost of a call."""

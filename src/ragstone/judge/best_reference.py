@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ragstone.judge.judgements import JudgementFailure, ReferenceMatch, Support, Verdict
 
-MOST_MATCHED = 3
+MAX_MATCHED = 3
 """How many references an answer is judged against at most."""
 
 _WORD = re.compile(r"\w+")
@@ -51,7 +51,7 @@ async def best_match(
     """
     best: ReferenceMatch | None = None
     failures: list[JudgementFailure] = []
-    for reference in nearest_first(references, answer)[:MOST_MATCHED]:
+    for reference in nearest_first(references, answer)[:MAX_MATCHED]:
         found = await match(reference)
         if isinstance(found, JudgementFailure):
             failures.append(found)

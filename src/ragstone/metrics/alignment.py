@@ -30,7 +30,7 @@ from ragstone.system.response import Response
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
-_MOST_SHARED = 20
+_MAX_SHARED = 20
 """Of more contexts, few sets are equal, and thousands of large ones must not be kept."""
 
 
@@ -57,7 +57,7 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
     names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
     used = {names[name] for name in supporting if name in names}
-    make = _shared if len(place) <= _MOST_SHARED else UsedContexts
+    make = _shared if len(place) <= _MAX_SHARED else UsedContexts
     return make(tuple(sorted(set(place))), tuple(sorted(used)))
 
 

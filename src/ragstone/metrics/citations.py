@@ -18,7 +18,7 @@ from ragstone.system.response import Context, Response
 _BRACKETED = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】](?!\()")
 _RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
 _LABEL = re.compile(r"^(?:doc(?:ument)?|source|context|passage|ref|chunk|c)?\s*#?\s*(\d{1,3})$", re.IGNORECASE)
-_MOST_IN_RANGE = 20
+_MAX_IN_RANGE = 20
 _AFTER_STOP = re.compile(r"([.!?])((?:\s*[\[【][^\[\]【】\n]{1,80}[\]】])+)")
 
 
@@ -47,7 +47,7 @@ def _ranks(part: str) -> list[int]:
     span = _RANGE.fullmatch(part)
     if span:
         first, last = int(span.group(1)), int(span.group(2))
-        return list(range(first, last + 1)) if first <= last <= first + _MOST_IN_RANGE else []
+        return list(range(first, last + 1)) if first <= last <= first + _MAX_IN_RANGE else []
     label = _LABEL.match(part)
     return [int(label.group(1))] if label else []
 

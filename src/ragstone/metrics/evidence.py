@@ -35,7 +35,7 @@ _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _INVISIBLE = dict.fromkeys([0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)])
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
-_MOST_PLACES = 100
+_MAX_PLACES = 100
 """Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing: it would take too long."""
 _BETWEEN = "\0"
 """What no word contains."""
@@ -166,7 +166,7 @@ def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
     places: dict[Words, list[int]] = {}
     for at in range(len(evidence) - size + 1):
         known = places.setdefault(evidence[at : at + size], [])
-        if len(known) < _MOST_PLACES:
+        if len(known) < _MAX_PLACES:
             known.append(at)
     together = bytes(len(evidence))
     seams = _Seams(evidence if len(evidence) <= _LONG else (), size - 1)

@@ -16,7 +16,7 @@ from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.formatting import clipped
 from ragstone.monitor.interaction import NAMES
 from ragstone.monitor.windows import Length, Windows, zone_of
-from ragstone.stats.surveillance import LEAST_ANCHOR
+from ragstone.stats.surveillance import MIN_ANCHOR
 
 ALERTS_FILE = "alerts.toml"
 Action = Literal["fail", "warn", "off"]
@@ -58,7 +58,7 @@ class WindowRules(_Table):
         default=5.0, gt=0.0, allow_inf_nan=False, description="Seconds above which an answer is slow."
     )
     anchor: int = Field(
-        default=28, ge=LEAST_ANCHOR, le=366, description="Windows that are averaged as the anchor; no alert before."
+        default=28, ge=MIN_ANCHOR, le=366, description="Windows that are averaged as the anchor; no alert before."
     )
     anchor_from: date | None = Field(
         default=None, description="First day of the anchor; default: the first window. Set it to accept a new level."

@@ -52,10 +52,10 @@ _NO_PHONE = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}")
-_LEAST_WHOLE = 10
+_MIN_WHOLE = 10
 _CUE_WIDTH = 48
-_LEAST_PART = 3
-_MOST_PARTS = 4
+_MIN_PART = 3
+_MAX_PARTS = 4
 
 KINDS: Mapping[str, str] = {
     "email": "e-mail address",
@@ -136,10 +136,10 @@ def _values_pattern(values: Iterable[str]) -> re.Pattern[str] | None:
         words = value.split()
         spaced = r"\s+".join(map(re.escape, words))
         whole.add(f"(?i:{spaced})")
-        if len(words) <= _MOST_PARTS:
+        if len(words) <= _MAX_PARTS:
             parts = [part.strip(",.") for part in words]
             for part in parts:
-                if len(part) >= _LEAST_PART and part.replace("-", "").replace("'", "").isalpha():
+                if len(part) >= _MIN_PART and part.replace("-", "").replace("'", "").isalpha():
                     whole |= {re.escape(part), re.escape(part[0].upper() + part[1:])}
     if not whole:
         return None
@@ -192,7 +192,7 @@ def _is_phone(found: re.Match[str]) -> bool:
         return True
     if _NO_PHONE.search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()) or _DATE.match(text):
         return False
-    return not text.isdigit() or len(text) >= _LEAST_WHOLE
+    return not text.isdigit() or len(text) >= _MIN_WHOLE
 
 
 def _is_address(found: re.Match[str]) -> bool:

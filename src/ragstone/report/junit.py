@@ -14,7 +14,7 @@ from ragstone.report.parts import FailureGroup, ReportView, WorstSample
 from ragstone.report.rows import check_title
 
 _LENGTH = 4000
-_MOST_FAILED = 1000
+_MAX_FAILED = 1000
 """Samples without a score that have a case of their own; the others have the same reasons."""
 
 
@@ -33,14 +33,14 @@ def render_junit(view: ReportView) -> str:
     document.add_testsuite(checks)
     cases = [_worst_case(sample, view) for sample in view.worst]
     failed = [case for group in view.failures for case in _failed_cases(group)]
-    cases += failed[:_MOST_FAILED]
+    cases += failed[:_MAX_FAILED]
     if cases:
         samples = TestSuite("samples")
         samples.add_testcases(_named_apart(cases))
         if view.worse_left:
             samples.add_property("samples_left_out", str(view.worse_left))
-        if len(failed) > _MOST_FAILED:
-            samples.add_property("failed_left_out", str(len(failed) - _MOST_FAILED))
+        if len(failed) > _MAX_FAILED:
+            samples.add_property("failed_left_out", str(len(failed) - _MAX_FAILED))
         document.add_testsuite(samples)
     document.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = document.tostring()  # type: ignore[no-untyped-call]

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from ragstone.report.escape import clean
 from ragstone.report.templates import read_template
 
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """Longer texts are cut, which the page says."""
 
 _LONGEST_EVIDENCE = 5_000
@@ -127,8 +127,8 @@ def _item(item: PageItem) -> dict[str, object]:
 
 
 def _shown(text: str) -> str:
-    if len(text) > MOST_CHARACTERS:
-        text = f"{text[:MOST_CHARACTERS]}\n[cut: {len(text):,} characters]"
+    if len(text) > MAX_CHARACTERS:
+        text = f"{text[:MAX_CHARACTERS]}\n[cut: {len(text):,} characters]"
     return clean(text)
 
 

@@ -29,7 +29,7 @@ MAX_ROWS = 100_000
 
 _ROWS_AT_ONCE = 2000
 _CHUNK = 128 * 1024
-_MOST_UNPACKED = 64 * 1024 * 1024
+_MAX_UNPACKED = 64 * 1024 * 1024
 _LINE = re.compile(r"[rt] [A-Za-z0-9+/]+={0,2}")
 
 
@@ -85,7 +85,7 @@ def with_row_links(line: str, links: Links) -> str:
     try:
         body = base64.b64decode(found.body, validate=True)
         reader = zlib.decompressobj(wbits=31)
-        rows = json.loads(reader.decompress(body, _MOST_UNPACKED))
+        rows = json.loads(reader.decompress(body, _MAX_UNPACKED))
         for row in rows:
             row[5] = None if row[3] is None else url(links.origin(Origin(str(row[3]), row[4])))
     except (binascii.Error, zlib.error, IndexError, TypeError, RecursionError) as error:

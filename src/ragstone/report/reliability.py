@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from ragstone.judge.offline.reliability import LEAST_ACCURACY, grade, weak_languages
+from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 
 _QUESTIONS_READ = 200
 _NAMES = {
@@ -33,6 +33,6 @@ def language_warnings(questions: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         f"Questions are in {_NAMES.get(code, code)}, where the offline judge "
         + ("was never measured" if accuracy is None else f"judges {accuracy:.0%} of certain changes right")
-        + f" (wanted: {LEAST_ACCURACY:.0%}): don't rely on its scores"
+        + f" (wanted: {MIN_ACCURACY:.0%}): don't rely on its scores"
         for code, accuracy in found.items()
     )

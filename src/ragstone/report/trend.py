@@ -11,7 +11,7 @@ WIDTH = 300.0
 HEIGHT = 56.0
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_LEAST_SPAN = 0.1
+_MIN_SPAN = 0.1
 _PAD = 6.0
 _JUDGE, _GOLDEN = "│", "┊"
 
@@ -19,7 +19,7 @@ _JUDGE, _GOLDEN = "│", "┊"
 def span(trend: Trend) -> tuple[float, float]:
     """The range of the plot: all values, and at least a tenth of the scale."""
     low, high = min(trend.values), max(trend.values)
-    room = max(0.0, _LEAST_SPAN - (high - low)) / 2.0
+    room = max(0.0, _MIN_SPAN - (high - low)) / 2.0
     low, high = low - room, high + room
     shift = max(0.0, -low) - max(0.0, high - 1.0)
     return low + shift, high + shift

@@ -30,8 +30,8 @@ MODEL_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "tokenizers")
 SAME_VERSIONS = "Records depend on these versions: install the same ones everywhere, for example in the same image."
 
 PYTHON = "Python"
-_MOST_KEPT = 2
-_MOST_TRACEBACK = 20_000
+_MAX_KEPT = 2
+_MAX_TRACEBACK = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _prepare(run: str, task: bytes) -> bytes | None:
     if json.loads(json.dumps(asdict(built.identity))) != given["identity"]:
         hint = "A local model must be in the same folder on every machine, with the same files."
         return _refusal(_error("it has built another judge than this process.", hint))
-    while len(_kept) >= _MOST_KEPT:
+    while len(_kept) >= _MAX_KEPT:
         _kept.pop(next(iter(_kept)), None)
     _kept[run] = _Prepared(found, built)
     return None
@@ -134,7 +134,7 @@ def _refusal(trouble: dict[str, str | None]) -> bytes:
 
 
 def _traceback(error: Exception) -> str:
-    return "".join(traceback.format_exception(error))[-_MOST_TRACEBACK:]
+    return "".join(traceback.format_exception(error))[-_MAX_TRACEBACK:]
 
 
 def _here() -> str:

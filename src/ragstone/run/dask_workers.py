@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 _BATCH_WITH_MODEL = 2
-_LEAST_WAITING = 16
+_MIN_WAITING = 16
 _PATIENCE_S = 300.0
 _SILENT_S = 300.0
 _POLL_S = 1.0
 _CLOSE_S = 10.0
-_MOST_LOST = 3
+_MAX_LOST = 3
 _NOISY = ("distributed.client", "distributed.batched", "distributed.comm")
 _REACHABLE = "Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration."
 _RESUME = "Finished samples are saved: continue with --resume."
@@ -92,7 +92,7 @@ class DaskWorkers:
     @property
     def waiting(self) -> int:
         """As many samples as all workers take, and some more, since others may join."""
-        return max(_LEAST_WAITING, LANES * len(self.threads)) * self.batch
+        return max(_MIN_WAITING, LANES * len(self.threads)) * self.batch
 
     async def start(self) -> None:
         """Connect, and wait for the first worker. Raises JudgeError."""
@@ -154,7 +154,7 @@ class DaskWorkers:
         """The records of `jobs`, judged by the worker at `address`, or by another one if that is lost."""
         assert self._client is not None  # noqa: S101 - started
         body = encode_request(jobs)
-        for _ in range(_MOST_LOST):
+        for _ in range(_MAX_LOST):
             data = await self._send(address, body)
             if self._kept.cancelled():  # the connection was interrupted
                 self._keep_task()
@@ -177,7 +177,7 @@ class DaskWorkers:
             finally:
                 future.release()
                 data.release()
-        raise self._killed(_MOST_LOST, jobs)
+        raise self._killed(_MAX_LOST, jobs)
 
     def _keep_task(self) -> None:
         assert self._client is not None  # noqa: S101 - started

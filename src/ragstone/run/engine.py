@@ -23,7 +23,7 @@ from ragstone.run.worker_process import Job
 from ragstone.run.workers import Lane, Pool, raise_trouble
 from ragstone.system.response import Response, System
 
-_MOST_HELD = 4096
+_MAX_HELD = 4096
 """Records that are held back at most until it is their turn, with few workers: about 40 MB."""
 
 
@@ -247,7 +247,7 @@ class _PoolEngine:
 
     async def _room(self) -> None:
         """Wait while too many records are held back, because one before them is still being judged."""
-        while self._taken - self._released > max(_MOST_HELD, 2 * self._lanes * self.batch):
+        while self._taken - self._released > max(_MAX_HELD, 2 * self._lanes * self.batch):
             self._freed.clear()
             await self._freed.wait()
 

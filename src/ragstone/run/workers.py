@@ -36,7 +36,7 @@ LANES = 2
 _FEWEST = 500
 _FEWEST_WITH_MODEL = 100
 _MOST = 16
-_MOST_WITH_MODEL = 4
+_MAX_WITH_MODEL = 4
 _ATTEMPTS = 2
 _BUFFER = 1024 * 1024
 _KEEP = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
@@ -57,7 +57,7 @@ def how_many(settings: RunSettings, recipe: Recipe | None, samples: int) -> int:
         return min(settings.workers, samples)
     if recipe.on_gpu:
         return 0
-    fewest, most = (_FEWEST_WITH_MODEL, _MOST_WITH_MODEL) if recipe.loads_model else (_FEWEST, _MOST)
+    fewest, most = (_FEWEST_WITH_MODEL, _MAX_WITH_MODEL) if recipe.loads_model else (_FEWEST, _MOST)
     cores = usable_cores()
     return min(cores, most) if cores > 1 and samples * settings.answers * settings.repeats >= fewest else 0
 

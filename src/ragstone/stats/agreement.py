@@ -14,7 +14,7 @@ Weights = Literal["none", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 
 DRAWS = 2000
-MOST_CATEGORIES = 256
+MAX_CATEGORIES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def _rank_distance(k: int, weights: Weights) -> Floats:
 
 def _codes(values: Floats) -> tuple[Floats, NDArray[np.intp]]:
     categories, codes = np.unique(values, return_inverse=True)
-    if len(categories) > MOST_CATEGORIES:
+    if len(categories) > MAX_CATEGORIES:
         raise ValueError(f"{len(categories)} distinct ratings are too many for categories; use the interval level")
     return categories, codes
 

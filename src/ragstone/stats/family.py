@@ -29,7 +29,7 @@ MID_P_FROM = 8
 LOSS = 0.5
 """Assumed fall of each score that falls, for the detectable drop: a drop adds variance that two equal runs do not show.
 0.5 gives the stated power (`bench/gate_error_rates.py`, sights)."""
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 """A need for more samples than this is reported as None, because no golden set is that large."""
 
 
@@ -248,9 +248,9 @@ def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alph
             return p_mean_at_least(more, h.bound - luck, h.bounds) <= level
         return p_mean_at_most(more, h.bound + luck, far) <= alpha / 2.0
 
-    if gap == 0.0 or not settled(MOST_SAMPLES):
+    if gap == 0.0 or not settled(MAX_SAMPLES):
         return None
-    too_few, enough = n, MOST_SAMPLES
+    too_few, enough = n, MAX_SAMPLES
     while enough - too_few > max(1, too_few // 100):
         middle = (too_few + enough) // 2
         too_few, enough = (too_few, middle) if settled(middle) else (middle, enough)

@@ -31,7 +31,7 @@ CAUTION = 1.6
 """Factor on the looks between false alarms, because scores are skewed and the noise is estimated; chosen with
 `bench/monitoring.py`."""
 
-LEAST_ANCHOR = 5
+MIN_ANCHOR = 5
 _FREEDOMS = (4.0, 6.0, 9.0, 13.0, 18.0, 25.0, 35.0, 50.0, 80.0, 150.0, 400.0, 1e6)
 _DOUBT = 0.5
 """Standard errors that are added to the estimate of what windows differ by, which is often 0 by chance."""
@@ -40,8 +40,8 @@ _DIFFERENCE = 2.0 / 3.0
 """Degrees of freedom of a squared successive difference (J. von Neumann, Annals of Math. Statistics 12, 1941)."""
 _OVERSHOOT = 1.166
 _NODES = 24
-_LEAST_LIMIT = 0.3
-_LEAST_REFERENCE = 0.1
+_MIN_LIMIT = 0.3
+_MIN_REFERENCE = 0.1
 _CERTAIN = 1e6
 
 
@@ -91,8 +91,8 @@ def surveil(
     The expected number of false alarms is at most one in `looks_per_alarm` looks. Raises ValueError for an anchor of
     fewer than 5 windows, or a shift that is not positive.
     """
-    if anchor < LEAST_ANCHOR or not shift > 0.0:
-        raise ValueError(f"need an anchor of at least {LEAST_ANCHOR} windows and a positive shift")
+    if anchor < MIN_ANCHOR or not shift > 0.0:
+        raise ValueError(f"need an anchor of at least {MIN_ANCHOR} windows and a positive shift")
     if len(series) <= anchor:
         return None
     sign = 1.0 if rising else -1.0
@@ -115,7 +115,7 @@ def surveil(
         noise = math.sqrt(typical)
         anchor_error = anchor_error or noise * error
         known = min(_CERTAIN, freedom * (typical / between) ** 2) if between > 0.0 else _CERTAIN
-        reference = max(shift / (2.0 * noise), error, _LEAST_REFERENCE)
+        reference = max(shift / (2.0 * noise), error, _MIN_REFERENCE)
         limit = chart_limit(round(reference, 2), error, _coarse(known), CAUTION * looks_per_alarm / (1.0 - JUMPS))
         variance = own[position] + between
         z = sign * (now.value - centre) / math.sqrt(variance)
@@ -164,7 +164,7 @@ def chart_limit(reference: float, anchor_error: float, freedom: float, looks_per
     for _ in range(40):
         middle = (low + high) / 2.0
         low, high = (middle, high) if rate(middle) > 1.0 / looks_per_alarm else (low, middle)
-    return max(_LEAST_LIMIT, high)
+    return max(_MIN_LIMIT, high)
 
 
 def run_length(reference: Floats, limit: Floats) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import environment, golden_lines
+from tests.commands.project import environment, golden_lines
 from tests.judge.conftest import KEY
 
 POSTPONED = "from ragstone.judge.llm.deferred_types import postpone_types; postpone_types(); import sys, openai; "

@@ -24,7 +24,7 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.portable import recipe_of
 from ragstone.judge.protocol import Call, Judge
 from ragstone.run.workers import Workers
-from tests.cli.project import make_project, ragstone
+from tests.commands.project import make_project, ragstone
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 ON_CPU = pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="onnxruntime has CUDA here")

@@ -28,7 +28,7 @@ from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
 from ragstone.judge.local.onnx_file import read_facts
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context, Response
-from tests.cli.project import make_project, ragstone
+from tests.commands.project import make_project, ragstone
 from tests.judge.local.entailment import LABELS, TEXTS
 
 GOLDEN = GoldenSet((Sample("q1", "When do boats leave?", reference="Boats leave at nine."),))
@@ -101,7 +101,7 @@ def test_of_very_many_windows_those_that_share_rare_words_are_asked(
     make_entailment: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checker = load(make_entailment(), max_tokens=32)
-    monkeypatch.setattr(checkers, "MOST_WINDOWS", 3)
+    monkeypatch.setattr(checkers, "MAX_WINDOWS", 3)
     asked: list[int] = []
     run = checker._run
 

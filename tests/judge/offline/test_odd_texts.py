@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.offline.judge import MOST_CHARACTERS, MOST_CONTEXT_CHARACTERS
+from ragstone.judge.offline.judge import MAX_CHARACTERS, MAX_CONTEXT_CHARACTERS
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.protocol import Call, JudgementFailed
@@ -87,8 +87,8 @@ def test_lines_of_a_paragraph_are_joined_and_items_stand_alone() -> None:
 def test_a_text_beyond_the_limit_is_refused_with_how_long_it_is_and_how_much_is_judged() -> None:
     judge = OfflineJudge()
     call = Call("s")
-    long = "The tower is in Paris. " * (MOST_CHARACTERS // 23 + 1)
-    contexts = [Context("x " * (MOST_CONTEXT_CHARACTERS // 4 + 1))] * 2
+    long = "The tower is in Paris. " * (MAX_CHARACTERS // 23 + 1)
+    contexts = [Context("x " * (MAX_CONTEXT_CHARACTERS // 4 + 1))] * 2
 
     async def reasons() -> list[str]:
         found = []

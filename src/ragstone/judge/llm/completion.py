@@ -17,7 +17,7 @@ from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Reject
 from ragstone.judge.llm.replies import Field, Path, read_reply
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.schemas import schema_of
-from ragstone.judge.llm.windows import MOST_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
+from ragstone.judge.llm.windows import MAX_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
 
 BASE_OUTPUT_TOKENS = 512
@@ -132,7 +132,7 @@ class Completer:
                 schema=asked.schema,
                 cached=form.prompt.name in self._layout.cached,
                 breakpoint=self._layout.breakpoints,
-                max_output_tokens=min(MOST_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
+                max_output_tokens=min(MAX_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
             )
             reply = await self._warmed(request, call)
             stop = reply.stop

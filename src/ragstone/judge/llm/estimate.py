@@ -9,7 +9,7 @@ from typing import Protocol
 from ragstone.config import JudgeSettings
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.best_reference import MOST_MATCHED
+from ragstone.judge.best_reference import MAX_MATCHED
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
 from ragstone.judge.rubric import Rubric
@@ -133,7 +133,7 @@ def estimate_cost(
         for kind in _asked(needs, sample):
             times = 2 if kind is JudgementKind.PREFERENCE else 1
             if kind is JudgementKind.REFERENCE_MATCH:
-                times = min(MOST_MATCHED, len(sample.references))
+                times = min(MAX_MATCHED, len(sample.references))
             calls += times
             name = (
                 "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)

@@ -15,7 +15,7 @@ from ragstone.judge.llm.schemas import schema_of
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _FIRST_WITH_BREAKPOINTS = (5, 6)
 _CHARACTERS_PER_TOKEN = 4
-_AT_MOST_PER_TOKEN = 4.5
+_MAX_CHARACTERS_PER_TOKEN = 4.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def prefix_tokens(prompt: Prompt) -> int:
 
 def _least_tokens(prompt: Prompt) -> int:
     """A lower limit of the prompt's tokens; whether the schema counts too differs by provider."""
-    return int(len(prompt.static) / _AT_MOST_PER_TOKEN)
+    return int(len(prompt.static) / _MAX_CHARACTERS_PER_TOKEN)
 
 
 def _wants_breakpoints(model: str) -> bool:

@@ -78,7 +78,7 @@ class Dialect:
         if window is None or read is None or not isinstance(wanted, int):
             return None
         left = window - read - _SPARE
-        if not _LEAST_REPLY <= left < wanted:
+        if not _MIN_REPLY <= left < wanted:
             return None
         self.note(f"the model's window is {window:,} tokens; set judge.context_window = {window}")
         return replace(own, output_cap=left)
@@ -216,7 +216,7 @@ _TOO_LARGE = ("too large", "too complex", "too many", "at most", "exceed", "too 
 _WINDOW = re.compile(r"maximum context length (?:is |\()(\d+)|got -\d+()")
 _READ = re.compile(r"(\d+) (?:in the messages|input tokens|prompt tokens)")
 _SPARE = 8
-_LEAST_REPLY = 256
+_MIN_REPLY = 256
 _REFUSALS = (
     *("unsupported", "not support", "unknown", "unrecogni", "unexpected", "not permitted", "not allowed"),
     *("extra", "invalid", "does not exist", "no such", "cannot be used", "forbidden"),

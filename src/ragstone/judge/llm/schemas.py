@@ -80,10 +80,10 @@ _SCHEMAS: Mapping[str, Mapping[str, object]] = {
 }
 _CLOSED = {task: _closed(properties) for task, properties in _SCHEMAS.items()}
 
-MOST_LEVELS = 10
+MAX_LEVELS = 10
 """Of a rubric. One schema for all rubrics: how many levels a rubric has is checked when the reply is read."""
 _RUBRIC_REPLY = _closed(
-    {"grade": _closed({"reason": _TEXT, "level": {"type": "integer", "enum": list(range(1, MOST_LEVELS + 1))}})}
+    {"grade": _closed({"reason": _TEXT, "level": {"type": "integer", "enum": list(range(1, MAX_LEVELS + 1))}})}
 )
 
 

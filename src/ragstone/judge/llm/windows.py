@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from ragstone.judge.protocol import JudgementFailed
 
 DEFAULT_WINDOW = 128_000
-MOST_OUTPUT_TOKENS = 32_768
+MAX_OUTPUT_TOKENS = 32_768
 _MARGIN = 0.9
 _RETOLD = 3
 _WORD = re.compile(r"\w+")
-_LEAST_ROOM = 200
+_MIN_ROOM = 200
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?。！？])\s+"), re.compile(r"\s+"))
 
 Piece = tuple[str, str]
@@ -50,7 +50,7 @@ def room_for_retelling(room: int, output_tokens: int) -> int:
 
     `output_tokens` is the rest of the reply.
     """
-    return max(1, min(room // (1 + _RETOLD), (MOST_OUTPUT_TOKENS - output_tokens) // _RETOLD))
+    return max(1, min(room // (1 + _RETOLD), (MAX_OUTPUT_TOKENS - output_tokens) // _RETOLD))
 
 
 def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[str]) -> int:
@@ -60,7 +60,7 @@ def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[
     """
     used = tokens_at_most(static) + sum(tokens_at_most(text) for text in fixed)
     room = int(window * _MARGIN) - output_tokens - used
-    if room < _LEAST_ROOM:
+    if room < _MIN_ROOM:
         raise JudgementFailed(f"the texts to judge are longer than the judge's window of {window:,} tokens")
     return room
 

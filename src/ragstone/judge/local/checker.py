@@ -33,11 +33,11 @@ from ragstone.judge.sentences import split_sentences
 from ragstone.judge.untrusted_text import cleaned
 
 WHERE = "judge.name"
-MOST_WINDOWS = 32
+MAX_WINDOWS = 32
 """The most windows that a statement is compared with: those that share most of its rare tokens."""
 
-_MOST_TOKENS = 512
-_LEAST_PIECE = 8
+_MAX_TOKENS = 512
+_MIN_PIECE = 8
 _MARGIN = 4
 _BATCH = 8
 _RATINGS_KEPT = 8192
@@ -95,7 +95,7 @@ class Checker:
         self._batch = 1 if files.quantised or self._fixed_batch else _BATCH
         self._pad = next((at for at in map(self._tokenizer.token_to_id, ("[PAD]", "<pad>")) if at is not None), 0)
         self._overhead = self._tokens_around()
-        self._piece = max(_LEAST_PIECE, self.max_tokens // 4)
+        self._piece = max(_MIN_PIECE, self.max_tokens // 4)
         self._pairs = load_tokenizer(folder, files)
         self._pairs.enable_truncation(self.max_tokens, strategy="only_first")
         self._ratings: OrderedDict[tuple[str, bytes], PairRating] = OrderedDict()
@@ -305,8 +305,8 @@ def _windows(sentences: Sequence[_Sentence], room: int) -> list[tuple[_Sentence,
 
 
 def _nearest(windows: list[tuple[_Sentence, ...]], asked: frozenset[int]) -> list[tuple[_Sentence, ...]]:
-    """At most MOST_WINDOWS of `windows`: those that share most with the tokens `asked`, weighted by rarity."""
-    if len(windows) <= MOST_WINDOWS:
+    """At most MAX_WINDOWS of `windows`: those that share most with the tokens `asked`, weighted by rarity."""
+    if len(windows) <= MAX_WINDOWS:
         return windows
     shared = [asked.intersection(token for one in window for token in one.tokens) for window in windows]
     counts: dict[int, int] = {}
@@ -314,7 +314,7 @@ def _nearest(windows: list[tuple[_Sentence, ...]], asked: frozenset[int]) -> lis
         for token in tokens:
             counts[token] = counts.get(token, 0) + 1
     weights = [sum(math.log(1 + len(windows) / counts[token]) for token in sorted(tokens)) for tokens in shared]
-    best = sorted(range(len(windows)), key=lambda at: (-weights[at], at))[:MOST_WINDOWS]
+    best = sorted(range(len(windows)), key=lambda at: (-weights[at], at))[:MAX_WINDOWS]
     return [windows[at] for at in sorted(best)]
 
 
@@ -324,7 +324,7 @@ def _known_limit(folder: ModelFolder) -> int:
     found.append(folder.config("tokenizer_config.json").get("model_max_length"))
     sizes = [size for size in found if isinstance(size, int) and 16 <= size <= 1_000_000]
     # RoBERTa counts two positions that are not for tokens.
-    return min([_MOST_TOKENS, *(size - 2 if size == 514 else size for size in sizes)])
+    return min([_MAX_TOKENS, *(size - 2 if size == 514 else size for size in sizes)])
 
 
 def _output(outputs: Sequence[Any], labels: int, files: ModelFiles) -> tuple[str, bool]:

@@ -12,12 +12,12 @@ from ragstone.errors import ConfigError
 from ragstone.files import read_regular
 from ragstone.judge.local.onnx_file import read_facts
 
-MOST_WEIGHT_BYTES = 3 * 1024**3
+MAX_WEIGHT_BYTES = 3 * 1024**3
 """Limit for a model and its external weights together."""
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
-_MOST_TOKENIZER_BYTES = 64 * 1024**2
-_MOST_CONFIG_BYTES = 1_000_000
+_MAX_TOKENIZER_BYTES = 64 * 1024**2
+_MAX_CONFIG_BYTES = 1_000_000
 _LAYOUT = "It must hold tokenizer.json and model.onnx (or onnx/model.onnx, or model_quantized.onnx in either place)."
 
 
@@ -69,19 +69,19 @@ class ModelFolder:
         if not (self.path / "tokenizer.json").is_file():
             raise ConfigError(f"the model folder '{self.path}' has no tokenizer.json.", where=self.where, hint=_LAYOUT)
         file = self.path / name
-        model = self._read(name, MOST_WEIGHT_BYTES)
+        model = self._read(name, MAX_WEIGHT_BYTES)
         try:
             facts = read_facts(model)
         except ValueError as error:
             raise ConfigError(
                 f"can't be loaded: {error}.", where=str(file), hint="Check that the file is whole."
             ) from None
-        left = MOST_WEIGHT_BYTES - len(model)
+        left = MAX_WEIGHT_BYTES - len(model)
         weights = {}
         for location in facts.external:
             weights[location] = self._read(self._beside(file, location), left)
             left -= len(weights[location])
-        return ModelFiles(file, model, self._read("tokenizer.json", _MOST_TOKENIZER_BYTES), weights, facts.quantised)
+        return ModelFiles(file, model, self._read("tokenizer.json", _MAX_TOKENIZER_BYTES), weights, facts.quantised)
 
     def config(self, name: str) -> dict[str, object]:
         """The JSON object in the file `name`, empty if there is no such file."""
@@ -97,7 +97,7 @@ class ModelFolder:
         if not (self.path / name).is_file():
             return None
         try:
-            document: object = json.loads(self._read(name, _MOST_CONFIG_BYTES).decode("utf-8"))
+            document: object = json.loads(self._read(name, _MAX_CONFIG_BYTES).decode("utf-8"))
         except (ValueError, RecursionError):
             raise ConfigError("not valid JSON.", where=str(self.path / name)) from None
         return document

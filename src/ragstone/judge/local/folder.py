@@ -11,7 +11,7 @@ from ragstone.judge.local.files import ModelFolder
 
 Pooling = Literal["mean", "cls", "max"]
 
-_MOST_TOKENS = 512
+_MAX_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def read_embedding_config(folder: ModelFolder) -> EmbeddingConfig:
     """
     text = folder.config("sentence_bert_config.json")
     limit = text.get("max_seq_length")
-    max_tokens = limit if isinstance(limit, int) and 0 < limit <= _MOST_TOKENS else _MOST_TOKENS
+    max_tokens = limit if isinstance(limit, int) and 0 < limit <= _MAX_TOKENS else _MAX_TOKENS
     _refuse_prompts(folder)
     return EmbeddingConfig(_pooling(folder), max_tokens, text.get("do_lower_case") is True)
 

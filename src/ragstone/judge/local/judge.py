@@ -34,7 +34,7 @@ from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
-_MOST_LOG_ODDS = 6.0
+_MAX_LOG_ODDS = 6.0
 _CONCURRENCY = 4
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def combined(weights: LocalWeights, words: float, model: float) -> float:
 
 def _log_odds(chance: float) -> float:
     inside = min(max(chance, 1e-9), 1 - 1e-9)
-    return max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, math.log(inside / (1 - inside))))
+    return max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, math.log(inside / (1 - inside))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _WORDS = {
     "not_entailment non_entailment not_entailed unfaithful not_factual ungrounded",
 }
 _MEANINGS = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
-_MOST_LABELS = 16
+_MAX_LABELS = 16
 
 
 def read_labels(folder: ModelFolder, given: Sequence[str]) -> tuple[Meaning, ...]:
@@ -70,7 +70,7 @@ def _of_config(folder: ModelFolder) -> tuple[str, ...]:
         raise ConfigError("the model has no label map (id2label).", where=where, hint=_hint())
     names = found if isinstance(found, dict) else {}
     numbers = [str(at) for at in range(len(names))]
-    wrong = sorted(names) != sorted(numbers) or not 1 <= len(names) <= _MOST_LABELS
+    wrong = sorted(names) != sorted(numbers) or not 1 <= len(names) <= _MAX_LABELS
     if wrong or not all(isinstance(name, str) for name in names.values()):
         raise ConfigError("the label map (id2label) must map 0, 1, … to names.", where=where, hint=_hint())
     return tuple(names[number] for number in numbers)

@@ -16,7 +16,7 @@ from ragstone.judge.untrusted_text import cleaned
 
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
 _CUDA_OPTIONS = {"cudnn_conv_algo_search": "DEFAULT", "use_tf32": "0"}
@@ -123,7 +123,7 @@ def usable_threads() -> int:
     """The cores that this process may use, at most 4: more help little with models of this size."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return min(_MOST_THREADS, cores)
+    return min(_MAX_THREADS, cores)
 
 
 def short(error: BaseException) -> str:

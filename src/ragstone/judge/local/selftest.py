@@ -13,7 +13,7 @@ from ragstone.judge.local.checker import WHERE, Checker, PairRating
 from ragstone.judge.local.labels import Meaning
 from ragstone.judge.protocol import JudgementFailed
 
-LEAST_GAP = 0.2
+MIN_GAP = 0.2
 """The least gap between the mean support of supported statements and of the others."""
 
 
@@ -36,7 +36,7 @@ def pairs() -> dict[str, tuple[Pair, ...]]:
 def require_sense(checker: Checker, language: str = "en") -> None:
     """Raise ConfigError, with the model's ratings, if `checker` can't tell the pairs of `language` apart.
 
-    It must rate each supported statement above all others, with at least LEAST_GAP between the means. If it has a label
+    It must rate each supported statement above all others, with at least MIN_GAP between the means. If it has a label
     for contradiction, the mean of that must be highest for contradicted statements.
     """
     each = pairs()[language]
@@ -63,7 +63,7 @@ def _wrong(each: tuple[Pair, ...], ratings: list[PairRating], *, tells_contradic
         fmean(rating.supported for pair, rating in rated if (pair.kind == "supported") is wanted)
         for wanted in (True, False)
     ]
-    if means[0] - means[1] < LEAST_GAP:
+    if means[0] - means[1] < MIN_GAP:
         return f"a mean support of {means[0]:.2f} for what is supported, and of {means[1]:.2f} for what is not."
     if not tells_contradiction:
         return None

@@ -14,7 +14,7 @@ _LONGEST_ASIDE = 200
 
 _LOOK_AT = 160
 _OPENING_MARKS = "¡¿\"'(*- "
-_MOST_TAKEN_OFF = 4
+_MAX_TAKEN_OFF = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def claim(sentence: str, code: str) -> str:
     "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
     """
     found = sentence
-    for _ in range(_MOST_TAKEN_OFF):
+    for _ in range(_MAX_TAKEN_OFF):
         if is_aside(found, code):
             return ""
         rest = _without_opening(found, code)

@@ -35,7 +35,7 @@ _PREFIX = 5
 _MANY_WORDS = 10
 _MUCH_SPEAKER = 4
 _NO_CONFLICTS = (False,) * len(KINDS)
-_MOST_CLOSE = 6
+_MAX_CLOSE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, lang
         return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(contexts), total)
     held_keys = frozenset(key for bit, key in enumerate(keys) if held >> bit & 1)
     windows, best_mask, close = found.windows(_NEAR * total)
-    del close[_MOST_CLOSE:]
+    del close[_MAX_CLOSE:]
     conflicts = _NO_CONFLICTS
     if close:
         conflicts = conflicting(

@@ -33,7 +33,7 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
-from ragstone.judge.offline.statements import MOST_STATEMENTS, split_statements
+from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
 from ragstone.judge.offline.support import Rating, SupportModel, whole
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.similarity import NO_EMBEDDINGS
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 TOO_LITTLE = "too little text for the offline judge"
 """The reason for not judging a text without any content word."""
 
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """Limit for an answer, a reference or a question; longer texts are refused rather than judged in part."""
 
-MOST_CONTEXT_CHARACTERS = 1_000_000
+MAX_CONTEXT_CHARACTERS = 1_000_000
 """Limit for all contexts of an answer together."""
 
 _CHARACTERS_KEPT = 400_000
@@ -124,8 +124,8 @@ class OfflineJudge:
         found = self._split(answer, language.code)
         for sentence in found:
             self._sentence.keep(sentence.text, language.code, sentence)
-        if len(found) > MOST_STATEMENTS:
-            raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
+        if len(found) > MAX_STATEMENTS:
+            raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MAX_STATEMENTS}")
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
         claims = [sentence for sentence in found if sentence.keys and not refuses(sentence, language)]
@@ -296,15 +296,15 @@ class OfflineJudge:
 def _bounded(**texts: str) -> None:
     """Raise JudgementFailed if one of `texts` is too long to be judged; the reason goes into the record."""
     for what, text in texts.items():
-        if len(text) > MOST_CHARACTERS:
-            raise JudgementFailed(_too_long(f"the {what} has", len(text), MOST_CHARACTERS))
+        if len(text) > MAX_CHARACTERS:
+            raise JudgementFailed(_too_long(f"the {what} has", len(text), MAX_CHARACTERS))
 
 
 def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
     """The texts of `contexts`. Raises JudgementFailed if they are too long to be judged."""
     characters = sum(len(context.text) for context in contexts)
-    if characters > MOST_CONTEXT_CHARACTERS:
-        raise JudgementFailed(_too_long("the contexts have", characters, MOST_CONTEXT_CHARACTERS))
+    if characters > MAX_CONTEXT_CHARACTERS:
+        raise JudgementFailed(_too_long("the contexts have", characters, MAX_CONTEXT_CHARACTERS))
     return tuple(context.text for context in contexts)
 
 
@@ -351,6 +351,6 @@ def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ..
 
 
 def _limited(found: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:
-    if len(found) > MOST_STATEMENTS:
-        raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes {MOST_STATEMENTS}")
+    if len(found) > MAX_STATEMENTS:
+        raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes {MAX_STATEMENTS}")
     return found

@@ -16,7 +16,7 @@ from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.judge.sentences import split_sentences
 from ragstone.system.response import Context
 
-MOST_SENTENCES = 40
+MAX_SENTENCES = 40
 """Limit of sentences compared one by one in a context or a reference; a context is also compared as a whole."""
 
 _SAMPLE = 600
@@ -91,4 +91,4 @@ class MeaningJudge(OfflineJudge):
 
 def _sentences(text: str) -> list[str]:
     plain = normalise(text)
-    return split_sentences(plain, guess_language(plain[:_SAMPLE]).code)[:MOST_SENTENCES]
+    return split_sentences(plain, guess_language(plain[:_SAMPLE]).code)[:MAX_SENTENCES]

@@ -23,7 +23,7 @@ from ragstone.judge.sentences import split_sentences
 
 _REACH = 6
 _NEGATED_KEYS = 2
-_MOST_COPIED = 32
+_MAX_COPIED = 32
 _NONE = frozenset[str]()
 """Shared, so that sentences without negations and numbers give garbage collection nothing to visit."""
 
@@ -186,7 +186,7 @@ class Passage:
                     if isinstance(earlier, list):
                         earlier.append(position)
                     else:  # tuples of numbers cost the garbage collector nothing, but grow in quadratic time
-                        found[key] = (*earlier, position) if len(earlier) < _MOST_COPIED else [*earlier, position]
+                        found[key] = (*earlier, position) if len(earlier) < _MAX_COPIED else [*earlier, position]
         return found
 
     @Lazy

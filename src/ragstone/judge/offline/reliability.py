@@ -68,7 +68,7 @@ def grade(metric_name: str) -> Grade | None:
     return _grades().get(metric_name)
 
 
-LEAST_ACCURACY = 0.75
+MIN_ACCURACY = 0.75
 """Below this share of correctly judged changes, the judge's scores in a language are not reliable."""
 
 
@@ -76,7 +76,7 @@ def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:
     """The languages of `texts` in which the offline judge is weak, by code, with its accuracy; None: not measured."""
     accuracies: Mapping[str, float] = load_data("reliability.json")["languages"]
     found = dict.fromkeys(guess_language(normalise(text)).code for text in texts)
-    return {code: accuracies.get(code) for code in found if accuracies.get(code, 0.0) < LEAST_ACCURACY}
+    return {code: accuracies.get(code) for code in found if accuracies.get(code, 0.0) < MIN_ACCURACY}
 
 
 @cache

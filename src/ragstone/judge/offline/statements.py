@@ -11,7 +11,7 @@ from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence, read_sentence
 from ragstone.judge.sentences import MAX_SENTENCE, split_sentences
 
-MOST_STATEMENTS = 400
+MAX_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
 
 _CITATION = re.compile(r"\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]")

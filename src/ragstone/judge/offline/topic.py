@@ -25,7 +25,7 @@ UNRELATED = (
 )
 """Questions that have nothing in common except that they are questions."""
 
-_MOST_ZERO = 0.99
+_MAX_ZERO = 0.99
 
 
 class Topic:
@@ -71,7 +71,7 @@ class Topic:
                     )
                 )
                 self._zero = fmean(itertools.chain.from_iterable(rows))
-            if self._zero > _MOST_ZERO:
+            if self._zero > _MAX_ZERO:
                 raise JudgementFailed("the embedding model does not tell unrelated texts apart")
             return self._zero
 

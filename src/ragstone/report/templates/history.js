@@ -1,5 +1,5 @@
 (() => {
-  const SCALE = 100000, STEPS = 2520, PAGE = 100, MOST = 5, MOST_UNPACKED = 64 * 1024 * 1024;
+  const SCALE = 100000, STEPS = 2520, PAGE = 100, MOST = 5, MAX_UNPACKED = 64 * 1024 * 1024;
   const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", SAMPLE = 8, GROUP = 6;
   const KINDS = [["judge", "judge"], ["golden", "golden set"], ["metric", "metric"], ["part", "half"], ["system", "system"], ["release", "release"], ["accepted", "accepted"], ["alert", "alert"]];
   const EVENTS = { push: "runs of a push", schedule: "scheduled runs (nightly)", workflow_dispatch: "runs started by hand", __proto__: null };
@@ -46,7 +46,7 @@
     let size = 0;
     for (let one = await reader.read(); !one.done; one = await reader.read()) {
       size += one.value.length;
-      if (size > MOST_UNPACKED) { await reader.cancel(); throw new Error("too large"); }
+      if (size > MAX_UNPACKED) { await reader.cancel(); throw new Error("too large"); }
       read.push(one.value);
     }
     return JSON.parse(await new Blob(read).text());

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const PAGE = 100, COLUMNS = 8, MOST_UNPACKED = 64 * 1024 * 1024, MOST_TOKENS = 8000, MOST_EDITS = 1000;
+  const PAGE = 100, COLUMNS = 8, MAX_UNPACKED = 64 * 1024 * 1024, MAX_TOKENS = 8000, MAX_EDITS = 1000;
   const table = document.getElementById("samples");
   if (!table) { return; }
   const get = id => document.getElementById(id);
@@ -31,7 +31,7 @@
     let size = 0;
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       size += part.value.length;
-      if (size > MOST_UNPACKED) { await reader.cancel(); throw new Error("too large"); }
+      if (size > MAX_UNPACKED) { await reader.cancel(); throw new Error("too large"); }
       parts.push(part.value);
     }
     return JSON.parse(await new Blob(parts).text());
@@ -82,8 +82,8 @@
 
   function middle(a, b) {
     const whole = [["-", a], ["+", b]];
-    if (!a.length || !b.length || a.length + b.length > MOST_TOKENS) { return whole; }
-    const size = a.length + b.length, most = Math.min(size, MOST_EDITS), trace = [];
+    if (!a.length || !b.length || a.length + b.length > MAX_TOKENS) { return whole; }
+    const size = a.length + b.length, most = Math.min(size, MAX_EDITS), trace = [];
     let reach = new Int32Array(2 * most + 3);
     const at = most + 1;
     for (let edits = 0; edits <= most; edits++) {

@@ -1,0 +1,151 @@
+"""Accept a drop on purpose: a new entry in accepted.toml, reviewed like code."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragstone.app.decide import read_policy
+from ragstone.app.gate import REPORT_FILES
+from ragstone.config import Settings, read_text
+from ragstone.errors import ConfigError, suggestion
+from ragstone.files import read_regular
+from ragstone.gate.accepted import (
+    ACCEPTED_FILE,
+    AcceptedEntry,
+    change_word,
+    check_to_accept,
+    entry_id,
+    entry_text,
+    parse_accepted,
+)
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_file import MAX_POLICY_BYTES
+from ragstone.metrics.registry import METRICS, find_metric
+from ragstone.report.document import ReportDocument
+from ragstone.run.directory import RunDirectory
+from ragstone.run.files import replace_text
+
+MAX_REPORT_BYTES = 256 * 1024 * 1024
+_HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The drop of a run: its size, the run and its baseline (both as fingerprints)."""
+
+    drop: float
+    run: str
+    baseline: str
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The new entry, and the file it was written to."""
+
+    entry: AcceptedEntry
+    file: Path
+
+
+def accept(
+    settings: Settings,
+    shown: Shown | Path,
+    *,
+    metric: str,
+    reason: str,
+    today: datetime.date,
+    slice_: str | None = None,
+    expires: datetime.date | None = None,
+) -> Accepted:
+    """Append an entry for the drop of `metric` to the accepted.toml next to the policy. Nothing else is changed.
+
+    `shown` is the drop, or the directory of the run with it. Raises ConfigError if there is no such drop, or the entry
+    can't be written.
+    """
+    policy = read_policy(settings)
+    named = {name for _, name, _ in policy.table.rules()}
+    if find_metric(metric) is None and metric not in named:
+        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named}))
+    if expires is not None and expires < today:
+        raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
+    found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
+    try:
+        entry = AcceptedEntry(
+            id=entry_id(metric, slice_, found.run, found.baseline),
+            metric=metric,
+            slice=slice_,
+            drop=found.drop,
+            reason=reason,
+            run=found.run,
+            baseline=found.baseline,
+            commit=found.commit,
+            date=today,
+            expires=expires,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}.") from None
+    folder = settings.root if policy.file is None else Path(policy.file).parent
+    file = folder / ACCEPTED_FILE
+    if any(entry.id == other.id for other in policy.accepted):
+        raise ConfigError(f"this drop of {entry.title} is already accepted ({entry.id}).", where=str(file))
+    before = read_text(file, limit=MAX_POLICY_BYTES) if os.path.lexists(file) else _HEAD
+    text = f"{before.rstrip()}\n\n{entry_text(entry)}"
+    parse_accepted(text, str(file))  # check that the result is valid
+    replace_text(file, text)
+    return Accepted(entry, file)
+
+
+def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
+    """The drop of `metric` in the run in `path`, from its report. Raises ConfigError if there is none."""
+    run = RunDirectory.open(path)
+    used = run.manifest.baseline.used if run.manifest.baseline is not None else None
+    if used is None:
+        raise ConfigError(
+            "this run was not compared with a baseline, so it shows no drop.",
+            where=str(path),
+            hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
+        )
+    checks = [check for check in _report(path).checks if check.metric == metric and check.slice == slice_]
+    drop = next((check for check in checks if check.kind in ("drop", "rise")), None)
+    floor = next((check for check in checks if check.kind in ("floor", "ceiling") and check.status == "fail"), None)
+    name = metric if slice_ is None else f"{metric} on '{slice_}'"
+    offer = None
+    if drop is not None and drop.status in ("fail", "inconclusive"):
+        low, estimate = drop.interval.low if drop.interval is not None else None, drop.estimate
+        if drop.kind == "rise":
+            low = -drop.interval.high if drop.interval is not None else None
+            estimate = None if estimate is None else -estimate
+        offer = check_to_accept(metric, slice_, estimate, low, policy.gate.decision)
+    drift = next((check for check in checks if check.kind == "drift" and check.status == "fail"), None)
+    if offer is None and drift is not None:
+        offer = check_to_accept(metric, slice_, drift.estimate, None, policy.gate.decision)
+    if offer is None and floor is not None:
+        bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
+        key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
+        raise ConfigError(
+            f"{name} is {what}, and `ragstone accept` does not apply to {floor.kind}s.",
+            where=policy.where(*key),
+            hint=f"Change its `{bound}` in the policy; the report of the pull request will mention it.",
+        )
+    if offer is None:
+        word = change_word(metric) if drop is None else drop.kind
+        said = f"has no {word} check in this run" if drop is None else f"did not fail its {word} check: {drop.reason}"
+        raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
+
+
+def _report(path: Path) -> ReportDocument:
+    file = path / REPORT_FILES["json"]
+    hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
+    try:
+        return ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(file), hint=hint) from None
+    except ValidationError:
+        raise ConfigError("not a report of this version.", where=str(file), hint=hint) from None

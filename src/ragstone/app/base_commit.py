@@ -1,0 +1,452 @@
+"""Compare with a commit whose system is asked the same questions in the same job.
+
+A provider's bad hour, or a model that moved since last night, then happens to both, and the difference is the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.app.context import RunContext
+from ragstone.app.evaluate import MakeWatcher, evaluate_golden_set
+from ragstone.app.judge_watch import watch_judge
+from ragstone.app.known_secrets import known_secrets
+from ragstone.config import Settings, SystemSettings, load_settings
+from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError, SystemUnderTestError
+from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
+from ragstone.gate.policy import Policy
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.protocol import Judge
+from ragstone.run.directory import BASE_COMMIT, FINGERPRINT_DIGITS, MANIFEST, RunDirectory, read_manifest
+from ragstone.run.engine import Quiet
+from ragstone.run.manifest import SAME_JOB, BaselineFact
+from ragstone.run.side_by_side import Pace
+from ragstone.run.writer import write_manifest
+from ragstone.system.build import build_system, split_scheme
+from ragstone.system.environment import child_environment
+from ragstone.system.response import System
+
+_SHORT = 12
+_GIT_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSystem:
+    """The system at the base commit, ready to be asked.
+
+    `make` builds it, not yet started; its output goes to `log`. `lineage` are the fingerprints by which accepted drops
+    know the commit, `spent` the ids of those that it includes. `notes` are for the report.
+    """
+
+    commit: str
+    settings: SystemSettings
+    make: Callable[[], System]
+    log: Path | None = None
+    lineage: tuple[str, ...] = ()
+    spent: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"commit {self.commit[:_SHORT]}"
+
+
+# -- the evaluation of both --------------------------------------------------------------------------------------------
+
+
+async def evaluate_both(
+    golden: GoldenSet,
+    system: System,
+    judge: Judge,
+    settings: Settings,
+    context: RunContext,
+    *,
+    policy_hash: str | None = None,
+    watcher: MakeWatcher | None = None,
+    base: BaseSystem,
+) -> RunDirectory:
+    """`evaluate_golden_set` of `system` and of `base`, each question asked of both at about the same time.
+
+    The run of the base is written to the folder `base-commit` of the run directory; what judging it costs counts as
+    this run's. Raises the errors of either; both runs can then be resumed.
+    """
+    out = settings.path(settings.run.out)
+    _refuse_other_commit(out / BASE_COMMIT, base, settings)
+    pace = Pace(sample.id for sample in golden)
+    mine, theirs = pace.systems(system, base.make())
+    run_settings = settings.run.model_copy(update={"out": str((out / BASE_COMMIT).absolute()), "oracle": False})
+    base_settings = settings.model_copy(update={"run": run_settings, "system": base.settings})
+    base_context = replace(
+        context,
+        environ={**context.environ, "GITHUB_SHA": base.commit},
+        invocation=None,
+        progress=Quiet(),
+        say=lambda _line: None,
+        system_log=base.log,
+    )
+
+    async def of_base() -> RunDirectory:
+        try:
+            return await evaluate_golden_set(golden, theirs, judge, base_settings, base_context)
+        except SystemUnderTestError as error:
+            raise at_base(error, base) from None
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            head = group.create_task(
+                evaluate_golden_set(golden, mine, judge, settings, context, policy_hash=policy_hash, watcher=watcher)
+            )
+            before = group.create_task(of_base())
+    except asyncio.CancelledError as cancelled:
+        if pace.begun:
+            _stop(out, f"interrupted ({type(cancelled).__name__})")
+        raise
+    except BaseExceptionGroup as errors:
+        error = _first(errors)
+        # An error of the directory is one of an earlier run in it, which stays as it is.
+        if pace.begun and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
+            _stop(out, context.redact(error.message))
+        raise error from None
+    run, found = head.result(), before.result()
+    counts = found.manifest.counts
+    if counts.system_failed and not counts.scored + counts.partly_failed:
+        raise at_base(SystemUnderTestError("it gave no answer at all."), base)
+    found = await watch_judge(found, judge, None, 0, inherits=False)
+    fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
+    write_manifest(found.path, found.manifest.model_copy(update={"same_job": True, "baseline": fact}))
+    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
+
+
+def base_run(run: RunDirectory) -> RunDirectory:
+    """The run of the base commit that `evaluate_both` wrote. Raises RunDirectoryError."""
+    return RunDirectory.open(run.path / BASE_COMMIT)
+
+
+def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
+    """A sentence if the base commit's system failed on some samples: those are not compared."""
+    counts = run.manifest.counts
+    total = counts.scored + counts.partly_failed + counts.system_failed
+    if not counts.system_failed:
+        return ()
+    return (f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",)
+
+
+def _refuse_other_commit(folder: Path, base: BaseSystem, settings: Settings) -> None:
+    if not settings.run.resume or not (folder / MANIFEST).is_file():
+        return
+    earlier = read_manifest(folder).system.commit
+    if earlier != base.commit:
+        raise RunDirectoryError(
+            f"can't resume: it was compared with commit {(earlier or 'unknown')[:_SHORT]}, not with {base.name}.",
+            where=str(folder.parent),
+            hint=f"Use --baseline-commit {(earlier or '')[:_SHORT]}, or start over without --resume.",
+        )
+
+
+def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
+    """`error`, saying that it is the base's."""
+    return SystemUnderTestError(
+        f"the system at the base, {base.name}: {error.message}",
+        where=error.where,
+        hint=error.hint or "Compare with another baseline, or with --baseline-commit and a commit that works.",
+    )
+
+
+def _stop(out: Path, reason: str) -> None:
+    """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
+    for folder in (out, out / BASE_COMMIT):
+        if (folder / MANIFEST).is_file():
+            stopped = {"state": "stopped", "stop_reason": reason}
+            write_manifest(folder, read_manifest(folder).model_copy(update=stopped))
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+# -- the settings of the base's system ---------------------------------------------------------------------------------
+
+
+def with_one_baseline(settings: Settings) -> Settings:
+    """`settings` with a run directory or a commit as the baseline; a flag overrides the other one in the config file.
+
+    Raises ConfigError if there are two, and for --stop-early with a commit.
+    """
+    named = settings.gate.baseline is not None
+    if settings.gate.baseline_commit is None:
+        return settings
+    if named and ("gate.baseline" in settings.from_file) != ("gate.baseline_commit" in settings.from_file):
+        dropped = "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
+        gate_settings = settings.gate.model_copy(update={dropped: None})
+        return with_one_baseline(settings.model_copy(update={"gate": gate_settings}))
+    if named:
+        raise ConfigError(
+            "there are two baselines, a run directory and a commit.",
+            where="gate.baseline_commit",
+            hint="Use either --baseline or --baseline-commit.",
+        )
+    if settings.run.stop_early:
+        raise ConfigError(
+            "--stop-early needs the baseline's scores from the start, and those of a commit come with the run.",
+            where="gate.baseline_commit",
+            hint="Remove --stop-early, or compare with a run directory.",
+        )
+    return settings
+
+
+def base_settings(settings: Settings, root: Path, *, above: Path, own_environment: bool = False) -> SystemSettings:
+    """[system] as of the base commit, whose checkout has its config in `root`; `above` is the current checkout.
+
+    What a flag, an input or the environment sets, it sets for both. The interpreter is that of the current system
+    unless `gate.baseline_python` names another or the base has its `own_environment`. Raises ConfigError,
+    BaselineError.
+    """
+    name = settings.config.name if settings.config is not None else None
+    config = root / name if name is not None and (root / name).is_file() else None
+    try:
+        then = load_settings(directory=root, environ={}, config=config, within=root).system
+    except ConfigError as error:
+        raise BaselineError(f"the base commit's config can't be read: {error.message}", hint=error.hint) from None
+    now, gate = settings.system, settings.gate
+    for_both = {
+        field: getattr(now, field) for field in now.model_fields_set if f"system.{field}" not in settings.from_file
+    }
+    update: dict[str, object] = {**for_both, "python": _python(settings)}
+    if own_environment:
+        update["python"] = for_both.get("python", then.python)
+    if gate.baseline_entrypoint is not None:
+        update["entrypoint"] = gate.baseline_entrypoint
+    elif then.entrypoint is None and "entrypoint" not in for_both:
+        update["entrypoint"] = now.entrypoint
+    folder = update.get("working_directory")
+    if isinstance(folder, str) and Path(folder).is_absolute() and Path(folder).is_relative_to(settings.root.absolute()):
+        update["working_directory"] = str(Path(folder).relative_to(settings.root.absolute()))
+    found = then.model_copy(update=update)
+    _check_entrypoint(found.entrypoint or "", now.entrypoint or "", above)
+    return found
+
+
+def _python(settings: Settings) -> str | None:
+    """The interpreter, by a path that is valid in any folder."""
+    python = settings.gate.baseline_python or settings.system.python
+    if python is None or not any(separator in python for separator in filter(None, (os.sep, os.altsep))):
+        return python
+    return str((settings.root / python).absolute())
+
+
+def _check_entrypoint(entrypoint: str, current: str, above: Path) -> None:
+    scheme, rest = split_scheme(entrypoint.strip()) if entrypoint.strip() else ("", "")
+    if scheme == "file":
+        raise ConfigError(
+            "recorded answers are not asked for, so they can't be asked for in the same job.",
+            where="gate.baseline_commit",
+            hint="Compare with a run directory: --baseline RUN_DIR.",
+        )
+    if scheme in ("http", "https") and entrypoint.strip() == current.strip():
+        raise ConfigError(
+            f"the base commit's system would have the same address as the current one, {_without_user(entrypoint)}.",
+            where="gate.baseline_entrypoint",
+            hint="Start the base commit's service on another port, and name it with --baseline-entrypoint URL.",
+        )
+    if scheme == "command":
+        for word in shlex.split(rest)[1:]:
+            if Path(word).is_absolute() and Path(word).is_relative_to(above):
+                raise ConfigError(
+                    f"the entrypoint names {word}, which is in the current checkout and not in the base commit's.",
+                    where="system.entrypoint",
+                    hint="Use a path relative to the folder of the config file.",
+                )
+
+
+def _without_user(url: str) -> str:
+    head, at, tail = url.rpartition("@")
+    return f"{head.partition('://')[0]}://{tail}" if at else url
+
+
+def accepted_at(policy: Policy, settings: Settings, root: Path) -> tuple[str, ...]:
+    """The ids of the accepted drops in the base commit, whose checkout has the config in `root`."""
+    folder = settings.root if policy.file is None else Path(policy.file).parent
+    inside = os.path.relpath(folder, settings.root)
+    try:
+        return tuple(entry.id for entry in read_accepted(root / inside / ACCEPTED_FILE, within=root))
+    except RagstoneError:
+        return ()
+
+
+def commit_fingerprint(commit: str) -> str:
+    """The fingerprint by which accepted drops know a commit."""
+    return commit[:FINGERPRINT_DIGITS]
+
+
+# -- a checkout of the base, with git ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> Iterator[BaseSystem]:
+    """The system at `settings.gate.baseline_commit`, checked out in a temporary git worktree for the block.
+
+    Raises ConfigError, BaselineError for a commit that can't be checked out.
+    """
+    git = _Git(settings.root.absolute(), context.environ)
+    top, prefix = git.place()
+    commit = git.commit(settings.gate.baseline_commit or "")
+    with tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary, ExitStack() as stack:
+        folder = Path(temporary).resolve() / "checkout"
+        stack.enter_context(_worktree(git, top, commit, folder))
+        root = folder / prefix
+        root.mkdir(parents=True, exist_ok=True)  # a config file in a folder that the commit doesn't have
+        system = base_settings(settings, root, above=top)
+        for secret in known_secrets(context.environ, settings.model_copy(update={"system": system})):
+            context.redact.add(secret)
+        log = context.system_log.with_name(f"base-{context.system_log.name}") if context.system_log else None
+        environ = _moved(context.environ, top, folder)
+
+        def make() -> System:
+            return build_system(system, root=root, environ=environ, log=log, within=None, not_from=top)
+
+        yield BaseSystem(
+            commit,
+            system,
+            make,
+            log=log,
+            lineage=tuple(commit_fingerprint(one) for one in git.ancestors(commit)),
+            spent=accepted_at(policy, settings, root),
+            notes=git.notes(commit),
+        )
+
+
+def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str]:
+    """`environ` with the folders of PYTHONPATH that are in the current checkout moved to the base's."""
+    found = dict(environ)
+    if environ.get("PYTHONPATH"):
+        entries = (Path(entry) for entry in environ["PYTHONPATH"].split(os.pathsep))
+        moved = (folder / entry.relative_to(top) if entry.is_relative_to(top) else entry for entry in entries)
+        found["PYTHONPATH"] = os.pathsep.join(map(str, moved))
+    return found
+
+
+@contextmanager
+def _worktree(git: _Git, repository: Path, commit: str, folder: Path) -> Iterator[None]:
+    """A worktree of `commit` in `folder`, its submodules checked out as far as `repository` has them."""
+    git = replace(git, folder=repository)
+    try:
+        git.run("worktree", "add", "--detach", "--force", str(folder), commit)
+        with ExitStack() as stack:
+            for path, own in git.submodules(commit):
+                if not (repository / path / ".git").exists():
+                    continue  # the current system does without it, too
+                inner = replace(git, folder=repository / path)
+                if not inner.has(own):
+                    raise BaselineError(
+                        f"submodule {path} at commit {own[:_SHORT]}, as commit {commit[:_SHORT]} needs it, is not in "
+                        "this clone.",
+                        hint=f"Run `git -C {shlex.quote(path)} fetch origin {own}`.",
+                    )
+                stack.enter_context(_worktree(inner, repository / path, own, folder / path))
+            yield
+    finally:
+        # The folder first: then git has nothing to refuse, and only forgets the worktree.
+        shutil.rmtree(folder, ignore_errors=True)
+        git.run("worktree", "remove", "--force", str(folder), check=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """git in a folder, with nothing in its environment but the allow-list, and no hooks."""
+
+    folder: Path
+    environ: Mapping[str, str]
+
+    def place(self) -> tuple[Path, str]:
+        """The root of the repository, and the path from there to `folder`. Raises ConfigError."""
+        found = self._try("rev-parse", "--show-toplevel", "--show-prefix")
+        if found.returncode != 0:
+            raise ConfigError(
+                f"{self.folder} is not in a git repository: {_last_line(found.stderr)}",
+                where="gate.baseline_commit",
+                hint="Run the gate in a git checkout, or compare with a run directory: --baseline RUN_DIR.",
+            )
+        top, _, prefix = found.stdout.partition("\n")
+        return Path(top).resolve(), prefix.strip()
+
+    def commit(self, ref: str) -> str:
+        """The commit that `ref` names. Raises BaselineError."""
+        found = self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        if found.returncode == 0:
+            return found.stdout.strip()
+        shallow = self._try("rev-parse", "--is-shallow-repository").stdout.strip() == "true"
+        name = ref.removeprefix("origin/") or "main"
+        raise BaselineError(
+            f"git knows no commit '{ref}'" + (", and this is a shallow clone." if shallow else "."),
+            where="gate.baseline_commit",
+            hint=f"Run `git fetch --depth=1 origin {shlex.quote(name)}` and use FETCH_HEAD, or add `fetch-depth: 0` "
+            "under `with:` of actions/checkout."
+            if shallow
+            else "Use a branch, a tag or a commit of this clone, such as origin/main; `git fetch` gets new ones.",
+        )
+
+    def has(self, commit: str) -> bool:
+        return self._try("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    def ancestors(self, commit: str) -> tuple[str, ...]:
+        """`commit` and the commits before it, as far as they are here, at most 100."""
+        found = self._try("rev-list", "--first-parent", "--max-count=100", commit)
+        return tuple(found.stdout.split()) if found.returncode == 0 else (commit,)
+
+    def submodules(self, commit: str) -> Sequence[tuple[str, str]]:
+        """Path and commit of each submodule."""
+        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
+        entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
+        return [(path, facts.split()[2]) for facts, _, path in entries]
+
+    def notes(self, commit: str) -> tuple[str, ...]:
+        """What a reader should know of the current checkout."""
+        changed = bool(self._try("status", "--porcelain", "--untracked-files=no").stdout.strip())
+        if changed:
+            return ("This run includes changes that are not committed.",)
+        same = self._try("rev-parse", "HEAD").stdout.strip() == commit
+        return ("The base commit is the current one, so any difference is noise.",) if same else ()
+
+    def run(self, *arguments: str, check: bool = True) -> str:
+        """What git prints. Raises BaselineError."""
+        found = self._try(*arguments)
+        if check and found.returncode != 0:
+            raise BaselineError(
+                f"`git {arguments[0]} {arguments[1]}` failed: {_last_line(found.stderr)}", where=str(self.folder)
+            )
+        return found.stdout
+
+    def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        allowed = child_environment((), self.environ)
+        try:
+            return subprocess.run(  # noqa: S603
+                ["git", "-c", f"core.hooksPath={os.devnull}", *arguments],  # noqa: S607 - git is where PATH says
+                cwd=self.folder,
+                env={**allowed, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_GIT_TIMEOUT_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise ConfigError("git was not found on PATH.", where="gate.baseline_commit") from None
+        except subprocess.TimeoutExpired:
+            raise BaselineError(f"git {arguments[0]} took more than {_GIT_TIMEOUT_S} s.") from None
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1][:300]

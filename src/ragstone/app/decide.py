@@ -1,0 +1,413 @@
+"""The decision: every command, job and API function gets its verdict from `decide`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from ragstone.app.history import Book, hold
+from ragstone.app.perturb import robustness_of
+from ragstone.config import Settings
+from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
+from ragstone.formatting import counted, score, some
+from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.gate.comparability import renamed_note, with_ids_of
+from ragstone.gate.confirm import AT_ONCE
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.diagnosis import Cause, cause_of, was_asked
+from ragstone.gate.oracle import oracle_shares
+from ragstone.gate.policy import Policy, default_policy, load_policy
+from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.gate.retrieval_changes import (
+    retrieval_changes,
+    retrieval_fell,
+    retrieval_notes,
+    retrieval_warnings,
+)
+from ragstone.gate.verdict import GateVerdict, OracleShares, RetrievalChanges, Status
+from ragstone.golden.sample import GoldenSet
+from ragstone.history.drift import Drift
+from ragstone.judge.llm.lifecycle import moving_name, near_end
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.view import build_view
+from ragstone.run.directory import Lookup, RunDirectory
+from ragstone.run.lineage import lasting_fingerprint, oracle_half
+from ragstone.run.manifest import Manifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores, means, without_drafts
+
+MAX_DETAILS = 50
+"""Maximum number of samples shown in full in the reports."""
+
+_RECORDS_AT_ONCE = 2000
+_SHOWN_DRAFTS = 10
+
+FailOn = Literal["fail", "inconclusive", "never"]
+
+
+def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
+
+    It can name the built-in metrics, those of `settings`, and `scored`. Its error rate is shared as the settings say.
+    """
+    return replace(_policy_in(settings, scored), gates=settings.gate.gates)
+
+
+def _policy_in(settings: Settings, scored: Collection[str]) -> Policy:
+    known = {*settings.metrics, *scored}
+    if settings.gate.thresholds is not None:
+        return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)
+    beside = settings.path(POLICY_FILE)
+    # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
+    if os.path.lexists(beside):
+        return load_policy(beside, known_metrics=known, within=settings.within)
+    return default_policy(settings.root, within=settings.within)
+
+
+def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+    """The same with `fail-on` applied, as the gate uses it."""
+    policy, fail_on = read_policy(settings, scored), settings.gate.fail_on
+    if fail_on in ("fail", "inconclusive"):
+        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
+    return policy
+
+
+def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
+    """`policy` for the samples of `golden`, and a warning about what is not checked if a limit left samples out."""
+    return policy_for_part(policy, {sample.id: sample.tags for sample in golden}) if golden.limited else (policy, ())
+
+
+def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
+    """The same for the part of a golden set whose samples have these ids and tags."""
+    part = policy.for_part(tags.keys(), {tag for found in tags.values() for tag in found})
+    lost = [f"must-pass sample {name}" for name in policy.must_pass.samples if name not in part.must_pass.samples]
+    lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
+    drawn = counted(len(tags), "sample")
+    return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One side of a comparison. `run` is None for a plain score file.
+
+    `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
+    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` are the scores of samples
+    that count in no check; they are not in `scores`.
+    """
+
+    scores: RunScores
+    run: RunDirectory | None = None
+    details: RunDirectory | None = None
+    stored_ids: Mapping[str, str] = field(default_factory=dict)
+    drafts: RunScores | None = None
+
+    @classmethod
+    def of(cls, run: RunDirectory) -> ComparedRun:
+        """The run in a directory. Raises RunDirectoryError, also for a shard: a part of a run can't be decided."""
+        if run.manifest.shard is not None:
+            raise RunDirectoryError(
+                f"it is {run.manifest.shard.name}, a part of a run.",
+                where=str(run.path),
+                hint="Merge the shards with `ragstone merge`, or decide on them with `ragstone gate --merge`.",
+            )
+        scores, drafts = without_drafts(run.scores())
+        return cls(scores, run, drafts=drafts)
+
+    @classmethod
+    def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
+        """The same for a baseline. One that can't be read is a BaselineError, not an error of the current run."""
+        try:
+            return None if run is None else cls.of(run)
+        except RunDirectoryError as error:
+            raise BaselineError(error.message, where=error.where, hint=error.hint) from None
+
+    @property
+    def day(self) -> date | None:
+        """The day on which the run was started; None for a plain score file."""
+        return None if self.run is None else self.run.manifest.day
+
+    def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
+        """The records of `ids`, if there are records."""
+        source = self.details or self.run
+        if source is None:
+            return {}
+        found = source.find(self.stored_ids.get(name, name) for name in ids)
+        names = ((name, self.stored_ids.get(name, name)) for name in ids)
+        return {name: found[stored] for name, stored in names if stored in found}
+
+    @contextmanager
+    def lookup(self) -> Iterator[Lookup]:
+        """Look up records one by one, by the ids of `scores`. Without records, none is found."""
+        source = self.details or self.run
+        if source is None:
+            yield lambda _: None
+            return
+        with source.lookup() as record_of:
+            yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
+
+    def with_ids_of(self, current: RunScores) -> ComparedRun:
+        """The same run, whose samples have the ids of those of `current` with the same content."""
+        scores, stored = with_ids_of(current, self.scores)
+        return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which a run is decided, fixed before it starts. `accepted` are the accepted drops in force.
+
+    `today` is None for a plain score file.
+    """
+
+    policy: Policy
+    baseline: ComparedRun | None
+    baseline_required: bool
+    accepted: InForce
+    today: date | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls, policy: Policy, baseline: ComparedRun | None, today: date | None, *, required: bool = False, seed: int = 0
+    ) -> Terms:
+        """The terms of a run of `today`. Drops can be accepted between run directories, not between score files."""
+        accepted = InForce()
+        if today is not None and (baseline is None or baseline.run is not None):
+            accepted = accepted_in(policy.accepted, baseline.run if baseline is not None else None, today)
+        return cls(policy, baseline, required, accepted, today, seed)
+
+    @property
+    def in_force(self) -> Policy:
+        """The policy with the accepted drops in force."""
+        return self.policy.with_accepted(self.accepted)
+
+
+def decide(
+    current: ComparedRun,
+    terms: Terms,
+    *,
+    book: Book | None = None,
+    looked_in_order: Sequence[str] | None = None,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+    folder: str | None = None,
+    unproven: str | None = None,
+) -> GateVerdict:
+    """The verdict on `current`, with its warnings, notes and commands.
+
+    `book` is the history to compare with. `looked_in_order` is the order of evaluation of a run that could stop early.
+    `notes` and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to
+    run the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
+    """
+    run, baseline = current.run, terms.baseline
+    if baseline is not None:
+        baseline = baseline.with_ids_of(current.scores)
+    if run is not None and run.manifest.confirmed:  # its first answers have had the rest of the error rate
+        terms = replace(terms, policy=terms.policy.at(1.0 - AT_ONCE))
+    drift = Drift()
+    if book is not None and run is not None:
+        drift = hold(book, run, current.scores, terms.policy, terms.accepted.entries)
+    verdict = decide_gate(
+        current.scores,
+        baseline.scores if baseline is not None else None,
+        terms.in_force,
+        baseline_required=terms.baseline_required,
+        seed=terms.seed,
+        looked_in_order=looked_in_order,
+        drift=drift.checks,
+        causes_of=None if run is None else partial(_causes, current, baseline),
+    )
+    spared: tuple[str, ...] = ()
+    ending: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
+    if run is not None and terms.today is not None:
+        judge = run.manifest.judge
+        ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
+    if run is not None and looked_in_order is not None:
+        spared = (_spared_note(run.manifest),)
+    retrieval = _retrieval_changes(current, baseline, verdict)
+    why = tuple(retrieval_notes(retrieval))
+    stale = tuple(retrieval_warnings(retrieval))
+    verdict = replace(
+        verdict,
+        notes=(
+            *notes,
+            *_draft_notes(current),
+            *_renamed_notes(baseline),
+            *_shared_notes(terms.policy),
+            *why,
+            *verdict.notes,
+            *spared,
+            *drift.notes,
+            *moving,
+        ),
+        warnings=(
+            *warnings,
+            *_turned_into_drafts(current, baseline),
+            *terms.accepted.warnings,
+            *ending,
+            *drift.warnings,
+            *stale,
+            *verdict.warnings,
+        ),
+        retrieval=retrieval,
+        oracle=oracle_of(current, terms.policy.gate.confidence),
+    )
+    if run is not None and baseline is not None and baseline.run is not None:
+        verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
+    return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def _shared_notes(policy: Policy) -> tuple[str, ...]:
+    n = policy.gates
+    if n == 1:
+        return ()
+    if policy.gate.decision == "point":
+        return ('decision = "point" compares plain means: there is no error rate to share.',)
+    return (f"The policy's error rate is shared by {n}: this verdict has 1/{n} of it.",)
+
+
+def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
+    """Retrieval and generation by the oracle half of a run, with intervals at `confidence`; None if it has none.
+
+    Raises RunDirectoryError.
+    """
+    run = current.run
+    if run is None or run.manifest.oracle is None:
+        return None
+    half = oracle_half(run)
+    scores = None if half is None else half.scores()
+    return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
+
+
+def _retrieval_changes(
+    current: ComparedRun, baseline: ComparedRun | None, verdict: GateVerdict
+) -> RetrievalChanges | None:
+    compared = verdict.comparability
+    if baseline is None or compared is None or not compared.comparable:
+        return None
+    fell = retrieval_fell(current.scores, baseline.scores, compared)
+
+    def records() -> Iterator[tuple[str, SampleRecord | None, SampleRecord | None]]:
+        for start in range(0, len(fell), _RECORDS_AT_ONCE):
+            ids = fell[start : start + _RECORDS_AT_ONCE]
+            now, then = current.find(ids), baseline.find(ids)
+            yield from ((sample_id, now.get(sample_id), then.get(sample_id)) for sample_id in ids)
+
+    return retrieval_changes(records())
+
+
+def _draft_notes(current: ComparedRun) -> tuple[str, ...]:
+    """A sentence on the drafts of a run and their scores."""
+    drafts = current.drafts
+    if drafts is None:
+        return ()
+    count = len(drafts.samples)
+    scored = {name: scores for name, scores in drafts.metrics.items() if scores.values}
+    verb = "is a draft that counts" if count == 1 else "are drafts that count"
+    return (
+        f"{counted(count, 'sample')} {verb} in no check until reviewed ({means(scored)}): "
+        f"{some(sorted(drafts.samples))}.",
+    )
+
+
+def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:
+    """A warning about drafts that counted in the baseline: with their scores, so that no failure is silenced unseen."""
+    if current.drafts is None or baseline is None:
+        return ()
+    contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {None}
+    found = sorted(
+        name
+        for name, facts in current.drafts.samples.items()
+        if name in baseline.scores.samples or facts.content_hash in contents
+    )
+    if not found:
+        return ()
+    each = []
+    for name in found[:_SHOWN_DRAFTS]:
+        scores = {metric: one.values[name] for metric, one in current.drafts.metrics.items() if name in one.values}
+        failure = current.drafts.system.failures.get(name)
+        listed = ", ".join(f"{metric} {score(value)}" for metric, value in scores.items()) or failure or "no score"
+        each.append(f"{name} ({listed})")
+    more = f" and {len(found) - len(each):,} more" if len(found) > len(each) else ""
+    verb = (
+        "that counted in the baseline is a draft now and counts"
+        if len(found) == 1
+        else ("that counted in the baseline are drafts now and count")
+    )
+    return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
+
+
+def _renamed_notes(baseline: ComparedRun | None) -> tuple[str, ...]:
+    return (renamed_note(len(baseline.stored_ids)),) if baseline is not None and baseline.stored_ids else ()
+
+
+def _causes(current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[str]) -> dict[str, Cause | None]:
+    """The causes of the worse samples `ids`, from their records, a part of them at a time."""
+    found: dict[str, Cause | None] = {}
+    for start in range(0, len(ids), _RECORDS_AT_ONCE):
+        part = tuple(ids[start : start + _RECORDS_AT_ONCE])
+        now, then = current.find(part), baseline.find(part) if baseline is not None else {}
+        asked = [sample_id for sample_id in part if sample_id in now and was_asked(now[sample_id])]
+        found |= {sample_id: cause_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
+    return found
+
+
+def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about the judge's name: a warning if the model will be retired soon, a note if the name can move."""
+    found = (near_end(provider, model, today), moving_name(provider, model))
+    ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
+    return ending, moving
+
+
+def _accept_commands(
+    verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
+) -> tuple[str, ...]:
+    """The shell commands that accept the drops that failed this run."""
+    thresholds = policy.file
+    if thresholds is not None and folder is not None:
+        thresholds = Path(thresholds).name
+    now, then = run.fingerprint, lasting_fingerprint(baseline)
+    return tuple(
+        offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
+        for offer in offers(verdict.checks, policy.gate)
+    )
+
+
+def _spared_note(manifest: Manifest) -> str:
+    """A sentence on how many samples early stopping saved."""
+    evaluated = manifest.counts.total
+    total = manifest.golden.samples
+    if evaluated == total:
+        return f"Early stopping saved nothing: all {total} samples were needed."
+    return f"Stopped early: {evaluated} of {total} samples were evaluated, {total - evaluated} saved."
+
+
+def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
+    """The verdict's exit code; with ``never``, only errors remain."""
+    if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
+        return EXIT_PASS
+    return verdict.exit_code
+
+
+def view_of(
+    current: ComparedRun, verdict: GateVerdict, baseline: ComparedRun | None, links: Links | None = None
+) -> ReportView:
+    """The view model of a verdict, with the samples named in it in full."""
+    ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
+    baseline = None if baseline is None else baseline.with_ids_of(current.scores)
+    return build_view(
+        verdict,
+        current.scores,
+        baseline.scores if baseline is not None else None,
+        current.find(ids),
+        baseline_details=baseline.find(ids) if baseline is not None else {},
+        links=links,
+        drafts=current.drafts,
+        robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
+    )

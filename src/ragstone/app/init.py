@@ -1,0 +1,188 @@
+"""Write starter files that fit the folder they are written to, without overwriting existing ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from ragstone.app.plan import plan, usual_drops
+from ragstone.app.survey.look import FoundGolden
+from ragstone.app.survey.proposal import Proposal
+from ragstone.errors import ConfigError
+from ragstone.files import read_regular
+from ragstone.formatting import figure
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.system.build import split_scheme
+
+GOLDEN = "golden/golden.jsonl"
+WORKFLOW = ".github/workflows/ragstone.yml"
+PLACEHOLDER = "python:my_package.rag:answer"
+"""The entrypoint that is written if none is known."""
+
+IGNORED = "ragstone-run/"
+"""The line of .gitignore that keeps run directories out of git."""
+
+_IGNORE_FILE = ".gitignore"
+_ANYWHERE = frozenset(f"{before}ragstone-run{after}" for before in ("", "**/") for after in ("", "/"))
+_HERE = _ANYWHERE | {f"/{line}" for line in ("ragstone-run", "ragstone-run/")}
+"""The lines that ignore run directories: in a folder above, and in the folder itself."""
+
+_MAX_IGNORE_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Paths that were written or added to, and paths that were kept because they existed, relative to the folder."""
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+    added: tuple[str, ...] = ()
+
+
+def write_starter(
+    directory: Path, *, proposal: Proposal, golden: FoundGolden | None = None, python: str | None = None
+) -> Written:
+    """Write the starter files to `directory`, and the workflow to the root of its git repository, if it is in one.
+
+    A starter golden set is written if there is no `golden`. Raises ConfigError if a file can't be written.
+    """
+    split_scheme(proposal.entrypoint)
+    home = directory.resolve()
+    repository = git_root(home)
+    workflow = os.path.relpath((repository or home) / WORKFLOW, home)
+    texts = {
+        "ragstone.toml": _config(proposal, golden, python),
+        "thresholds.toml": _policy(golden),
+        **({} if golden is not None else {GOLDEN: _shipped("golden.jsonl")}),
+        workflow: _workflow(home.relative_to(repository or home).as_posix()),
+    }
+    written: list[str] = []
+    kept: list[str] = []
+    for place, text in texts.items():
+        (written if _write_new(home / place, text) else kept).append(place)
+    added = (_IGNORE_FILE,) if _ignore_runs(home, repository) else ()
+    return Written(tuple(written), tuple(kept), added)
+
+
+def is_starter(path: Path) -> bool:
+    """Whether the golden set in `path` is still the starter."""
+    try:
+        return read_regular(path, limit=_MAX_IGNORE_BYTES) == _shipped("golden.jsonl").encode()
+    except OSError:
+        return False
+
+
+def git_root(directory: Path) -> Path | None:
+    """The work tree that `directory` is in, if any. Git is not run."""
+    start = directory.resolve()
+    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), None)
+
+
+def _write_new(path: Path, text: str) -> bool:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None
+    return True
+
+
+def _ignore_runs(directory: Path, repository: Path | None) -> bool:
+    """Add run directories to .gitignore, unless a file of the repository has them already. Whether it was changed."""
+    path = directory / _IGNORE_FILE
+    if repository is None and not path.exists():
+        return False
+    folders = [folder for folder in (directory, *directory.parents) if folder.is_relative_to(repository or directory)]
+    try:
+        texts = [_text_of(folder / _IGNORE_FILE) for folder in folders]
+        for text, lines in zip(texts, (_HERE, *[_ANYWHERE] * len(texts)), strict=False):
+            if any(line.strip() in lines for line in text.splitlines()):
+                return False
+        text = texts[0]
+        newline = "\r\n" if "\r\n" in text else "\n"
+        with path.open("a", encoding="utf-8", newline="") as stream:
+            stream.write(("" if not text or text.endswith("\n") else newline) + IGNORED + newline)
+    except OSError as error:
+        raise ConfigError(f"can't be changed: {error.strerror}.", where=str(path)) from None
+    return True
+
+
+def _text_of(path: Path) -> str:
+    """The text of a .gitignore; nothing if there is none. Git doesn't follow a link of that name, nor does this."""
+    if not os.path.lexists(path):
+        return ""
+    if path.is_symlink():
+        raise OSError(0, f"it is a link; add the line {IGNORED} to it yourself", str(path))
+    return read_regular(path, limit=_MAX_IGNORE_BYTES).decode("utf-8", "surrogateescape")
+
+
+def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) -> str:
+    text = _shipped("ragstone.toml")
+    lines = [f"entrypoint = {_quoted(proposal.entrypoint)}"]
+    if proposal.entrypoint == PLACEHOLDER:
+        lines[0] += ' # a function answer(question) -> {"answer": ..., "contexts": [...]}'
+    lines += [f"{key} = {_quoted(value)}" for key, value in proposal.settings.items()]
+    ours = proposal.entrypoint.startswith("python:")
+    if python is not None and ours:
+        lines.append(f"python = {_quoted(python)}")
+        text = _without(text, "# python = ")
+    elif not ours:
+        text = _without(text, "# python = ")
+    text = _replaced(text, "entrypoint = ", "\n".join(lines))
+    if golden is not None:
+        text = _replaced(text, "paths = ", f"paths = [{_quoted(golden.path)}]")
+    if proposal.question_field not in (None, "question"):
+        table = f"[system.http]\nquestion_field = {_quoted(str(proposal.question_field))}\n\n[judge]"
+        text = text.replace("[judge]", table, 1)
+    return text
+
+
+def _replaced(text: str, start: str, line: str) -> str:
+    return "".join(f"{line}\n" if one.startswith(start) else one for one in text.splitlines(keepends=True))
+
+
+def _without(text: str, start: str) -> str:
+    return "".join(one for one in text.splitlines(keepends=True) if not one.startswith(start))
+
+
+def _policy(golden: FoundGolden | None) -> str:
+    """The starter policy, with what a golden set can show under it."""
+    policy = policy_from_mapping({})
+    size = golden.samples if golden is not None else len(_shipped("golden.jsonl").splitlines())
+    found = [plan(policy, drop=drop, offline=True, samples=size) for drop in usual_drops(policy)]
+    needed = ", ".join(f"{one.needed:,} for {one.drop:g}" for one in found if one.needed is not None)
+    drops = [row.detectable for row in found[0].metrics if row.blocks]
+    each = [drop for drop in drops if drop is not None]
+    shows = (
+        f"can show a drop of {figure(max(each))}"
+        if each and len(each) == len(drops)
+        else "are too few to show any drop"
+    )
+    return _shipped("thresholds.toml").replace(
+        "# PLAN\n",
+        "# Samples needed to see a drop in 4 of 5 runs, by `ragstone plan`:\n"
+        f"# {needed}. Today's golden set has {size:,}, which {shows}.\n",
+    )
+
+
+def _workflow(within: str) -> str:
+    prefix = "" if within == "." else f"{within}/"
+    text = _shipped("workflow.yml")
+    return text.replace("config: ragstone.toml", f"config: {json.dumps(f'{prefix}ragstone.toml')}") if prefix else text
+
+
+def _shipped(name: str) -> str:
+    return (resources.files(__package__) / "starter" / name).read_text(encoding="utf-8")
+
+
+def _quoted(value: str) -> str:
+    """`value` as a basic string of TOML, which JSON's are too."""
+    if not value.isprintable():
+        raise ConfigError(f"this can't be written to ragstone.toml: {value!r}")
+    return json.dumps(value, ensure_ascii=False)

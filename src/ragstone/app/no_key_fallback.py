@@ -1,0 +1,93 @@
+"""Fallback for a pull request without secrets, if the judge needs a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragstone.app.custom import metrics_of
+from ragstone.app.decide import exit_code_of
+from ragstone.app.gate import GateOutcome
+from ragstone.config import JudgeSettings, Settings
+from ragstone.formatting import counted
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import GateVerdict
+from ragstone.golden.perturb import WRITTEN
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials
+from ragstone.judge.llm.federation import has_job_identity
+from ragstone.judge.llm.platforms import PLATFORMS
+from ragstone.judge.names import split_name
+from ragstone.report.view import build_view
+from ragstone.run.scores import RunScores, SampleFacts
+
+NOT_JUDGED = "Not judged: no key on pull requests from forks."
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What can be done without a key: `settings` to run with, or an `outcome` if there is nothing to run.
+
+    `unproven`: metrics were left out, so that the run can fail but not pass.
+    """
+
+    settings: Settings
+    notes: tuple[str, ...]
+    outcome: GateOutcome | None = None
+    unproven: str | None = None
+
+
+def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether the judge is a hosted one, and there is neither a key nor a job identity.
+
+    Your own server may not need a key.
+    """
+    provider, _ = split_name(settings.judge.name)
+    if settings.judge.api_key is not None:
+        return False
+    if provider in PLATFORMS:
+        return not has_credentials(provider, environ) and not has_job_identity(provider, environ)
+    if provider not in PROVIDER_KEYS:
+        return False
+    has_key = settings.judge.auth != "oidc" and has_credentials(provider, environ)
+    return not has_key and (settings.judge.auth == "key" or not has_job_identity(provider, environ))
+
+
+def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
+    """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure."""
+    perturb = tuple(kind for kind in settings.run.perturb if kind not in WRITTEN)
+    offline = settings.model_copy(
+        update={
+            "judge": JudgeSettings(name="offline", concurrency=settings.judge.concurrency),
+            "run": settings.run.model_copy(update={"perturb": perturb}),
+        }
+    )
+    unwritten = [kind for kind in settings.run.perturb if kind not in perturb]
+    notes = (f"No questions were perturbed by {' and '.join(unwritten)}: that needs the judge.",) if unwritten else ()
+    if settings.gate.without_key == "offline":
+        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.", *notes))
+    free = tuple(
+        metric.info.name
+        for metric in metrics_of(settings, golden)
+        if not any(metric.needs(sample) for sample in golden)
+    )
+    if free:
+        run = offline.run.model_copy(update={"metrics": free, "oracle": False})
+        note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
+        left_out = len(free) < len(metrics_of(settings, golden))
+        unproven = NOT_JUDGED if left_out else None
+        return Narrowed(offline.model_copy(update={"run": run}), (note, *notes), unproven=unproven)
+    return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(settings, golden, policy))
+
+
+def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy) -> GateOutcome:
+    facts = {
+        sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
+        for sample in golden
+    }
+    verdict = GateVerdict.nothing_checked(
+        f"{NOT_JUDGED} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
+        blocks=policy.gate.inconclusive == "fail",
+    )
+    view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts))
+    return GateOutcome(verdict, view, None, exit_code_of(verdict, settings.gate.fail_on))

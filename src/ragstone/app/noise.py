@@ -1,0 +1,286 @@
+"""The noise of the judge and of the system: the same recorded answers judged twice."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from ragstone.app.context import RunContext
+from ragstone.app.custom import custom_metrics, measures_of, metrics_of
+from ragstone.config import Settings
+from ragstone.errors import ConfigError
+from ragstone.formatting import counted, dollars, percent, score
+from ragstone.gate.comparability import is_judged, pair_runs
+from ragstone.gate.grouping import group_labels
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import resolve_rules
+from ragstone.gate.stability import variance_words
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import build_judge
+from ragstone.judge.protocol import Judge, Ledger
+from ragstone.metrics.metric import Metric, compares_answers
+from ragstone.metrics.registry import find_metric, lower_is_better
+from ragstone.metrics.score import Scored
+from ragstone.run.directory import RunDirectory
+from ragstone.run.engine import run_samples
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.run.stored import StoredAnswers
+from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
+
+DEFAULT_LIMIT = 100
+"""Number of answers to judge twice: enough to estimate a standard deviation to about a tenth."""
+
+Readings = Mapping[str, tuple[float, ...]]
+"""Scores of answers that were judged several times, by sample id."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNoise:
+    """The noise of one metric.
+
+    `found` covers the judged answers; `floor` is the drop in the mean that the judge's noise alone exceeds in 5 of 100
+    comparisons of two freshly judged runs of the whole golden set (`n_run` samples). `parts` splits the variance of a
+    score into samples, system (with a second run or several answers) and judge. `max_drop` is the policy's allowed
+    drop; `too_fine` says that it is less than `floor`.
+    """
+
+    metric: str
+    found: NoiseFloor
+    parts: VarianceComponents
+    floor: float
+    n_run: int
+    max_drop: float | None
+
+    @property
+    def too_fine(self) -> bool:
+        return self.max_drop is not None and self.max_drop < self.floor
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise of a judge, by metric. `ledger` is the cost of `judged` answers; both are 0 for recorded repeats.
+
+    `asked_again`: every answer was judged once, so the noise is that of asking the system again and judging its answer.
+    """
+
+    judge: str
+    judged: int
+    metrics: tuple[MetricNoise, ...]
+    not_measured: Mapping[str, str]
+    ledger: Ledger
+    asked_again: bool = False
+
+
+async def measure_noise(
+    run: RunDirectory,
+    policy: Policy,
+    settings: Settings,
+    context: RunContext,
+    *,
+    again: RunDirectory | None = None,
+    limit: int = DEFAULT_LIMIT,
+    judge: Judge | None = None,
+) -> Noise:
+    """Judge at most `limit` answers of `run`, drawn at random, twice, and compare the two.
+
+    `again` is a second run of the same version of the system: its answers to the same samples are judged too, to
+    measure how much the system itself varies. The judge is the one in `settings` (or `judge`, which is not closed); the
+    cache is not used. Samples that the system failed to answer are left out. Raises ConfigError if the runs have
+    nothing to judge.
+    """
+    metrics = _judged_metrics(run, settings)
+    scores = run.scores()
+    drawn = _draw(run, scores, again, limit, settings.run.seed)
+    sides = [StoredAnswers.of(side) for side in (run, again) if side is not None]
+    samples = {sample.id: sample for sample in sides[0].golden}
+    golden = GoldenSet(tuple(samples[sample_id] for sample_id in drawn))
+    judging = judge or build_judge(
+        settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
+    )
+    measures = measures_of(metrics, settings, context.environ)
+    judged: list[list[SampleRecord]] = []
+    context.progress.start(len(golden) * len(sides))
+    try:
+        for side in sides:
+            judged.append([])
+            await run_samples(
+                golden,
+                system=side,
+                judge=judging,
+                metrics=metrics,
+                custom=measures.by_name,
+                sink=judged[-1].append,
+                repeats=2,
+                progress=context.progress,
+            )
+    finally:
+        context.progress.finish()
+        for side in sides:
+            await side.close()
+        if judge is None:
+            await judging.close()
+    ledger = Ledger()
+    for record in (one for side in judged for one in side):
+        ledger.add(record.ledger)
+    rows, missing = _rows(judged, [metric.info.name for metric in metrics], scores, policy)
+    return Noise(judging.identity.label(), sum(map(len, judged)), rows, missing, ledger)
+
+
+def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | None = None) -> Noise:
+    """The same from what the runs recorded (``--repeats 2`` or ``--answers 2``, or more); nothing is judged again.
+
+    If every answer was judged once, the noise is that of several answers. Raises ConfigError for a run with one answer
+    to each question, judged once.
+    """
+    for side in (run, again):
+        if side is not None and side.manifest.repeats < 2 and run.manifest.answers < 2:
+            raise ConfigError(
+                "the answers of this run were judged once.",
+                where=str(side.path),
+                hint="Evaluate with --repeats 2 or --answers 2, or remove --recorded to judge them again.",
+            )
+    names = _judged_names(run)
+    records = [list(side.records()) for side in (run, again) if side is not None]
+    rows, missing = _rows(records, names, run.scores(), policy)
+    return Noise(run.manifest.judge.label(), 0, rows, missing, Ledger(), asked_again=run.manifest.repeats < 2)
+
+
+def _judged_names(run: RunDirectory) -> list[str]:
+    names = [
+        name
+        for name, version in run.manifest.metrics.items()
+        if is_judged(name, version) and not compares_answers(find_metric(name))
+    ]
+    if not names:
+        raise ConfigError("no metric of this run uses a judge.", where=str(run.path))
+    return names
+
+
+def _judged_metrics(run: RunDirectory, settings: Settings) -> tuple[Metric, ...]:
+    """The judged metrics of `run`, without rubrics that have changed since."""
+    now = {metric.info.name: metric.info.version for metric in custom_metrics(settings)}
+    then = run.manifest.metrics
+    return metrics_of(
+        settings, names=[name for name in _judged_names(run) if find_metric(name) or now.get(name) == then[name]]
+    )
+
+
+def _draw(run: RunDirectory, scores: RunScores, again: RunDirectory | None, limit: int, seed: int) -> list[str]:
+    if limit < 2:
+        raise ConfigError(f"--answers must be at least 2, got {limit}.")
+    answered = scores.samples.keys() - scores.system.failures.keys()
+    if again is not None:
+        others = again.scores()
+        answered &= set(pair_runs(scores, others).samples) - others.system.failures.keys()
+    if len(answered) < 2:
+        raise ConfigError(f"noise needs at least two answers to judge, found {len(answered)}.", where=str(run.path))
+    return sorted(random.Random(seed).sample(sorted(answered), min(limit, len(answered))))  # noqa: S311 - fair
+
+
+def _rows(
+    judged: Sequence[Sequence[SampleRecord]], names: Sequence[str], scores: RunScores, policy: Policy
+) -> tuple[tuple[MetricNoise, ...], dict[str, str]]:
+    allowed = {rule.metric: rule.max_drop for rule in resolve_rules(policy, scores).rules if rule.slice is None}
+    rows, missing = [], {}
+    for name in names:
+        sides = [side for records in judged for side in _readings(records, name)]
+        pairs = _pairs(sides)
+        if len(pairs) < 2:
+            missing[name] = f"{'only one' if pairs else 'no'} answer was scored twice"
+            continue
+        rows.append(_row(name, pairs, sides, scores, allowed.get(name)))
+    return tuple(rows), missing
+
+
+def _readings(records: Sequence[SampleRecord], name: str) -> Sequence[Readings]:
+    """The scores of all rounds of the first answer to each sample, of the second, and so on."""
+    sides: list[dict[str, tuple[float, ...]]] = [{} for _ in range(max(len(record.answers) for record in records))]
+    for record in sorted(records, key=lambda record: record.sample.id):
+        for side, answer in zip(sides, record.answers, strict=True):
+            score = answer.scores.get(name)
+            rounds = answer.repeat_scores.get(name) or ((score.value,) if isinstance(score, Scored) else ())
+            if rounds:
+                side[record.sample.id] = rounds
+    return sides
+
+
+def _pairs(sides: Sequence[Readings]) -> Readings:
+    """Two readings of each sample: of the same answer, if it was judged twice, else of two answers."""
+    twice = {sample_id: rounds[:2] for sample_id, rounds in sides[0].items() if len(rounds) >= 2}
+    if twice or len(sides) < 2:
+        return twice
+    return {i: (rounds[0], sides[1][i][0]) for i, rounds in sides[0].items() if i in sides[1]}
+
+
+def _row(
+    name: str, pairs: Readings, sides: Sequence[Readings], scores: RunScores, max_drop: float | None
+) -> MetricNoise:
+    first, second = np.array(list(pairs.values()), dtype=np.float64).T
+    groups = group_labels(scores, {sample_id: index for index, sample_id in enumerate(pairs)})
+    found = noise_floor(first, second, groups=groups)
+    n_run = max(len(scores.metrics[name].values), len(pairs))
+    floor = float(ndtri(1.0 - found.alpha)) * found.sd * math.sqrt(2.0 / n_run)
+    return MetricNoise(name, found, _parts(sides), floor, n_run, max_drop)
+
+
+def _parts(sides: Sequence[Readings]) -> VarianceComponents:
+    position = {sample_id: index for index, sample_id in enumerate(sorted({i for side in sides for i in side}))}
+    rows = [
+        (value, position[sample_id], draw)
+        for draw, side in enumerate(sides)
+        for sample_id, values in side.items()
+        for value in values
+    ]
+    values, units, draws = np.array(rows, dtype=np.float64).T
+    return variance_components(values, units.astype(np.int64), draws.astype(np.int64) if len(sides) > 1 else None)
+
+
+def noise_lines(noise: Noise) -> Iterator[str]:
+    """The report as lines of text."""
+    more = "judge each answer more than once (--repeats)"
+    how = (
+        f"{counted(noise.judged, 'answer')} judged twice, {_cost(noise.ledger)}"
+        if noise.judged
+        else "from recorded repeats"
+    )
+    again = "answers were judged again"
+    if noise.asked_again:
+        how, again = "from several answers to each question", "questions were asked again"
+        more = "ask more often (--answers)"
+    yield f"{noise.judge}, {how}:"
+    for row in noise.metrics:
+        found = row.found
+        if found.changed == 0.0:
+            yield f"  {row.metric}: no score changed when {found.n} {again}{_shares(row.parts)}"
+        else:
+            yield (
+                f"  {row.metric}: {percent(found.changed)} of {found.n} scores changed, sd {score(found.sd, 3)}"
+                f"{_shares(row.parts)}; with {row.n_run:,} samples, noise alone moves the mean by more than "
+                f"{score(row.floor, 3)} in 5 of 100 comparisons"
+            )
+    for row in noise.metrics:
+        if row.too_fine:
+            key = "max_rise" if lower_is_better(row.metric) else "max_drop"
+            yield (
+                f"  warning: {key} = {row.max_drop:g} of {row.metric} is below this noise; allow more, {more}, or "
+                "add samples"
+            )
+    for name, why in noise.not_measured.items():
+        yield f"  {name}: not measured, {why}"
+
+
+def _shares(parts: VarianceComponents) -> str:
+    words = variance_words(parts)
+    return f" (variance: {words})" if words else ""
+
+
+def _cost(ledger: Ledger) -> str:
+    if not ledger.calls:
+        return "no paid call"
+    return f"{counted(ledger.calls, 'call')}, {dollars(ledger.cost_usd)}"

@@ -1,0 +1,146 @@
+"""The verdict of a gate as it is kept in the run: what its reports show, and the terms on which it was decided."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragstone.app.decide import ComparedRun, Terms
+from ragstone.app.history import Book
+from ragstone.errors import BaselineError, RunDirectoryError
+from ragstone.files import read_regular
+from ragstone.gate.accepted import AcceptedEntry
+from ragstone.gate.calibration import Calibration
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import PolicyTable
+from ragstone.report.escape import encodable
+from ragstone.report.parts import ReportView
+from ragstone.report.redact import Redactor
+from ragstone.run.directory import BASE_COMMIT, MANIFEST, VERDICT, RunDirectory
+from ragstone.run.files import replace_text
+from ragstone.run.lineage import CARRIED
+
+MAX_VERDICT_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTerms:
+    """The terms of a verdict. `baseline` is the place of the baseline, `fingerprint` is which run it was.
+    `history` is the place of a history that is not in the run. `looked_in_order`
+    and `unproven` are as in `decide`. `limited`: a limit left samples out. `gates` share the policy's error rate.
+    """
+
+    policy: PolicyTable
+    policy_file: str | None = None
+    calibration: Calibration | None = None
+    accepted: tuple[AcceptedEntry, ...] = ()
+    baseline: str | None = None
+    fingerprint: str | None = None
+    history: str | None = None
+    seed: int = 0
+    looked_in_order: tuple[str, ...] | None = None
+    unproven: str | None = None
+    limited: bool = False
+    gates: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        terms: Terms,
+        book: Book | None,
+        *,
+        looked_in_order: tuple[str, ...] | None,
+        unproven: str | None,
+        limited: bool,
+    ) -> RecordedTerms:
+        policy, run = terms.policy, terms.baseline.run if terms.baseline is not None else None
+        return cls(
+            policy=policy.table,
+            policy_file=policy.file,
+            calibration=policy.calibration,
+            accepted=policy.accepted,
+            baseline=None if run is None else os.path.abspath(run.path),  # noqa: PTH100 - links are not followed
+            fingerprint=None if run is None else run.fingerprint,
+            history=None if book is None or book.file is None else os.path.abspath(book.file),  # noqa: PTH100
+            seed=terms.seed,
+            looked_in_order=looked_in_order,
+            unproven=unproven,
+            limited=limited,
+            gates=policy.gates,
+        )
+
+    def policy_again(self) -> Policy:
+        """The policy as it was."""
+        return Policy(
+            self.policy,
+            file=self.policy_file,
+            calibration=self.calibration,
+            accepted=self.accepted,
+            gates=self.gates,
+        )
+
+    def baseline_again(self, run: RunDirectory) -> ComparedRun | None:
+        """The baseline of `run` as it was, if there was one: in the run, or where it was then.
+
+        Raises BaselineError if it is there no more.
+        """
+        if self.baseline is None:
+            return None
+        for place in (run.path / BASE_COMMIT, run.path / CARRIED, Path(self.baseline)):
+            if (place / MANIFEST).is_file():
+                found = ComparedRun.baseline(RunDirectory.open(place))
+                if found is not None and found.run is not None and found.run.fingerprint == self.fingerprint:
+                    return found
+        raise BaselineError(
+            f"the baseline that this run was compared with is no longer in {self.baseline}.",
+            where=str(run.path),
+            hint="Name it, or another run, with --baseline.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedVerdict:
+    """The content of verdict.json. `run` is the fingerprint of the run, `view` has no secrets."""
+
+    run: str
+    terms: RecordedTerms
+    view: ReportView
+    schema_version: Literal[1] = 1
+
+
+@cache
+def _adapter() -> TypeAdapter[RecordedVerdict]:
+    return TypeAdapter(RecordedVerdict)
+
+
+def write_verdict(run: RunDirectory, terms: RecordedTerms, view: ReportView, redact: Redactor) -> None:
+    """Record the verdict of `run`. `view` is already redacted."""
+    body = _adapter().dump_python(RecordedVerdict(run.fingerprint, terms, view), mode="json")
+    body["terms"] = redact.view(body["terms"])
+    replace_text(run.path / VERDICT, json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
+def read_verdict(run: RunDirectory) -> RecordedVerdict | None:
+    """The recorded verdict of `run`; None if it has none, or was evaluated again since. Raises RunDirectoryError."""
+    file = run.path / VERDICT
+    hint = "Remove the file to decide again, or run the gate again."
+    if run.manifest.verdict is None or not os.path.lexists(file):
+        return None
+    try:
+        found = _adapter().validate_json(read_regular(file, limit=MAX_VERDICT_BYTES))
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file), hint=hint) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise RunDirectoryError(
+            f"not a valid verdict: {place + ': ' if place else ''}{first['msg']}.", where=str(file), hint=hint
+        ) from None
+    its_own = found.run == run.fingerprint and found.view.status.value == run.manifest.verdict
+    return found if its_own else None

@@ -1,0 +1,183 @@
+"""Looks around in a folder for its RAG system and its golden set."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ragstone.app.survey import listening, openapi, python_code
+from ragstone.app.survey.proposal import Proposal
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.files import read_regular
+from ragstone.golden.formats import yaml_document
+from ragstone.golden.load import FORMATS, load_golden_set
+from ragstone.golden.rows import SourceFile
+from ragstone.run.directory import MANIFEST, SAMPLES
+from ragstone.system.build import split_scheme
+
+MAX_FILES = 5_000
+MAX_DEPTH = 5
+MAX_SOURCE_BYTES = 500_000
+MAX_DATA_BYTES = 10_000_000
+MAX_CANDIDATES = 20
+"""Number of files that are read as a golden set at most."""
+
+_SKIPPED = frozenset(
+    [
+        "node_modules",
+        "site-packages",
+        "__pycache__",
+        "venv",
+        "env",
+        "build",
+        "dist",
+        "tests",
+        "test",
+        "migrations",
+        "target",
+    ]
+)
+_TEST = re.compile(r"test_.*|.*_test|conftest|setup|noxfile")
+_GOLDEN = re.compile(
+    r"golden|eval|(^|[^a-z])qa|question|test_?set|ground_?truth|benchmark|ragas|quer(y|ies)", re.IGNORECASE
+)
+_COMPARED = frozenset({"reference", "relevant_ids", "reference_contexts", "answerable"})
+_SHOWN = ("question", "reference", "relevant_ids")
+_DESCRIPTIONS = ("openapi.json", "openapi.yaml", "openapi.yml", "swagger.json", "swagger.yaml", "swagger.yml")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGolden:
+    """A file that reads as a golden set. `columns` says which columns are read as what, in words."""
+
+    path: str
+    samples: int
+    columns: str
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found: proposals, the surest first; a golden set; ports on which something listens."""
+
+    proposals: tuple[Proposal, ...] = ()
+    golden: FoundGolden | None = None
+    ports: tuple[int, ...] = ()
+    python: str | None = None
+
+
+def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = listening.PORTS) -> Survey:
+    """Look around in `directory`. With `probe`, the services on `ports` are asked for their API description."""
+    files = list(_files(directory))
+    open_ports = listening.listening(ports)
+    found = [*_in_code(directory, files), *_in_descriptions(directory, files)]
+    if probe:
+        found += [proposal for port in open_ports for proposal in listening.proposals_on(port)]
+    return Survey(
+        proposals=tuple(sorted((one for one in found if _usable(one)), key=_order)),
+        golden=_golden(directory, files),
+        ports=open_ports,
+        python=_interpreter(directory),
+    )
+
+
+def _order(proposal: Proposal) -> tuple[int, int, str]:
+    return proposal.rank, proposal.entrypoint.count("."), proposal.entrypoint
+
+
+def _usable(proposal: Proposal) -> bool:
+    try:
+        split_scheme(proposal.entrypoint)
+    except ConfigError:
+        return False
+    return proposal.entrypoint.isprintable() and proposal.why.isprintable()
+
+
+def _files(directory: Path) -> Iterator[PurePosixPath]:
+    """The files below `directory`, nearest first, without links, hidden folders, environments and runs."""
+    level, seen = [PurePosixPath()], 0
+    for _ in range(MAX_DEPTH):
+        below: list[PurePosixPath] = []
+        for folder in level:
+            try:
+                with os.scandir(directory / folder) as listed:
+                    entries = sorted(listed, key=lambda entry: entry.name)
+            except OSError:
+                continue
+            names = {entry.name for entry in entries}
+            if "pyvenv.cfg" in names or {MANIFEST, SAMPLES} <= names:
+                continue
+            for entry in entries:
+                seen += 1
+                if seen > MAX_FILES:
+                    return
+                if entry.is_symlink() or entry.name.startswith("."):
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    yield folder / entry.name
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED:
+                    below.append(folder / entry.name)
+        level = below
+
+
+def _in_code(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:
+    for path in files:
+        if path.suffix == ".py" and not _TEST.fullmatch(path.stem):
+            yield from python_code.proposals_in(_content(directory, path, MAX_SOURCE_BYTES), path)
+
+
+def _in_descriptions(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:
+    for path in files:
+        if path.name.lower() in _DESCRIPTIONS:
+            yield from openapi.proposals_in(_document(directory, path), str(path))
+
+
+def _document(directory: Path, path: PurePosixPath) -> object:
+    try:
+        if path.suffix == ".json":
+            return json.loads(_content(directory, path, MAX_DATA_BYTES))
+        if (directory / path).stat().st_size > MAX_DATA_BYTES:
+            return None
+        return yaml_document.read_document(SourceFile(directory / path, str(path), directory))
+    except (ValueError, RecursionError, OSError, GoldenSetError):
+        return None
+
+
+def _content(directory: Path, path: PurePosixPath, limit: int) -> bytes:
+    """The file's content; nothing if it can't be read or is too large."""
+    try:
+        return read_regular(directory / path, limit=limit, within=directory)
+    except OSError:
+        return b""
+
+
+def _golden(directory: Path, files: Sequence[PurePosixPath]) -> FoundGolden | None:
+    """The nearest file with a telling name that reads as a golden set with something to compare answers with."""
+    candidates = [
+        path
+        for path in files
+        if path.suffix.lower() in FORMATS and _GOLDEN.search(str(path)) and path.name.lower() not in _DESCRIPTIONS
+    ]
+    for path in candidates[:MAX_CANDIDATES]:
+        pattern = glob.escape(str(path))
+        try:
+            if (directory / path).stat().st_size > MAX_DATA_BYTES:
+                continue
+            found = load_golden_set([pattern], root=directory, within=directory)
+        except (GoldenSetError, ConfigError, OSError):
+            continue
+        columns = found.mappings[0].columns
+        if _COMPARED & columns.keys() and pattern.isprintable():
+            read = ", ".join(f"{name} from '{column}'" for name, column in columns.items() if name in _SHOWN)
+            return FoundGolden(pattern, len(found), read)
+    return None
+
+
+def _interpreter(directory: Path) -> str | None:
+    """The interpreter of an environment in the folder, as a path relative to it."""
+    places = (".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe", "venv/Scripts/python.exe")
+    return next((place for place in places if (directory / place).exists()), None)

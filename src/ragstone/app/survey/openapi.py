@@ -1,0 +1,84 @@
+"""Entrypoints in an OpenAPI description: operations that take a question in a JSON body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from ragstone.app.survey.proposal import QUESTION_NAMES, Proposal
+
+LOCAL = "http://127.0.0.1:8000"
+_ASKING = re.compile(r"ask|answer|quer|question|chat|rag|complet|qa", re.IGNORECASE)
+_PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
+_MAX_REFERENCES = 8
+
+
+def proposals_in(document: Any, source: str, *, server: str | None = None) -> Iterator[Proposal]:
+    """What the description named `source` offers. `server` is its address, if it was read from there."""
+    document = _mapping(document)
+    if "openapi" not in document and "swagger" not in document:
+        return
+    base = (server or _server(document)).rstrip("/")
+    for path, operations in _mapping(document.get("paths")).items():
+        if not isinstance(path, str) or not _PATH.fullmatch(path):
+            continue
+        post = _mapping(_mapping(operations).get("post"))
+        schema = _resolved(_json_schema(post), document)
+        fields = _mapping(schema.get("properties"))
+        known = next((name for name in QUESTION_NAMES if name in fields), None)
+        if known is None:
+            continue
+        required = schema.get("required")
+        others = [str(name) for name in required if name not in (known, "id")] if isinstance(required, list) else []
+        needs = f"; it also requires {', '.join(others[:3])}: set it under [system.http] body" if others else ""
+        rank = (0 if server else 5) + (0 if _ASKING.search(path) else 2) + bool(others)
+        why = f"POST {path} takes '{known}', says {source}{needs}"
+        yield Proposal(f"{base}{path}", why, rank, question_field=known)
+
+
+def _server(document: Mapping[str, Any]) -> str:
+    """The first server, if it is a plain http address without a placeholder or a password."""
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = _mapping(first).get("url")
+    if isinstance(url, str) and url.isprintable() and "{" not in url and not re.search(r"\s", url):
+        try:
+            parts = urlsplit(url)
+            plain = parts.hostname and not parts.username and not parts.password and not parts.query
+        except ValueError:
+            plain = None
+        if plain and parts.scheme in ("http", "https"):
+            return url
+        if url.startswith("/"):
+            return LOCAL + url
+    return LOCAL
+
+
+def _json_schema(operation: Mapping[str, Any]) -> object:
+    content = _mapping(_mapping(operation.get("requestBody")).get("content"))
+    for kind, body in content.items():
+        if isinstance(kind, str) and kind.partition(";")[0].strip() == "application/json":
+            return _mapping(body).get("schema")
+    parameters = operation.get("parameters")
+    for parameter in parameters if isinstance(parameters, list) else ():
+        if _mapping(parameter).get("in") == "body":  # Swagger 2
+            return _mapping(parameter).get("schema")
+    return None
+
+
+def _resolved(schema: object, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`schema`, its references within the document followed."""
+    for _ in range(_MAX_REFERENCES):
+        reference = _mapping(schema).get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            break
+        schema = document
+        for part in reference[2:].split("/"):
+            schema = _mapping(schema).get(part.replace("~1", "/").replace("~0", "~"))
+    return _mapping(schema)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,126 @@
+"""The whole tree of another commit of this repository, downloaded through GitHub's API.
+
+Nothing in the checkout is used, which belongs to the pull request, and no depth of a clone is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import stat
+import tarfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from ragstone.ci.github.artifacts import MAX_DOWNLOAD_S, fetch_without_token
+from ragstone.ci.github.base_files import base_commit
+from ragstone.ci.github.client import ApiErrorKind, ApiReply, Commit, GitHubApi, GitHubApiError
+from ragstone.ci.github.event import Event
+from ragstone.run.archive import ArchiveRefused
+
+MAX_FILES = 200_000
+MAX_TREE_BYTES = 2 * 1024**3
+_CHUNK = 1024 * 1024
+_LFS = b"version https://git-lfs.github.com/spec/"
+_SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+
+
+class _GitCommit(ApiReply):
+    sha: str
+    parents: list[Commit]
+
+
+def compared_commit(api: GitHubApi, event: Event) -> str | None:
+    """The commit that what this job checked out is to be compared with; None on the default branch itself.
+
+    What is checked out for a pull request is a merge, whose first parent is the base as it was merged with: the base
+    that the event names may be older. Raises GitHubApiError.
+    """
+    base = base_commit(api, event)
+    if event.pull_request is None or base is None:
+        return base
+    try:
+        merge = api.get(_GitCommit, f"{api.base}/git/commits/{quote(event.sha, safe='')}")
+    except GitHubApiError as api_error:
+        if api_error.kind is ApiErrorKind.NOT_FOUND:
+            return base
+        raise
+    parents = [parent.sha for parent in merge.parents]
+    return parents[0] if len(parents) == 2 and parents[1] == event.pull_request.head_sha else base
+
+
+def download_tree(api: GitHubApi, sha: str, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    """Write the files of commit `sha` to `folder`, which must not exist yet and whose parent nobody else writes to.
+
+    Files that Git LFS keeps elsewhere, and those of submodules, are not included: see `lfs_files`, `submodules`. Raises
+    GitHubApiError; ArchiveRefused for more than MAX_FILES files, or MAX_TREE_BYTES in total.
+    """
+    location = api.redirect(f"{api.base}/tarball/{quote(sha, safe='')}")
+    archive = fetch_without_token(api, location, clock=clock, deadline=clock() + MAX_DOWNLOAD_S)
+    folder.mkdir(mode=0o700)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as opened:
+            _unpack(opened, folder)
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError) as error:
+        raise ArchiveRefused(f"the files of commit {sha[:12]} can't be unpacked ({error})") from None
+
+
+def lfs_files(folder: Path) -> tuple[str, ...]:
+    """The paths of files in `folder` that only point to what Git LFS keeps elsewhere, sorted."""
+    return tuple(sorted(path.relative_to(folder).as_posix() for path in _regular(folder) if _starts(path, _LFS)))
+
+
+def submodules(folder: Path) -> tuple[str, ...]:
+    """The paths of the submodules of the tree in `folder`."""
+    try:
+        text = (folder / ".gitmodules").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    return tuple(_SUBMODULE.findall(text))
+
+
+def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
+    """Regular files and folders first, links last, so that nothing is written through a link."""
+    links: list[tuple[Path, str]] = []
+    left = MAX_TREE_BYTES
+    for count, member in enumerate(opened):
+        parts = PurePosixPath(member.name).parts[1:]  # the first is named after the repository and the commit
+        left -= max(0, member.size)
+        if count >= MAX_FILES or left < 0:
+            raise ArchiveRefused(f"it has more than {MAX_FILES:,} files, or is larger than {MAX_TREE_BYTES:,} bytes")
+        if ".." in parts:
+            raise ArchiveRefused(f"it contains a path that leads out of it: {member.name[:80]!r}")
+        target = folder.joinpath(*parts)
+        if member.isdir():
+            target.mkdir(parents=True, exist_ok=True)
+        elif member.issym() and parts:
+            links.append((target, member.linkname))
+        elif member.isreg() and parts:
+            _write(opened, member, target)
+    for target, where in links:
+        if any(above.is_symlink() for above in target.parents if above.is_relative_to(folder)):
+            raise ArchiveRefused(f"it contains a path below a link: {target.relative_to(folder).as_posix()[:80]!r}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(where)
+
+
+def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    source = opened.extractfile(member)
+    assert source is not None  # noqa: S101 - a regular file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source, target.open("xb") as out:
+        while chunk := source.read(_CHUNK):
+            out.write(chunk)
+    target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
+
+
+def _regular(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _starts(path: Path, start: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(start)) == start

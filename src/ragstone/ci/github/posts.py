@@ -1,0 +1,119 @@
+"""What comments and issues share: the hidden marker, ownership of a post, and creating one exactly once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
+
+ACTIONS_BOT = "github-actions[bot]"
+MAX_BODY = 65_000
+"""GitHub allows 65,536 characters; the rest is reserved for the marker."""
+
+_LOOKS = 3
+"""Number of checks for a write with unknown outcome before it is sent again."""
+
+
+class Author(ApiReply):
+    login: str
+    type: str = "User"
+
+
+class Post(ApiReply):
+    """A comment or an issue. `number` and `pull_request` are an issue's."""
+
+    id: int
+    body: str | None = None
+    html_url: str = ""
+    user: Author | None = None
+    number: int | None = None
+    state: str | None = None
+    pull_request: dict[str, object] | None = None
+
+
+class _Me(ApiReply):
+    login: str
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The result of posting: the address, and whether the post existed before."""
+
+    url: str
+    updated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The author of posts with our token. `login` None: an installation, which can't query its own name."""
+
+    login: str | None
+
+    def wrote(self, author: Author | None) -> bool:
+        """A user's token owns that user's posts; an installation's token owns posts of bots (users can't be bots)."""
+        if author is None:
+            return False
+        if self.login is not None:
+            return author.login == self.login
+        return author.type == "Bot" and author.login.endswith("[bot]")
+
+
+def find_identity(api: GitHubApi) -> Identity:
+    """Query our identity. A workflow's token belongs to an installation and gets 403: then we are some bot."""
+    try:
+        return Identity(api.get(_Me, "/user").login)
+    except GitHubApiError as api_error:
+        if api_error.kind in (ApiErrorKind.REFUSED, ApiErrorKind.NOT_FOUND):
+            return Identity(None)
+        raise
+
+
+def marker(kind: str, identifier: str) -> str:
+    """The hidden first line of a post. `identifier` was validated, so it can't close the HTML comment."""
+    digest = hashlib.sha256(f"{kind}\0{identifier}".encode()).hexdigest()[:16]
+    return f"<!-- ragstone:{kind}:{identifier}:{digest} -->"
+
+
+def is_ours(post: Post, mark: str, identity: Identity) -> bool:
+    """By marker and author. The marker must be the whole first line: text further down may come from anyone."""
+    first_line = (post.body or "").replace("\r\n", "\n").partition("\n")[0]
+    return first_line == mark and identity.wrote(post.user)
+
+
+def oldest_first(posts: Sequence[Post]) -> list[Post]:
+    """Sort key for the post to keep: the workflow's own bot first, then by age."""
+    return sorted(posts, key=lambda post: (post.user is None or post.user.login != ACTIONS_BOT, post.id))
+
+
+def create_once(
+    api: GitHubApi,
+    path: str,
+    body: Mapping[str, object],
+    *,
+    find: Callable[[], list[Post]],
+    remove: Callable[[Post], None],
+) -> Post:
+    """Create a post and make sure that it is unique: the first that `find` returns stays, others are removed.
+
+    A POST with unknown outcome is searched for several times before it is sent again, once. Raises GitHubApiError.
+    """
+    try:
+        created = api.post(Post, path, body)
+    except GitHubApiError as api_error:
+        if not api_error.may_have_happened:
+            raise
+        for look in range(_LOOKS):
+            api.sleep(api.patience.settle_s * (look + 1))
+            if found := find():
+                return found[0]
+        created = api.post(Post, path, body)
+    # Two concurrent jobs, or a first attempt that appears late: the next run cleans up what is not visible yet.
+    with suppress(GitHubApiError):
+        if found := find():
+            for double in found[1:]:
+                remove(double)
+            return found[0]
+    return created

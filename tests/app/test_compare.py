@@ -1,0 +1,217 @@
+"""The decision alone, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import ragstone as ragstone_package
+from tests.app.conftest import Ragstone, WriteRun
+from tests.report.browser import chromium, needs_chromium
+
+
+def score_file(path: Path, metric: str, values: list[float]) -> str:
+    path.write_text("id,metric,value\n" + "".join(f"q{i},{metric},{value}\n" for i, value in enumerate(values)))
+    return path.name
+
+
+HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.0, 0.8, 0.6, 1.0] * 15
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "policy", "code"),
+    [
+        (HIGH, HIGH, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 0),
+        (HIGH, LOW, "[metrics.politeness]\nmax_drop = 0.02\n", 1),
+        (HIGH, HIGH, "[metrics.politenes]\nmin = 0.5\n", 2),
+        (HIGH, HIGH, "[metrics.politeness]\nmin = 0.5\n[metrics.faithfulness]\nmin = 0.5\n", 5),
+        (HIGH, MIDDLING, '[gate]\ninconclusive = "fail"\n[metrics.politeness]\nmin = 0.88\n', 8),
+    ],
+)
+def test_score_files_of_another_evaluator_end_with_the_code_of_their_verdict(
+    ragstone: Ragstone, tmp_path: Path, before: list[float], now: list[float], policy: str, code: int
+) -> None:
+    (tmp_path / "policy.toml").write_text(policy)
+    sides = score_file(tmp_path / "a.csv", "politeness", before), score_file(tmp_path / "b.csv", "politeness", now)
+    found, out, err = ragstone("compare", *sides, "--thresholds", "policy.toml")
+    assert found == code, out + err
+
+
+def test_empty_values_count_against_coverage(ragstone: Ragstone, tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\n")
+    baseline = score_file(tmp_path / "a.csv", "politeness", HIGH)
+    current = tmp_path / "b.csv"
+    current.write_text((tmp_path / "a.csv").read_text() + "".join(f"lost{i},politeness,\n" for i in range(6)))
+    code, out, err = ragstone("compare", baseline, "b.csv", "--thresholds", "policy.toml")
+    assert code == 5, out + err
+    assert "60 of 66" in out
+
+
+def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragstone: Ragstone, tmp_path: Path) -> None:
+    current = score_file(tmp_path / "b.csv", "m", HIGH)
+    assert ragstone("compare", "none.csv", current)[0] == 6
+    (tmp_path / "other.csv").write_text("id,metric,value\nelse,m,1\n")
+    code, out, _ = ragstone("compare", "other.csv", current)
+    assert code == 6
+    assert "a different golden set" in out
+
+
+def test_a_current_run_that_is_missing_or_broken_ends_with_2(ragstone: Ragstone, tmp_path: Path) -> None:
+    baseline = score_file(tmp_path / "a.csv", "m", HIGH)
+    assert ragstone("compare", baseline, "none.csv")[0] == 2
+    (tmp_path / "nan.csv").write_text("id,metric,value\nq,m,nan\n")
+    code, _, err = ragstone("compare", baseline, "nan.csv")
+    assert code == 2
+    assert "nan.csv:2" in err
+
+
+def test_the_python_api_reads_the_same_files(tmp_path: Path) -> None:
+    for name, values in (("a.csv", HIGH), ("b.csv", LOW)):
+        score_file(tmp_path / name, "politeness", values)
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
+    verdict = ragstone_package.compare(tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "policy.toml")
+    assert verdict.status == "fail"
+
+
+def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path: Path, write_run: WriteRun) -> None:
+    scores = {f"q{i}": value for i, value in enumerate(HIGH)}
+    write_run(tmp_path / "before", {"faithfulness": scores})
+    write_run(tmp_path / "after", {"faithfulness": {i: value - 0.3 for i, value in scores.items()}})
+    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n")
+    code, out, _ = ragstone("compare", "before", "after", "--format", "json")
+    assert code == 1
+    assert json.loads(out)["status"] == "fail"
+    assert "dropped by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
+
+
+def test_runs_of_different_judges_are_told_how_they_can_be_compared(
+    ragstone: Ragstone, tmp_path: Path, write_run: WriteRun
+) -> None:
+    write_run(tmp_path / "then", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="openai")
+    write_run(tmp_path / "now", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="offline")
+    _, out, _ = ragstone("compare", "then", "now")
+    said = " ".join(out.split())
+    command = "ragstone rescore then --judge offline --out rescored"
+    assert f"judge the answers of then again: {command}" in said
+    assert ragstone(*command.split()[1:])[0] == 0
+    assert ragstone("rescore", "now", "--judge", "offline", "--out", "again")[0] == 0
+    assert "ragstone rescore" not in ragstone("compare", "rescored", "again")[1]
+
+
+# -- several runs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> list[str]:
+    """A baseline, a run that is as good, and one that is worse."""
+    (tmp_path / "thresholds.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
+    names = (("main.csv", HIGH), ("same.csv", HIGH), ("bad.csv", LOW))
+    return [score_file(tmp_path / name, "politeness", values) for name, values in names]
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json", "junit", "html"])
+@pytest.mark.parametrize("runs", [2, 3])
+def test_every_format_goes_to_a_file_or_to_standard_output(
+    ragstone: Ragstone, tmp_path: Path, several: list[str], form: str, runs: int
+) -> None:
+    arguments = ("compare", *several[:runs], "--format", form)
+    code, out, _ = ragstone(*arguments)
+    assert code == (0 if runs == 2 else 1)
+    assert ragstone(*arguments, "-o", "new/report") == (code, "", "")
+    assert (tmp_path / "new" / "report").read_text(encoding="utf-8") == out
+    for name in several[:1] if runs == 2 else several:
+        assert name in out or form == "junit"
+
+
+def test_several_runs_are_decided_at_equal_parts_of_the_error_rate(
+    ragstone: Ragstone, tmp_path: Path, several: list[str]
+) -> None:
+    found = json.loads(ragstone("compare", *several, "--format", "json")[1])
+    assert (found["baseline"], found["status"], found["exit_code"]) == ("main.csv", "fail", 1)
+    assert [(one["run"], one["report"]["status"]) for one in found["runs"]] == [
+        ("same.csv", "pass"),
+        ("bad.csv", "fail"),
+    ]
+    notes = [note for one in found["runs"] for note in one["report"]["notes"]]
+    assert notes.count("The policy's error rate is shared by 2: this verdict has 1/2 of it.") == 2
+    alone = json.loads(ragstone("compare", "main.csv", "bad.csv", "--format", "json")[1])
+
+    def width(report: dict[str, Any]) -> float:
+        low, high = (report["metrics"][0]["interval"][end] for end in ("low", "high"))
+        return float(high - low)
+
+    assert width(found["runs"][1]["report"]) > width(alone)
+
+
+def test_the_table_over_several_runs_comes_first(ragstone: Ragstone, several: list[str]) -> None:
+    text = ragstone("compare", *several)[1]
+    lines = text.splitlines()
+    assert lines[0] == "✘ 1 of 2 runs fails: bad.csv"
+    head = lines[: lines.index("── same.csv")]
+    assert max(map(len, head)) <= 80
+    assert [line.split()[:2] for line in head if ".csv" in line][2:] == [["✔", "same.csv"], ["✘", "bad.csv"]]
+    markdown = ragstone("compare", *several, "--format", "md")[1]
+    assert "| ❌ | politeness | `bad.csv` |" in markdown
+    assert "<details><summary><code>bad.csv</code>: fail</summary>" in markdown
+
+
+def test_the_cases_of_several_runs_have_names_of_their_own(ragstone: Ragstone, several: list[str]) -> None:
+    root = ElementTree.fromstring(ragstone("compare", *several, "--format", "junit")[1].encode())
+    cases = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+    assert len(set(cases)) == len(cases) == int(root.get("tests") or 0)
+    assert {str(suite.get("name")).partition(":")[0] for suite in root} == {"same.csv", "bad.csv"}
+    assert int(root.get("failures") or 0) == sum(len(case.findall("failure")) for case in root.iter("testcase")) > 0
+
+
+def test_several_runs_of_other_metrics_are_shown_as_not_scored(
+    ragstone: Ragstone, tmp_path: Path, several: list[str]
+) -> None:
+    both = (tmp_path / "main.csv").read_text() + "".join(f"q{n},clarity,0.9\n" for n in range(60))
+    (tmp_path / "more.csv").write_text(both)
+    out = ragstone("compare", "main.csv", "same.csv", "more.csv", "--format", "md")[1]
+    assert "| | clarity | `same.csv` | – | | not scored |" in out
+
+
+def test_the_names_of_runs_may_be_hostile(ragstone: Ragstone, tmp_path: Path, several: list[str]) -> None:
+    name = "::error::</details>|`@team <script>".replace("/", "-")
+    (tmp_path / name).write_text((tmp_path / "bad.csv").read_text())
+    for form in ("text", "md", "html", "junit"):
+        out = ragstone("compare", "main.csv", "same.csv", name, "--format", form)[1]
+        assert not any(line.lstrip().startswith("::") for line in out.splitlines()), form
+        assert "@team <script>" not in out or form == "text", form
+
+
+@pytest.mark.parametrize(
+    ("runs", "code", "says"),
+    [
+        (["same.csv", "./same.csv"], 2, "named twice"),
+        (["same.csv", "main.csv"], 6, "can't be compared with itself"),
+        (["same.csv", "none.csv"], 2, "no such file"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_what_can_not_be_compared_is_an_error(
+    ragstone: Ragstone, several: list[str], runs: list[str], code: int, says: str
+) -> None:
+    found, out, err = ragstone("compare", "main.csv", *runs)
+    assert (found, out) == (code, "")
+    assert says in err
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_the_page_of_several_runs_works_in_a_browser(ragstone: Ragstone, tmp_path: Path, several: list[str]) -> None:
+    ragstone("compare", *several, "--format", "html", "-o", "several.html")
+    with chromium() as page:
+        page.size(390, 800)
+        page.open(tmp_path / "several.html")
+        assert page.run("document.querySelectorAll('iframe').length") == 2
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        page.run("document.querySelectorAll('details.run')[1].open = true")
+        assert page.run("document.querySelectorAll('iframe')[1].clientHeight") > 500
+        assert page.complaints == []
+        assert page.requests == [(tmp_path / "several.html").as_uri()]

@@ -1,0 +1,329 @@
+"""Confirm before red: the system is asked again where the first answers leave a doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.app.context import RunContext
+from ragstone.app.decide import ComparedRun, Terms, decide
+from ragstone.app.gate import GateOutcome
+from ragstone.app.run import evaluate_run
+from ragstone.config import Settings, load_settings
+from ragstone.errors import ConfigError, RunDirectoryError, SystemUnderTestError
+from ragstone.gate.policy import load_policy
+from ragstone.gate.verdict import CheckKind, Status
+from ragstone.golden.sample import Sample
+from ragstone.run.directory import RunDirectory
+from ragstone.run.replay import confirm as replayed
+from ragstone.system.response import Response, SystemFailure, SystemFailureKind
+from tests.app.reported import gated
+from tests.judge.conftest import FakeLlm, Loop
+
+N = 20
+POLICY = """
+[gate]
+confirm = true
+
+[metrics.token_f1]
+max_drop = 0.0
+"""
+
+Behave = Callable[[int, int], str | None]
+"""The answer to a question the first time it is asked, the second time …; None: the system fails."""
+
+
+class System:
+    """Each sample is asked several times; `behave` says what it answers each time."""
+
+    entrypoint = "python:app:answer"
+    concurrency = 2
+
+    def __init__(self, behave: Behave, *, starts: int = 99) -> None:
+        self.behave = behave
+        self.asked: dict[str, int] = {}
+        self.starts = starts
+
+    async def start(self) -> None:
+        self.starts -= 1
+        if self.starts < 0:
+            raise SystemUnderTestError("the port is taken.")
+
+    async def ask(self, sample: Sample) -> Response:
+        number = self.asked.get(sample.id, 0)
+        self.asked[sample.id] = number + 1
+        answer = self.behave(int(sample.id[1:]), number)
+        if answer == "slow":
+            await asyncio.sleep(3600)
+        if answer is None:
+            return Response(sample.id, failure=SystemFailure(SystemFailureKind.CRASHED, "it crashed"))
+        return Response(sample.id, answer)
+
+    async def close(self) -> None: ...
+
+
+def good(question: int, _number: int) -> str:
+    return f"It is {question}."
+
+
+def always_bad(*questions: int) -> Behave:
+    """Answers that differ from time to time, but are always bad."""
+    return lambda question, number: f"N{'o' * number}" if question in questions else good(question, number)
+
+
+def bad_at_first(*questions: int) -> Behave:
+    return lambda question, number: "No." if question in questions and number == 0 else good(question, number)
+
+
+class Project:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        rows = [{"id": f"q{n}", "question": f"What is {n}?", "reference": f"It is {n}."} for n in range(N)]
+        (root / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.policy(POLICY)
+        self.said: list[str] = []
+        asyncio.run(evaluate_run(self.settings("baseline", baseline=None), self.context(System(good))))
+
+    def policy(self, text: str) -> None:
+        (self.root / "thresholds.toml").write_text(text)
+
+    def settings(self, out: str = "run", *, baseline: str | None = "baseline", **more: Any) -> Settings:
+        overrides = {
+            "golden.paths": ("golden.jsonl",),
+            "system.entrypoint": "python:app:answer",
+            "run.out": out,
+            "run.metrics": ("token_f1",),
+            "gate.baseline": baseline,
+            **more,
+        }
+        given = {key: value for key, value in overrides.items() if value is not None}
+        return load_settings(directory=self.root, environ={}, overrides=given)
+
+    def context(self, system: System) -> RunContext:
+        return RunContext(environ={}, system_factory=lambda *_: system, say=lambda line: self.said.append(line))
+
+    def gate(self, system: System, **more: Any) -> GateOutcome:
+        return gated(self.settings(**more), self.context(system))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def times_asked(system: System) -> set[int]:
+    return set(system.asked.values())
+
+
+def test_a_fall_that_more_answers_bear_out_is_confirmed(project: Project) -> None:
+    system = System(always_bad(1, 2, 3, 4, 5))
+    found = project.gate(system)
+    assert found.exit_code == 1
+    assert found.verdict.reason.endswith("Confirmed with 3 more answers to each of 20 samples.")
+    assert times_asked(system) == {4}
+    assert found.run is not None
+    assert found.run.manifest.answers == 4
+    assert "asking each question again to confirm the verdict (1 of at most 3)" in project.said
+    report = (project.root / "run" / "report.md").read_text()
+    assert "Confirmed with 3 more answers to each of 20 samples." in report
+    assert json.loads((project.root / "run" / "report.json").read_text())["run"]["answers"] == 4
+
+
+def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) -> None:
+    system = System(bad_at_first(1, 2, 3, 4, 5))
+    found = project.gate(system)
+    assert found.verdict.status is Status.PASS
+    assert found.verdict.notes[0] == (
+        "The first answers failed token_f1.drop; with 3 more answers to each of 20 samples, no failure is confirmed."
+    )
+    assert found.run is not None
+    assert found.run.manifest.standing.eligible
+
+
+def test_all_answers_are_stored_and_can_be_replayed(project: Project) -> None:
+    project.gate(System(always_bad(1, 2, 3, 4, 5)))
+    run = RunDirectory.open(project.root / "run")
+    answers = [[one.answer for one in record.responses] for record in run.records()]
+    assert answers[0] == ["It is 0."] * 4
+    assert answers[1] == ["N", "No", "Noo", "Nooo"]
+    assert replayed(run).scores() == run.scores()
+    assert run.manifest.verdict == "fail"
+    assert sorted(path.name for path in (project.root / "run").iterdir() if path.name.startswith(".")) == []
+
+
+def test_nothing_is_asked_again_where_nothing_fell(project: Project) -> None:
+    system = System(good)
+    assert project.gate(system).verdict.status is Status.PASS
+    assert times_asked(system) == {1}
+
+
+def test_a_clear_fall_fails_at_once(project: Project) -> None:
+    system = System(always_bad(*range(15)))
+    found = project.gate(system)
+    assert found.exit_code == 1
+    assert "Confirmed" not in found.verdict.reason
+    assert times_asked(system) == {1}
+
+
+def test_a_hint_that_would_pass_is_looked_into_and_may_fail(project: Project) -> None:
+    system = System(always_bad(1, 2, 3))
+    without = POLICY.replace("confirm = true", "confirm = false")
+    project.policy(without)
+    assert project.gate(System(always_bad(1, 2, 3)), out="without").verdict.status is Status.PASS
+    project.policy(POLICY)
+    found = project.gate(system)
+    assert times_asked(system) == {4}
+    assert found.verdict.status is Status.FAIL
+
+
+def test_asking_stops_when_the_doubt_is_gone(project: Project) -> None:
+    def chance(question: int, number: int) -> str:
+        """Two bad answers at first, a bad one of the baseline's questions never again."""
+        return "No." if question in (1, 2) and number == 0 else good(question, number)
+
+    project.policy(POLICY.replace("max_drop = 0.0", "max_drop = 0.0\nmin = 0.97"))
+    system = System(chance)
+    assert project.gate(system).verdict.status is Status.PASS
+    assert times_asked(system) < {1, 2, 3, 4}
+
+
+def test_a_second_run_is_compared_with_the_confirmed_one(project: Project) -> None:
+    project.gate(System(bad_at_first(1, 2, 3, 4, 5)))
+    found = project.gate(System(good), out="second", baseline="run")
+    assert found.verdict.status is Status.PASS
+    assert found.verdict.comparability is not None
+    assert "each question was asked 4 times for the baseline and once now." in found.verdict.comparability.notes
+
+
+def test_a_confirmed_run_has_nothing_to_resume(project: Project) -> None:
+    project.gate(System(bad_at_first(1, 2, 3, 4, 5)))
+    with pytest.raises(RunDirectoryError, match="nothing to resume: this run is finished"):
+        project.gate(System(good), **{"run.resume": True})
+    assert RunDirectory.open(project.root / "run").manifest.confirmed
+
+
+@pytest.mark.parametrize(
+    ("system", "more", "why"),
+    [
+        (lambda: System(always_bad(1, 2, 3, 4, 5), starts=1), {}, "asking again failed: the port is taken"),
+        (
+            lambda: System(lambda q, n: "slow" if n else always_bad(1, 2, 3, 4, 5)(q, n)),
+            {"run.time_limit_s": 5.0},
+            "because the time limit is reached",
+        ),
+        (
+            lambda: System(lambda q, _: always_bad(1, 2, 3, 4, 5)(q, 0)),
+            {},
+            "the system gave the same answers again",
+        ),
+        (
+            lambda: System(lambda q, n: None if n and q < 5 else always_bad(1, 2, 3, 4, 5)(q, n)),
+            {},
+            "some of the new answers failed",
+        ),
+    ],
+)
+def test_the_first_verdict_stands_and_says_so_if_more_answers_can_not_be_had(
+    project: Project, system: Callable[[], System], more: dict[str, Any], why: str
+) -> None:
+    found = project.gate(system(), **more)
+    assert found.exit_code == 1
+    assert any(why in warning and "it rests on the first answers" in warning for warning in found.verdict.warnings)
+    run = RunDirectory.open(project.root / "run")
+    assert run.manifest.answers == 1
+    assert run.manifest.verdict == "fail"
+    assert [len(record.answers) for record in run.records()] == [1] * N
+
+
+def test_recorded_answers_stand(project: Project) -> None:
+    rows = ({"id": f"q{n}", "answer": always_bad(1, 2, 3, 4, 5)(n, 0)} for n in range(N))
+    (project.root / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = project.settings(**{"system.entrypoint": "file:out.jsonl"})
+    found = gated(settings, RunContext(environ={}))
+    assert found.exit_code == 1
+    assert any("recorded answers can't be asked for again" in warning for warning in found.verdict.warnings)
+
+
+def test_nothing_is_asked_again_if_the_run_fails_for_another_reason(project: Project) -> None:
+    project.policy(POLICY + '[must_pass]\nsamples = ["q1"]\nmetrics = ["token_f1"]\nmin = 0.5\n')
+    system = System(always_bad(1, 2, 3, 4, 5))
+    found = project.gate(system)
+    assert found.exit_code == 1
+    assert times_asked(system) == {1}
+    assert any(check.kind is CheckKind.MUST_PASS and check.status is Status.FAIL for check in found.verdict.checks)
+
+
+JUDGED: dict[str, Any] = {"run.metrics": ("token_f1", "faithfulness"), "judge.name": "openai:gpt-4o-mini"}
+
+
+@pytest.fixture
+def judged(project: Project) -> Iterator[Callable[..., GateOutcome]]:
+    """A gate with a judge that costs money, on a loopback server; `.fake` has seen its calls."""
+    loop = Loop()
+    fake = loop.serve(FakeLlm())
+
+    def run(system: System, **more: Any) -> GateOutcome:
+        settings = project.settings(**JUDGED, **{"judge.base_url": f"{fake.url}/v1", **more})
+        context = replace(project.context(system), environ={"OPENAI_API_KEY": "sk-0123456789"})
+        return gated(settings, context)
+
+    run.fake = fake  # type: ignore[attr-defined]
+    yield run
+    loop.close()
+
+
+def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Any) -> None:
+    found = judged(System(always_bad(1, 2, 3, 4, 5)))
+    assert found.run.manifest.answers == 4
+    assert judged.fake.kinds().count("answer") == N + 5 * 3
+    assert found.run.manifest.cost.calls == len(judged.fake.chats)
+    assert found.run.manifest.observed is not None
+
+
+def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Any) -> None:
+    alone = judged(System(good), out="alone").run.manifest.cost.usd
+    found = judged(System(always_bad(1, 2, 3, 4, 5)), **{"judge.max_cost_usd": alone * 1.3})
+    assert found.exit_code == 1
+    assert found.verdict.warnings[0] == (
+        "The verdict was not confirmed with more answers, because the judge's budget is used up; it rests on the first "
+        "answers."
+    )
+    assert found.run.manifest.answers == 1
+
+
+def test_a_confirmed_run_is_decided_again_as_it_was(project: Project) -> None:
+    found = project.gate(System(always_bad(1, 2, 3, 4, 5)))
+    run = RunDirectory.open(project.root / "run")
+    assert run.manifest.confirmed
+    policy = load_policy(project.root / "thresholds.toml")
+    terms = Terms.of(policy, ComparedRun.of(RunDirectory.open(project.root / "baseline")), run.manifest.day)
+    again = decide(ComparedRun.of(run), terms)
+    assert [check.status for check in again.checks] == [check.status for check in found.verdict.checks]
+    assert [check.interval for check in again.checks] == [check.interval for check in found.verdict.checks]
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "says"),
+    [
+        (POLICY.replace("confirm = true", 'confirm = true\ndecision = "point"'), {}, "needs decision"),
+        (POLICY, {"run.stop_early": True}, "--stop-early stops at the first decision"),
+    ],
+)
+def test_what_can_not_be_confirmed_is_refused(project: Project, policy: str, more: dict[str, Any], says: str) -> None:
+    project.policy(policy)
+    with pytest.raises(ConfigError, match=says):
+        project.gate(System(good), **more)
+
+
+def test_confirming_may_be_limited_to_fewer_answers(project: Project) -> None:
+    project.policy(POLICY.replace("confirm = true", "confirm = true\nconfirm_repeats = 1"))
+    system = System(always_bad(1, 2, 3, 4, 5))
+    found = project.gate(system)
+    assert times_asked(system) == {2}
+    assert found.verdict.reason.endswith("Confirmed with 1 more answer to each of 20 samples.")

@@ -1,0 +1,244 @@
+"""What a folder says about its RAG system, without running any of it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from ragstone.app.survey import openapi, python_code
+from ragstone.app.survey.look import survey
+from tests.loopback import answering
+
+ASKS = {
+    "openapi": "3.1.0",
+    "paths": {
+        "/health": {"get": {}},
+        "/ingest": {
+            "post": {"requestBody": {"content": {"application/json": {"schema": {"properties": {"text": {}}}}}}}
+        },
+        "/ask": {
+            "post": {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Ask"}}}}}
+        },
+    },
+    "components": {"schemas": {"Ask": {"required": ["query", "tenant"], "properties": {"query": {}, "tenant": {}}}}},
+}
+
+
+def found_in(source: str, path: str = "app/rag.py") -> list[str]:
+    return [one.entrypoint for one in python_code.proposals_in(source.encode(), PurePosixPath(path))]
+
+
+@pytest.mark.parametrize(
+    ("source", "attribute"),
+    [
+        ("def answer(question): ...", "answer"),
+        ("class Rag:\n    def __call__(self, question): ...", "Rag"),
+        (
+            "class Docs:\n    def __init__(self, path): ...\n    def ask(self, q): ...\n    "
+            "def __call__(self, question): ...\nanswer = Docs('docs')",
+            "answer",
+        ),
+        ("class Docs:\n    def __call__(self, question): ...\nrag_bot = Docs()", "rag_bot"),
+        ("async def ask(q: str, k=3, *, debug=False): ...", "ask"),
+        ("from langchain_core.runnables import X\nrag_chain = prompt | model", "rag_chain"),
+        ("from langchain.chains import create_retrieval_chain\nqa = create_retrieval_chain(r, c)", "qa"),
+        ("import langchain\ndef build_chain():\n    return a | b", "build_chain"),
+        ("from llama_index.core import V\nengine = V.load().as_query_engine()", "engine"),
+        ("from llama_index.core import V\ndef make():\n    return V.load().as_query_engine()", "make"),
+        ("from langchain_openai import C\ndef look_up(question: str): ...", "look_up"),
+        ("class ShopBot:\n    def answer(self, question): ...", "ShopBot"),
+    ],
+)
+def test_what_answers_questions_is_found(source: str, attribute: str) -> None:
+    assert found_in(source) == [f"python:app.rag:{attribute}"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def answer(question, index): ...",  # can't be called with a question alone
+        "class Docs:\n    def __call__(self, question, index): ...\nanswer = Docs()",
+        "class Docs:\n    def __call__(self, question): ...\nlimits = Docs()",  # could be anything
+        "from elsewhere import Docs\nanswer = Docs()",
+        "def answer(*, question): ...",
+        "def answer(count: int): ...",
+        "def _answer(question): ...",
+        "flags = READ | WRITE",
+        "import langchain\nflags = READ | WRITE",
+        "class Robot:\n    def __init__(self, index): ...\n    def answer(self, question): ...",
+        "def answer(question: ...",  # not Python
+        "\0",
+        "(" * 5_000,
+    ],
+)
+def test_what_can_not_be_asked_is_not_proposed(source: str) -> None:
+    assert found_in(source) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "entrypoint"),
+    [
+        ("rag.py", "python:rag:answer"),
+        ("shop/__init__.py", "python:shop:answer"),
+        ("src/shop/rag.py", "python:shop.rag:answer"),
+        ("my-app/rag.py", "python:my-app/rag.py:answer"),
+    ],
+)
+def test_modules_are_named_as_an_entrypoint_names_them(path: str, entrypoint: str) -> None:
+    assert found_in("def answer(question): ...", path) == [entrypoint]
+
+
+def test_a_route_is_an_address_with_the_field_of_its_model() -> None:
+    source = (
+        "from fastapi import FastAPI\nfrom pydantic import BaseModel\napp = FastAPI()\n"
+        "class Ask(BaseModel):\n    k: int = 3\n    query: str\n"
+        "@app.post('/ask')\ndef handler(body: Ask): ...\n"
+        "@app.post('/things/{id}')\ndef other(body: Ask): ...\n"
+    )
+    (proposal,) = python_code.proposals_in(source.encode(), PurePosixPath("main.py"))
+    assert (proposal.entrypoint, proposal.question_field) == ("http://127.0.0.1:8000/ask", "query")
+
+
+def test_the_operation_that_asks_comes_first_and_says_what_else_it_needs() -> None:
+    best = min(openapi.proposals_in(ASKS, "openapi.json"), key=lambda one: one.rank)
+    assert (best.entrypoint, best.question_field) == ("http://127.0.0.1:8000/ask", "query")
+    assert "also requires tenant" in best.why
+
+
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [
+        ("https://rag.example.org/v1/", "https://rag.example.org/v1"),
+        ("/v1", "http://127.0.0.1:8000/v1"),
+        ("https://user:secret@example.org", "http://127.0.0.1:8000"),
+        ("https://{tenant}.example.org", "http://127.0.0.1:8000"),
+        ("file:///etc/passwd", "http://127.0.0.1:8000"),
+        ("https://a.example\n[judge]", "http://127.0.0.1:8000"),
+    ],
+)
+def test_only_a_plain_server_address_is_used(url: str, base: str) -> None:
+    found = {one.entrypoint for one in openapi.proposals_in({**ASKS, "servers": [{"url": url}]}, "openapi.json")}
+    assert f"{base}/ask" in found
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], {"openapi": 3}, {"openapi": "3", "paths": []}, {"openapi": "3", "paths": {"/a": {"post": 1}}}],
+)
+def test_a_description_of_another_shape_offers_nothing(document: object) -> None:
+    assert list(openapi.proposals_in(document, "openapi.json")) == []
+
+
+def test_a_reference_to_itself_ends() -> None:
+    loop = {**ASKS, "components": {"schemas": {"Ask": {"$ref": "#/components/schemas/Ask"}}}}
+    assert [one.entrypoint for one in openapi.proposals_in(loop, "x")] == ["http://127.0.0.1:8000/ingest"]
+
+
+def test_source_is_parsed_and_never_run(tmp_path: Path) -> None:
+    (tmp_path / "rag.py").write_text("open('ran', 'w')\ndef answer(question): ...\n")
+    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:rag:answer"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_tests_environments_hidden_folders_runs_and_links_are_passed_over(tmp_path: Path) -> None:
+    for folder in ("tests", ".hidden", "node_modules", "other", "a-run", "outside"):
+        (tmp_path / "repo" / folder).mkdir(parents=True)
+        (tmp_path / "repo" / folder / "rag.py").write_text("def answer(question): ...\n")
+    (tmp_path / "repo" / "other" / "pyvenv.cfg").touch()
+    (tmp_path / "repo" / "a-run" / "manifest.json").touch()
+    (tmp_path / "repo" / "a-run" / "samples.jsonl").touch()
+    (tmp_path / "repo" / "outside").rename(tmp_path / "outside")
+    (tmp_path / "repo" / "linked").symlink_to(tmp_path / "outside")
+    (tmp_path / "repo" / "rag.py").symlink_to(tmp_path / "outside" / "rag.py")
+    assert survey(tmp_path / "repo", ports=()).proposals == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "eval/qa.jsonl",
+            '{"query": "Why?", "ground_truth": "So."}\n' * 1 + '{"query": "How?", "ground_truth": "So."}\n',
+        ),
+        ("questions.csv", "question,expected_answer\nWhy?,So.\nHow?,So.\n"),
+        ("data/golden.yaml", "- question: Why?\n  reference: So.\n- question: How?\n  reference: So.\n"),
+        ("golden[1].json", json.dumps([{"question": "Why?", "answer": "So."}, {"question": "How?", "answer": "So."}])),
+    ],
+)
+def test_an_existing_golden_set_is_found_in_any_format(tmp_path: Path, name: str, text: str) -> None:
+    from ragstone.golden.load import load_golden_set
+
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    found = survey(tmp_path, ports=()).golden
+    assert found is not None
+    assert found.samples == 2
+    assert len(load_golden_set([found.path], root=tmp_path)) == 2
+
+
+@pytest.mark.parametrize("text", ["question\nWhy?\n", "colour,size\nred,3\n", "", "question,reference\n"])
+def test_a_file_without_anything_to_compare_with_is_not_a_golden_set(tmp_path: Path, text: str) -> None:
+    (tmp_path / "questions.csv").write_text(text)
+    assert survey(tmp_path, ports=()).golden is None
+
+
+class _Service(BaseHTTPRequestHandler):
+    seen: list[str]
+    body: bytes
+    status = 200
+
+    def do_GET(self) -> None:
+        self.seen.append(f"GET {self.path}")
+        self.send_response(self.status)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest) -> Iterator[tuple[int, list[str]]]:
+    body, status = request.param
+    seen: list[str] = []
+    handler = type("Service", (_Service,), {"seen": seen, "body": body, "status": status})
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
+        yield server.server_port, seen
+
+
+@pytest.mark.parametrize("service", [(json.dumps(ASKS).encode(), 200)], indirect=True)
+def test_a_running_service_is_asked_only_with_probe_and_only_for_its_description(
+    tmp_path: Path, service: tuple[int, list[str]]
+) -> None:
+    port, seen = service
+    silent = survey(tmp_path, ports=(port,))
+    assert (silent.ports, silent.proposals, seen) == ((port,), (), [])
+    asked = survey(tmp_path, probe=True, ports=(port,))
+    assert asked.proposals[0].entrypoint == f"http://127.0.0.1:{port}/ask"
+    assert seen == ["GET /openapi.json"]
+
+
+@pytest.mark.parametrize(
+    "service",
+    [(b"<html>", 200), (b"[" * 200_000, 200), (b" " * 3_000_000, 200), (json.dumps(ASKS).encode(), 302), (b"", 500)],
+    indirect=True,
+    ids=["html", "deep", "huge", "redirect", "broken"],
+)
+def test_a_service_that_answers_anything_else_offers_nothing(tmp_path: Path, service: tuple[int, list[str]]) -> None:
+    port, seen = service
+    assert survey(tmp_path, probe=True, ports=(port,)).proposals == ()
+    assert seen == ["GET /openapi.json"]
+
+
+def test_a_closed_port_is_not_named(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        assert survey(tmp_path, probe=True, ports=(closed.getsockname()[1],)).ports == ()

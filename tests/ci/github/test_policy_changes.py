@@ -1,0 +1,201 @@
+"""What a pull request changes about the gate stands in the first lines of its report."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
+from tests.ci.github.builders import POLICY, Checkout, pull_request, workflow_run
+from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
+from tests.ci.github.payloads import HEAD_SHA
+from tests.ci.github.runs import artifact_of
+
+CONFIG = """
+[golden]
+paths = ["golden*.jsonl"]
+[system]
+entrypoint = "file:outputs.jsonl"
+[run]
+metrics = ["faithfulness"]
+"""
+ENTRY = entry_text(
+    AcceptedEntry(
+        id=entry_id("faithfulness", None, "a" * 16, "b" * 16),
+        metric="faithfulness",
+        drop=0.05,
+        reason="half the latency",
+        run="a" * 16,
+        baseline="b" * 16,
+        date=datetime.date(2026, 11, 21),
+    )
+)
+
+
+@pytest.fixture
+def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
+    """A checkout that is as its base."""
+    made = Checkout(tmp_path)
+    made.write("ragstone.toml", CONFIG)
+    names = ("ragstone.toml", "thresholds.toml", "golden.jsonl")
+    github.files[BASE_SHA] = {name: (made.root / name).read_bytes() for name in names}
+    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+    return made
+
+
+def top(comment: str) -> str:
+    """What stands above the table, without the signs that keep text from acting."""
+    return comment.split("|", 1)[0].replace("\u200b", "")
+
+
+def test_nothing_is_said_where_nothing_is_changed(github: FakeGitHub, checkout: Checkout) -> None:
+    assert checkout.gate(github).code == 0
+    assert "This pull request" not in github.bodies()[0]
+    assert "could not be read" not in github.bodies()[0]
+
+
+def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
+    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    checkout.write("golden.jsonl", "".join(lines[1:]))
+    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", 'min = 0.1\naction = "warn"'))
+    checkout.write("accepted.toml", ENTRY)
+    found = checkout.gate(github)
+    for text in (github.bodies()[0], found.summary):
+        said = top(text)
+        assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
+        assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0.1" in said
+        assert "This pull request changes metrics.faithfulness from block to warn" in said
+        assert "This pull request removes 1 sample from the golden set (moon)" in said
+        assert said.index("accepts") < said.index("lowers")
+
+
+def test_a_change_of_the_judge_and_a_policy_that_moves_are_seen(github: FakeGitHub, checkout: Checkout) -> None:
+    base = github.files[BASE_SHA]
+    base["strict.toml"] = POLICY.replace("0.5\n", "0.9\n").encode()
+    base["ragstone.toml"] = f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'.encode()
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "This pull request changes the judge from openai:gpt-x to offline" in said
+    assert "This pull request lowers metrics.faithfulness.min from 0.9 to 0.5" in said
+
+
+def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write(
+        "accepted.toml", ENTRY.replace("half the latency", "@acme/admins ![x](https://evil.example)</details>")
+    )
+    checkout.gate(github)
+    said = github.bodies()[0].split("|", 1)[0]
+    assert "@acme/admins" not in said
+    assert "![x](" not in said
+
+
+def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    assert checkout.gate(github, "push").code == 0
+    github.add_run(1)
+    github.add_artifact(1, artifact_of(checkout.root / "ragstone-run"))
+    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
+    github.fail("GET", "/contents/", 500, times=99)
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "Can't compare the gate's files with the base branch" in said
+    assert "the policy differs from that of the baseline's run" in said
+
+
+def test_a_token_that_reads_no_contents_is_said(github: FakeGitHub, checkout: Checkout) -> None:
+    github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
+    assert checkout.gate(github).code == 0
+    assert "Can't compare the gate's files with the base branch" in top(github.bodies()[0])
+
+
+def test_a_push_says_nothing_of_the_kind(github: FakeGitHub, checkout: Checkout) -> None:
+    github.files[BASE_SHA] = {}
+    assert "This pull request" not in checkout.gate(github, "push").summary
+
+
+def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.answer_badly()
+    assert checkout.gate(github, "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 1
+    github.add_run(555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA)
+    github.add_artifact(555, artifact_of(checkout.root / "ragstone-run"))
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
+    github.files[HEAD_SHA] = {
+        **github.files[BASE_SHA],
+        "accepted.toml": ENTRY.encode(),
+        "thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode(),
+    }
+    checkout.gate(github, "workflow_run", workflow_run())
+    [comment] = github.bodies()
+    said = top(comment)
+    assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
+    assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
+    assert "fail" in comment.split("##", 1)[1].split("\n", 1)[0]
+
+
+def test_a_change_of_the_price_of_the_systems_tokens_is_seen(github: FakeGitHub, checkout: Checkout) -> None:
+    github.files[BASE_SHA]["ragstone.toml"] = f"{CONFIG}[system.price]\ninput = 2.5\noutput = 10\n".encode()
+    checkout.write("ragstone.toml", f"{CONFIG}[system.price]\ninput = 0.5\noutput = 1\n")
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1" in said.replace(
+        "\\", ""
+    )
+
+
+METRICS = """
+[metrics.tone]
+rubric = "Is the answer polite?"
+[metrics.exact]
+python = "evals.checks:exact"
+[metrics.brief]
+python = "evals.checks:brief"
+"""
+CODE = "def exact(answer): return True\n\n\ndef brief(answer): return True\n"
+
+
+@pytest.fixture
+def measured(github: FakeGitHub, checkout: Checkout) -> Checkout:
+    """The same with metrics of its own, as in its base."""
+    checkout.write("ragstone.toml", CONFIG.replace('["faithfulness"]', '["faithfulness", "exact"]') + METRICS)
+    checkout.write("evals/checks.py", CODE)
+    for name in ("ragstone.toml", "evals/checks.py"):
+        github.files[BASE_SHA][name] = (checkout.root / name).read_bytes()
+    return checkout
+
+
+def test_metrics_that_are_as_in_the_base_are_not_mentioned(github: FakeGitHub, measured: Checkout) -> None:
+    assert measured.gate(github).code == 0
+    assert "This pull request" not in github.bodies()[0]
+
+
+def test_a_weaker_rubric_and_another_function_are_said_at_the_top(github: FakeGitHub, measured: Checkout) -> None:
+    config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
+    config = config.replace("Is the answer polite?", "Is it an answer?").replace("checks:brief", "checks:exact")
+    measured.write("ragstone.toml", config.replace('python = "evals.checks:exact"', 'python = "evals.checks:brief"', 1))
+    measured.gate(github)
+    said = " ".join(top(github.bodies()[0]).split())
+    assert "changes metrics.tone.rubric from 'Is the answer polite?' to 'Is it an answer?'" in said
+    assert "changes metrics.exact.python from 'evals.checks:exact' to 'evals.checks:brief'" in said
+
+
+def test_changed_code_of_a_function_and_a_removed_metric_are_said_at_the_top(
+    github: FakeGitHub, measured: Checkout
+) -> None:
+    measured.write("evals/checks.py", CODE.replace("True", "len(answer) < 900"))
+    config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
+    measured.write("ragstone.toml", config.replace('[metrics.tone]\nrubric = "Is the answer polite?"\n', ""))
+    measured.gate(github)
+    said = " ".join(top(github.bodies()[0]).split())
+    assert "This pull request changes evals/checks.py, the code of the metric exact" in said
+    assert "This pull request removes the metric tone" in said
+
+
+def test_weaker_assertions_of_a_sample_are_a_change_of_the_sample(github: FakeGitHub, checkout: Checkout) -> None:
+    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    strict = [line.replace("{", '{"must_contain": "x", ', 1) for line in lines[:1]] + lines[1:]
+    github.files[BASE_SHA]["golden.jsonl"] = "\n".join(strict).encode()
+    checkout.gate(github)
+    assert "This pull request changes 1 sample in the golden set (moon)" in top(github.bodies()[0])

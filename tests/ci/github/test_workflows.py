@@ -1,0 +1,254 @@
+"""The workflows: ours, those in the documentation, and the one that `ragstone init` writes."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ragstone.ci.github.event import EventKind
+from ragstone.ci.github.outputs import OUTPUTS
+from ragstone.job.inputs import INPUTS
+
+ROOT = Path(__file__).parents[3]
+PAGES = (ROOT / "docs" / "github-action.md", ROOT / "docs" / "history.md")
+STARTER = ROOT / "src" / "ragstone" / "app" / "starter" / "workflow.yml"
+OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+_SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+
+
+def examples() -> list[str]:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    blocks = [block for text in texts for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
+    return [block for block in blocks if "\njobs:" in block]
+
+
+def all_texts() -> list[Any]:
+    return [
+        *(pytest.param(path.read_text(encoding="utf-8"), id=path.name) for path in OURS),
+        *(pytest.param(text, id=f"example {n + 1}") for n, text in enumerate(examples())),
+        pytest.param(STARTER.read_text(encoding="utf-8"), id="starter"),
+    ]
+
+
+def steps(workflow: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job.get("steps", [])
+
+
+def triggers(workflow: dict[Any, Any]) -> set[str]:
+    on = workflow[True]  # YAML 1.1 reads the key `on` as a truth value
+    return {on} if isinstance(on, str) else set(on)
+
+
+def test_the_page_has_a_workflow_for_each_use() -> None:
+    found = [triggers(yaml.safe_load(text)) for text in examples()]
+    for event in ("pull_request", "schedule", "release", "workflow_run"):
+        assert any(event in events for events in found), event
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_workflow_gives_no_right_that_it_does_not_name(text: str) -> None:
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        assert "write-all" not in str(job.get("permissions"))
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_checkout_leaves_no_credentials_behind(text: str) -> None:
+    for step in steps(yaml.safe_load(text)):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_no_workflow_uses_pull_request_target(text: str) -> None:
+    workflow = yaml.safe_load(text)
+    assert EventKind.PULL_REQUEST_TARGET not in triggers(workflow)
+    if EventKind.WORKFLOW_RUN in triggers(workflow):
+        for step in steps(workflow):
+            assert "ref" not in step.get("with", {})
+            assert "run" not in step
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_workflow_uses_inputs_and_outputs_that_exist(text: str) -> None:
+    names = {spec.name for spec in INPUTS}
+    outputs = {output.name for output in OUTPUTS}
+    for step in steps(yaml.safe_load(text)):
+        used = step.get("uses", "")
+        if used == "./" or used.startswith("ragstone/ragstone@"):
+            assert set(step.get("with", {})) <= names
+    for name in re.findall(r"steps\.(?:gate|ragstone)\.outputs\.([\w-]+)", text):
+        assert name in outputs
+
+
+def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publishes() -> None:
+    (workflow,) = [yaml.safe_load(text) for text in examples() if "deploy-pages" in text]
+    may = {name for name, job in workflow["jobs"].items() if {"pages", "id-token"} & set(job["permissions"])}
+    assert may == {"publish"}
+    (step,) = workflow["jobs"]["publish"]["steps"]
+    assert step["uses"].startswith("actions/deploy-pages@")
+    page = workflow["jobs"]["page"]
+    assert "github.event_name != 'pull_request'" in page["if"]
+    uploaded = next(step["with"]["name"] for step in workflow["jobs"]["gate"]["steps"] if "upload" in step["uses"])
+    downloaded = next(step["with"] for step in page["steps"] if "download-artifact" in step.get("uses", ""))
+    assert downloaded["name"] == uploaded
+    (command,) = [step["run"] for step in page["steps"] if "history report" in step.get("run", "")]
+    assert f"--history {downloaded['path']}/history.jsonl" in command
+    published = next(step["with"]["path"] for step in page["steps"] if "upload-pages" in step.get("uses", ""))
+    assert f"-o {published} " in command
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_our_own_actions_are_pinned_by_commit(path: Path) -> None:
+    for step in steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        used = step.get("uses")
+        assert used is None or used == "./" or _SHA.fullmatch(used), used
+
+
+def test_one_commit_goes_by_one_version() -> None:
+    found: dict[str, set[str]] = {}
+    for path in OURS:
+        for used, version in re.findall(r"uses: (\S+@[0-9a-f]{40}) # (v[\d.]+)", path.read_text(encoding="utf-8")):
+            found.setdefault(used.partition("@")[0], set()).add(f"{used} {version}")
+    assert found
+    assert all(len(versions) == 1 for versions in found.values()), found
+
+
+def job(path: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / path).read_text(encoding="utf-8"))["jobs"][
+        name
+    ]
+    return found
+
+
+def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named() -> None:
+    names = [str(step.get("uses", step.get("run"))) for step in job("release.yml", "image")["steps"]]
+    builds = [n for n, name in enumerate(names) if name.startswith("docker/build-push-action@")]
+    scans = [n for n, name in enumerate(names) if name.startswith("anchore/scan-action@")]
+    tags = [n for n, name in enumerate(names) if "--tag" in name]
+    assert len(builds) == 1
+    assert len(scans) == len({"linux/amd64", "linux/arm64"})
+    assert builds[0] < min(scans) <= max(scans) < min(tags)
+    steps = job("release.yml", "image")["steps"]
+    assert "push-by-digest=true" in steps[builds[0]]["with"]["outputs"]
+    assert "tags" not in steps[builds[0]]["with"]
+    assert {steps[n]["env"]["GRYPE_PLATFORM"] for n in scans} == set(steps[builds[0]]["with"]["platforms"].split(","))
+    for n in scans:
+        assert steps[n]["with"]["image"] == "${{ env.IMAGE }}@${{ steps.push.outputs.digest }}"
+
+
+def test_an_image_is_signed_by_digest_before_it_gets_a_tag() -> None:
+    runs = [str(step.get("run", "")) for step in job("release.yml", "image")["steps"]]
+    (signed,) = (n for n, run in enumerate(runs) if run.startswith("cosign sign"))
+    (tagged,) = (n for n, run in enumerate(runs) if "--tag" in run)
+    assert '"$IMAGE@$DIGEST"' in runs[signed]
+    assert signed < tagged
+    assert job("release.yml", "image")["permissions"]["id-token"] == "write"
+
+
+def test_packages_are_built_without_a_token_and_published_without_a_password() -> None:
+    package, pypi = job("release.yml", "package"), job("release.yml", "pypi")
+    assert package["permissions"] == {"contents": "read"}
+    assert any(str(step.get("run", "")).startswith("make release-check") for step in package["steps"])
+    assert pypi["permissions"] == {"id-token": "write"}
+    assert pypi["environment"] == "pypi"
+    assert not any("run" in step for step in pypi["steps"])  # what it publishes was built elsewhere
+    assert "password" not in str(pypi)
+    names = [
+        step["with"]["name"]
+        for found in (package, pypi)
+        for step in found["steps"]
+        if "-artifact@" in str(step.get("uses", ""))
+    ]
+    assert names == ["packages", "packages"]
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_where_a_token_may_write_code_no_package_is_installed_and_no_test_is_run(path: Path) -> None:
+    for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
+        if found["permissions"].get("contents") == "write":
+            runs = "\n".join(step.get("run", "") for step in found["steps"])
+            assert not re.search(r"\b(pip|make|pytest|python|uv|npm)\b", runs), f"{path.name}: {name}"
+
+
+def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^sed .+$", job("release.yml", "publish")["steps"][-1]["run"], re.MULTILINE)
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    (tmp_path / "action.yml").write_text(re.sub(r"(?m)^  image: .+$", "  image: Dockerfile", text), encoding="utf-8")
+    environ = {"IMAGE": "ghcr.io/ragstone/ragstone", "DIGEST": f"sha256:{'0' * 64}", "PATH": os.environ["PATH"]}
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environ, check=True)
+    script = runpy.run_path(str(ROOT / "scripts" / "action_file.py"))
+    expected = script["action_yml"](f"docker://{environ['IMAGE']}@{environ['DIGEST']}")
+    assert (tmp_path / "action.yml").read_text(encoding="utf-8") == expected
+
+
+def test_every_suite_of_tests_is_run_on_github() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    suites = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE)) - {"test-fast"}  # a part of `make test`
+    assert suites >= {"test", "test-browser", "test-container"}
+    assert {suite for suite in suites if re.search(rf"make {suite}\b(?!-)", ci)} == suites
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+    if found is None:
+        pytest.fail(f"{name} belongs to the lint group: pip install --group lint")
+    return found
+
+
+def lint(*arguments: str) -> None:
+    done = subprocess.run([program(arguments[0]), *arguments[1:]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:
+    written = []
+    for n, text in enumerate([*examples(), STARTER.read_text(encoding="utf-8")]):
+        written.append(tmp_path / f"example-{n}.yml")
+        written[-1].write_text(text, encoding="utf-8")
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, [*OURS, *written]))
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-actions", str(ROOT / "action.yml"))
+    lint("check-jsonschema", "--builtin-schema", "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml"))
+
+
+def test_our_workflows_are_clean_to_the_auditor() -> None:
+    lint("zizmor", "--offline", "--no-progress", "--quiet", str(ROOT / ".github"), str(ROOT / "action.yml"))
+
+
+def test_the_examples_are_clean_to_the_auditor_but_for_pins(tmp_path: Path) -> None:
+    # In the documentation, versions are for reading; the text says to pin. workflow_run is what the example is about.
+    rules = "rules:\n  unpinned-uses:\n    disable: true\n  dangerous-triggers:\n    disable: true\n"
+    (tmp_path / "zizmor.yml").write_text(rules, encoding="utf-8")
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for n, text in enumerate(examples()):
+        (folder / f"example-{n}.yml").write_text(text, encoding="utf-8")
+    lint(
+        "zizmor",
+        "--offline",
+        "--no-progress",
+        "--quiet",
+        "--config",
+        str(tmp_path / "zizmor.yml"),
+        str(tmp_path / ".github"),
+    )
+
+
+def test_actionlint_where_it_can_be_had() -> None:
+    found = shutil.which("actionlint")
+    if found is None:
+        pytest.skip("actionlint is not installed; it comes as a binary only")
+    lint("actionlint", *map(str, OURS))

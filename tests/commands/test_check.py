@@ -1,0 +1,171 @@
+"""`ragstone check` finds what `ragstone gate` would refuse, and shows what the system returned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.commands.project import POLICY, SYSTEM, golden_lines, make_project, ragstone
+
+
+def with_policy(text: str) -> Callable[[Path], list[str]]:
+    def change(project: Path) -> list[str]:
+        (project / "thresholds.toml").write_text(text, encoding="utf-8")
+        return []
+
+    return change
+
+
+def other_golden_set(project: Path) -> list[str]:
+    made = ragstone(["run", "--out", "main"], project)
+    assert made.returncode == 0, made.stderr
+    others = golden_lines(24).splitlines(keepends=True)[12:]
+    (project / "golden.jsonl").write_text("".join(others), encoding="utf-8")
+    return ["--baseline", "main"]
+
+
+def foreign_folder(project: Path) -> list[str]:
+    (project / "thesis").mkdir()
+    (project / "thesis" / "chapter.txt").write_text("mine", encoding="utf-8")
+    return ["--out", "thesis"]
+
+
+def grouped(project: Path) -> list[str]:
+    rows = [{**json.loads(line), "group": "all"} for line in golden_lines(12).splitlines()]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return ["--stop-early"]
+
+
+def no_references(project: Path) -> list[str]:
+    rows = [{**json.loads(line), "reference": None} for line in golden_lines(12).splitlines()]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return []
+
+
+REFUSED = {
+    "a tag that no sample has": (
+        with_policy(f"{POLICY}[slices.evn.metrics.faithfulness]\nmin = 0.5\n"),
+        "no sample has it. Did you mean 'even'?",
+    ),
+    "a must-pass sample that is not there": (
+        with_policy(f'must_pass = ["house-1", "house-999"]\n{POLICY}'),
+        "Must-pass sample house-999: it is not in this run.",
+    ),
+    "a must-pass sample without a floor": (
+        with_policy('must_pass = ["house-1"]\n[metrics.faithfulness]\nmax_drop = 0.1\n'),
+        "no metric with a floor has a score for it",
+    ),
+    "a metric that is not measured": (
+        with_policy("[metrics.rouge_l]\nmin = 0.5\n[metrics.noise_sensitivity]\nmax = 0.5\n"),
+        None,
+    ),
+    "a metric that the run leaves out": (
+        lambda _project: ["--metrics", "faithfulness"],
+        "the policy names it, but this run did not measure it",
+    ),
+    "a metric that applies to nothing": (no_references, "most often because the sample has no reference"),
+    "a baseline of another golden set": (other_golden_set, "no sample has the same id"),
+    "a folder with something else": (foreign_folder, "thesis"),
+    "early stopping of groups": (grouped, "this golden set has groups"),
+    "a baseline inside the run directory": (
+        lambda _project: ["--baseline", "ragstone-run/x", "--out", "ragstone-run"],
+        "inside the other",
+    ),
+    "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], None),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_gate_refuses_check_refuses_with_the_same_code(name: str, tmp_path: Path) -> None:
+    change, says = REFUSED[name]
+    project = make_project(tmp_path, n=12)
+    arguments = change(project)
+    checked = ragstone(["check", *arguments], project)
+    refused = ragstone(["gate", *arguments], project)
+    assert refused.returncode not in (0, 1)
+    assert checked.returncode == refused.returncode, checked.stdout + checked.stderr
+    if says is not None:
+        assert says in checked.stderr, checked.stderr
+
+
+def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) -> None:
+    policy = (
+        f'must_pass = ["house-1", "house-2"]\n{POLICY}action = "warn"\n[slices.even.metrics.faithfulness]\nmin = 0.7\n'
+    )
+    found = ragstone(["check"], make_project(tmp_path, n=12, policy=policy))
+    assert found.returncode == 0, found.stderr
+    lines = found.stdout.splitlines()
+    assert "policy       thresholds.toml: faithfulness min 0.8 and max_drop 0.05" in lines
+    assert "only warns   context_recall min 0.8 and max_drop 0.05" in lines
+    assert "slice        even (6 samples): faithfulness min 0.7" in lines
+    assert "must pass    2 samples: house-1, house-2" in lines
+    assert "answer       House number 0 is painted red." in lines
+    assert "context 1    [d0?] House number 0 is painted red. It has a door." in lines
+    assert "with 1 context in" in found.stdout
+
+
+def returning(value: str) -> str:
+    return f"def answer(question):\n    return {value}\n"
+
+
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        (returning('"An answer."'), "No contexts were returned"),
+        (returning('{"answer": "An answer.", "contexts": []}'), "No contexts were returned"),
+        (returning('{"answer": "A.", "contexts": ["word " * 4000]}'), "There is one context of 20,000 characters"),
+        (returning("""('{"answer": "A.", "sources": []}', ["a context"])"""), "The answer is JSON text"),
+        (returning('("", ["a context"])'), "The answer is empty."),
+    ],
+)
+def test_a_response_that_is_hardly_meant_is_remarked_on(system: str, says: str, tmp_path: Path) -> None:
+    found = ragstone(["check"], make_project(tmp_path, n=2, system=system))
+    assert found.returncode == 0, found.stderr
+    assert f"note         {says}" in found.stdout
+    sound = ragstone(["check"], make_project(tmp_path / "sound", n=2, system=SYSTEM))
+    assert "note " not in sound.stdout
+
+
+def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=4)
+    rows = [{"id": f"house-{n}", "answer": "Red.", "contexts": ["It is red."]} for n in (0, 2)]
+    (project / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = ragstone(["check", "--entrypoint", "file:answers.jsonl"], project)
+    assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says", "warns"),
+    [("question, history=None", "passed to the entrypoint", False), ("question", "NOT passed: the entrypoint", True)],
+)
+def test_whether_the_entrypoint_takes_earlier_turns_is_shown(
+    parameters: str, says: str, warns: bool, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path)
+    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
+    rows[3]["history"] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    name = next(project.glob("*.py"))
+    name.write_text(SYSTEM.replace("(question)", f"({parameters})", 1), encoding="utf-8")
+    shown = ragstone(["check"], project)
+    assert f"1 sample with earlier turns, {says}" in shown.stdout
+    gated = ragstone(["gate"], project)
+    assert ("which the entrypoint doesn't take" in " ".join(gated.stdout.split())) is warns
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
+def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, said: str) -> None:
+    project = make_project(tmp_path / "p", n=n)
+    golden = project / "golden.jsonl"
+    rows = [{**json.loads(line), "status": "draft"} for line in golden.read_text().splitlines()]
+    golden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    checked = ragstone(["check"], project)
+    gated = ragstone(["gate"], project)
+    assert (checked.returncode, gated.returncode) == (5, 5)
+    sentence = f"Nothing to decide: {said}. A draft counts once a person has reviewed it (ragstone review)."
+    assert sentence in " ".join(checked.stderr.split())
+    assert sentence in " ".join(gated.stdout.split())
+    assert "too small to detect" not in checked.stdout

@@ -1,0 +1,57 @@
+"""A system that answers nothing: one sentence, exit code 4, and the right advice."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.commands.project import make_project, ragstone
+
+BROKEN = 'def answer(question):\n    raise RuntimeError("no database")\n'
+UNFLUSHED = 'import sys\nfor line in sys.stdin:\n    print(\'{"answer": "x"}\')\n'
+HANGING = "import sys, time\nfor line in sys.stdin:\n    time.sleep(600)\n"
+
+
+def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=6, system=BROKEN)
+    assert ragstone(["run"], project).returncode == 4
+    found = ragstone(["gate"], project)
+    assert found.returncode == 4, found.stdout
+    lines = found.stdout.splitlines()
+    assert lines[1] == "The system under test failed on all of 6 samples: raised: RuntimeError: no database."
+    shown = found.stdout.partition("To reproduce")[0]
+    for noise in ("coverage", "Coverage", "Faithfulness", "offline judge", "applies to no sample", "no baseline"):
+        assert noise not in shown
+    report = json.loads((project / "ragstone-run/report.json").read_text(encoding="utf-8"))
+    assert [check["name"] for check in report["checks"]] == ["system.answers"]
+    for name in ("report.html", "report.md"):
+        text = (project / "ragstone-run" / name).read_text(encoding="utf-8")
+        assert "failed on all of 6 samples" in text
+        assert "Trust its changes" not in text
+
+
+def test_check_says_to_raise_the_timeout_only_after_a_timeout(tmp_path: Path) -> None:
+    found = ragstone(["check"], make_project(tmp_path, n=2, system=BROKEN))
+    assert found.returncode == 4
+    assert "no database" in found.stderr
+    assert "--timeout" not in found.stderr
+
+
+def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=2)
+    (project / "rag.py").write_text(UNFLUSHED, encoding="utf-8")
+    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
+        stream.write("startup_timeout_s = 1\ntimeout_s = 2\n")
+    command = ["--entrypoint", f"command:{sys.executable} rag.py"]
+    checked = ragstone(["check", *command], project)
+    assert checked.returncode == 4
+    assert "It must flush each line (in Python: print(line, flush=True))." in checked.stderr
+    assert "--timeout" not in checked.stderr
+    found = ragstone(["gate", *command], project)
+    assert found.returncode == 4
+    assert "It must flush each line" in found.stdout.splitlines()[1] + found.stdout.splitlines()[2]
+    (project / "rag.py").write_text(HANGING, encoding="utf-8")
+    hanging = ragstone(["check", *command], project)
+    assert "flush" not in hanging.stderr
+    assert "raise --timeout" in hanging.stderr

@@ -1,0 +1,77 @@
+"""Windows of 80 and 100 columns: no line is cut, and no word is broken. What is piped is plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.project import SYSTEM, make_project, ragstone
+from tests.commands.terminal import on_terminal
+
+POLICY = """
+must_pass = ["house-3", "house-4"]
+[metrics.faithfulness]
+min = 0.80
+max_drop = 0.05
+[metrics.context_recall]
+min = 0.80
+max_drop = 0.05
+[slices.even.metrics.context_recall]
+min = 0.9
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose context recall got worse since the run in `main`."""
+    path = make_project(tmp_path_factory.mktemp("terminal"), n=30, policy=POLICY)
+    assert ragstone(["run", "--out", "main"], path).returncode == 0
+    (path / "houses.py").write_text(SYSTEM.replace("painted {c}", "painted black"), encoding="utf-8")
+    found = ragstone(["gate", "--baseline", "main"], path)
+    assert found.returncode == 1, found.stdout + found.stderr
+    return path
+
+
+REPORT = ("report", "ragstone-run", "--baseline", "main")
+COMMANDS = [REPORT, ("check",), ("plan",), ("compare", "main", "ragstone-run"), ("check", "--golden", "no/such.jsonl")]
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_no_line_is_cut_and_no_word_is_broken(project: Path, arguments: tuple[str, ...], columns: int) -> None:
+    screen = on_terminal(arguments, project, columns=columns)
+    wide = on_terminal(arguments, project, columns=400)
+    assert screen.code == wide.code
+    assert max(map(len, screen.lines)) <= columns
+    heads = {"Score,", "and", "change"}
+    broken = {word for word in set(screen.text.split()) - set(wide.text.split()) - heads if word.isalpha()}
+    assert not broken
+    assert "…" not in screen.text
+
+
+def test_gate_on_80_columns_shows_score_and_change_of_a_metric_in_two_lines(project: Path) -> None:
+    lines = on_terminal(["gate", "--baseline", "main", "--out", "again"], project, columns=80).lines
+    at = next(number for number, line in enumerate(lines) if line.startswith("✘ Context recall "))
+    assert "≥ 0.8" in lines[at]
+    assert "below floor" in lines[at]
+    assert "−0.2" in lines[at + 1]
+    assert lines[at + 1].rstrip().endswith("drop ≤ 0.05")
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_narrowest_windows_get_a_list(project: Path) -> None:
+    screen = on_terminal(REPORT, project, columns=44)
+    assert max(map(len, screen.lines)) <= 60  # a path is not broken
+    assert "✘ Context recall: 0." in screen.text
+    assert "…" not in screen.text
+
+
+@pytest.mark.parametrize("arguments", [REPORT, ("compare", "main", "ragstone-run"), ("plan",)], ids=" ".join)
+def test_what_is_piped_is_plain(project: Path, arguments: tuple[str, ...]) -> None:
+    forced = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color", "COLUMNS": "40"}
+    found = ragstone(arguments, project, env=forced)
+    assert "\x1b" not in found.stdout
+    assert "\r" not in found.stdout
+    assert found.stdout == ragstone(arguments, project, env={"COLUMNS": "200"}).stdout
+    assert on_terminal(arguments, project, columns=120).code == found.returncode
