@@ -11,8 +11,8 @@ import pytest
 from ragstone.run.directory import RunDirectory
 from tests.ci.github.fake import FORK_ID, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
-from tests.ci.github.runs import files_of
 from tests.image.conftest import Runner
+from tests.job.runs import files_of
 
 pytestmark = pytest.mark.container
 

@@ -21,10 +21,10 @@ import pytest
 from ragstone.ci.github.command_files import COMMAND_FILES
 from ragstone.container.strays import living
 from ragstone.run.directory import RunDirectory
-from tests.ci.github.builders import FACTS, Outcome
 from tests.ci.github.fake import running
 from tests.ci.github.openapi import Contract
 from tests.image.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
+from tests.job.builders import FACTS, Outcome
 
 pytestmark = pytest.mark.container
 
@@ -217,7 +217,7 @@ def test_a_run_directory_in_place_of_something_else_is_refused_and_nothing_is_lo
     (root / "link").symlink_to("decoy")
     (root / "out").symlink_to("/github/home")
     before = content_of(step)
-    for out in (".", ".git", "out"):  # the others are in tests/ci/github/test_container.py
+    for out in (".", ".git", "out"):  # the others are in tests/container/test_container.py
         step.checkout.write("ragstone.toml", f"[run]\nout = {json.dumps(out)}\n")
         found = step.run(**RECORDED)
         assert found.code == 2, (out, found.log)

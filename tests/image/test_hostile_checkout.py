@@ -11,9 +11,9 @@ import pytest
 
 from ragstone.run.directory import SAMPLES
 from tests.ci.github.fake import FakeGitHub
-from tests.ci.github.test_hostile_checkout import FORGED, HOSTILE
-from tests.ci.github.test_trusted_config import Listener, listener
 from tests.image.conftest import Runner
+from tests.job.test_hostile_checkout import FORGED, HOSTILE
+from tests.job.test_trusted_config import Listener, listener
 
 __all__ = ["listener"]
 

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from ragstone.run.directory import SAMPLES, RunDirectory
-from tests.ci.github.builders import Outcome
 from tests.ci.github.fake import FakeGitHub
 from tests.ci.github.payloads import pull_request
-from tests.ci.github.runs import artifact_of
 from tests.image.conftest import Runner
+from tests.job.builders import Outcome
+from tests.job.runs import artifact_of
 
 pytestmark = pytest.mark.container
 

@@ -11,7 +11,7 @@ from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, lineage, used
 from ragstone.run.manifest import BaselineFact, Manifest
 from ragstone.run.writer import write_manifest
-from tests.ci.github.runs import make_run
+from tests.job.runs import make_run
 
 
 def with_fact(run: RunDirectory, fact: BaselineFact | None, **update: object) -> RunDirectory:

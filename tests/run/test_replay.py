@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm
-from tests.ci.github.runs import make_run
+from tests.job.runs import make_run
 from tests.run.opened import opened_for_reading
 
 

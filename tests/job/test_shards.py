@@ -13,10 +13,10 @@ import pytest
 
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.writer import samples_digest
-from tests.ci.github.builders import FACTS, Checkout, Outcome
 from tests.ci.github.fake import FORK_ID, FakeGitHub, zip_of
 from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
-from tests.ci.github.runs import artifact_of
+from tests.job.builders import FACTS, Checkout, Outcome
+from tests.job.runs import artifact_of
 from tests.judge.conftest import FakeLlm, Loop
 
 OWN_RUN = 900

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ragstone.job.past_runs import merged_pull_request
-from tests.ci.github.builders import Checkout
 from tests.ci.github.fake import FakeGitHub
-from tests.ci.github.test_baseline_in_jobs import POLICY, Season
+from tests.job.builders import Checkout
+from tests.job.test_baseline_in_jobs import POLICY, Season
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ragstone.config import OPTIONS
 from ragstone.job.inputs import INPUTS, read_inputs
 from ragstone.metrics.registry import METRICS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ISSUE_INPUTS = """
     config golden-set entrypoint setup requirements python-version working-directory system-env judge judge-api-key
     judge-base-url metrics thresholds baseline baseline-entrypoint baseline-branch artifact-name comment comment-id

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
-from tests.ci.github.builders import POLICY, Checkout, pull_request, workflow_run
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA
-from tests.ci.github.runs import artifact_of
+from tests.job.builders import POLICY, Checkout, pull_request, workflow_run
+from tests.job.runs import artifact_of
 
 CONFIG = """
 [golden]

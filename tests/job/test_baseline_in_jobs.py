@@ -15,9 +15,9 @@ import pytest
 
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import CARRIED, carry
-from tests.ci.github.builders import FACTS, Checkout, Outcome, pull_request
 from tests.ci.github.fake import FakeGitHub
-from tests.ci.github.runs import artifact_of, make_run
+from tests.job.builders import FACTS, Checkout, Outcome, pull_request
+from tests.job.runs import artifact_of, make_run
 
 POLICY = """
 [gate]

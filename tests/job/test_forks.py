@@ -12,10 +12,10 @@ from ragstone.ci.github.posts import marker
 from ragstone.errors import ConfigError
 from ragstone.metrics.registry import select_metrics
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
-from tests.ci.github.builders import FACTS, Checkout, Outcome
 from tests.ci.github.fake import FORK_ID, FakeGitHub, zip_of
 from tests.ci.github.payloads import HEAD_SHA, workflow_run
-from tests.ci.github.runs import files_of
+from tests.job.builders import FACTS, Checkout, Outcome
+from tests.job.runs import files_of
 
 UPSTREAM = 555
 

@@ -14,7 +14,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from tests.ci.github.fake import ALL_RIGHTS, FORK_ID, TOKEN, Actor, FakeGitHub, zip_of
-from tests.ci.github.runs import failed_with, files_of, make_run
+from tests.job.runs import failed_with, files_of, make_run
 
 OWN_RUN = 900
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.run.directory import MANIFEST, SAMPLES
-from tests.ci.github.builders import FACTS, Checkout
 from tests.ci.github.fake import BASE_SHA, FakeGitHub
-from tests.ci.github.test_run_job import publish
+from tests.job.builders import FACTS, Checkout
+from tests.job.test_run_job import publish
 
 DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.01\nmax_drop = 0.05\n'
 CONFIG = """

@@ -19,7 +19,7 @@ from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.outputs import OUTPUTS
 from ragstone.job.inputs import INPUTS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "docs" / "github-action.md", ROOT / "docs" / "history.md")
 STARTER = ROOT / "src" / "ragstone" / "app" / "starter" / "workflow.yml"
 OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

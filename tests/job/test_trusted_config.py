@@ -12,9 +12,9 @@ import pytest
 
 from ragstone.config import LocalJudgeSettings
 from ragstone.judge.local.checker import Checker
-from tests.ci.github.builders import FACTS, Checkout, Outcome
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.ci.github.payloads import pull_request
+from tests.job.builders import FACTS, Checkout, Outcome
 from tests.judge.local.entailment import write_entailment
 from tests.loopback import answering
 from tests.run.dask_cluster import connecting_at_most

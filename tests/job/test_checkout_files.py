@@ -17,8 +17,8 @@ from types import FrameType
 import pytest
 
 from ragstone.errors import RagstoneError
-from tests.ci.github.builders import Checkout, Outcome
 from tests.ci.github.fake import FakeGitHub
+from tests.job.builders import Checkout, Outcome
 
 SECRET = "the-runners-own-secret-0123456789"
 CONFIG = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.ci.github.builders import FACTS, Checkout
 from tests.ci.github.fake import FakeGitHub
-from tests.ci.github.runs import artifact_of
+from tests.job.builders import FACTS, Checkout
+from tests.job.runs import artifact_of
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 
 OWN_RUN = 900

@@ -13,10 +13,10 @@ from ragstone.commands.gate import command
 from ragstone.golden.load import load_golden_set
 from ragstone.report.redact import Redactor
 from ragstone.run.directory import SAMPLES, RunDirectory
-from tests.ci.github.builders import Checkout, pull_request
 from tests.ci.github.fake import FakeGitHub
-from tests.ci.github.runs import artifact_of
 from tests.ci.github.test_text_channels import acting, parse_outputs
+from tests.job.builders import Checkout, pull_request
+from tests.job.runs import artifact_of
 from tests.run.opened import opened_for_reading
 
 POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'

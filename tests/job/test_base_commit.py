@@ -14,10 +14,10 @@ from ragstone.ci.github.base_tree import download_tree
 from ragstone.ci.github.client import GitHubApi
 from ragstone.run.archive import ArchiveRefused
 from tests.ci.github import fake as fakes
-from tests.ci.github.builders import Checkout, Outcome
 from tests.ci.github.fake import BASE_SHA, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA, MERGE_SHA
-from tests.ci.github.runs import artifact_of
+from tests.job.builders import Checkout, Outcome
+from tests.job.runs import artifact_of
 
 POLICY = '[gate]\nmin_coverage = 0.5\ndecision = "point"\n\n[metrics.faithfulness]\nmax_drop = 0.05\n'
 CONFIG = (

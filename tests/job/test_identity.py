@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.ci.github.builders import Checkout, pull_request
 from tests.ci.github.fake import FakeGitHub
 from tests.ci.github.test_text_channels import acting
+from tests.job.builders import Checkout, pull_request
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.judge.issuer import REQUEST_TOKEN, Issuer
 

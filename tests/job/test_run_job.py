@@ -16,10 +16,10 @@ from ragstone.ci.github.client import RetryPolicy
 from ragstone.ci.github.posts import marker
 from ragstone.judge.cache import JudgementCache
 from ragstone.run.directory import RunDirectory
-from tests.ci.github.builders import FACTS, Checkout, pull_request
 from tests.ci.github.fake import FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA
-from tests.ci.github.runs import files_of
+from tests.job.builders import FACTS, Checkout, pull_request
+from tests.job.runs import files_of
 
 MARK = marker("comment", "default")
 OWN_RUN = 900
@@ -412,7 +412,7 @@ def test_neither_verdict_nor_exit_code_depends_on_github(
 
 
 def test_a_slow_github_changes_nothing(github: FakeGitHub, checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.ci.github import builders
+    from tests.job import builders
 
     monkeypatch.setattr(builders, "QUICK", RetryPolicy(timeout_s=1, attempts=1, first_pause_s=0.0))
     github.fail("GET", "/repos/acme/rag$", how="slow", delay_s=1.5)

@@ -18,11 +18,11 @@ from ragstone.ci.github.outputs import OUTPUTS
 from ragstone.errors import ConfigError
 from ragstone.gate.diagnosis import catalogue
 from ragstone.run.directory import RunDirectory
-from tests.ci.github.builders import FACTS, Checkout, Outcome
 from tests.ci.github.fake import FORK_ID, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
-from tests.ci.github.runs import files_of
-from tests.ci.github.test_forks import changed
+from tests.job.builders import FACTS, Checkout, Outcome
+from tests.job.runs import files_of
+from tests.job.test_forks import changed
 from tests.report.hostile import FRAGMENTS, every_fragment, hostile
 from tests.report.test_escape import ACTIVE, parser, text_of
 from tests.report.test_hostile_reports import TAGS, Skeleton

@@ -12,9 +12,9 @@ from ragstone.monitor.figures import Figure, kind_of
 from ragstone.monitor.outcome import LogRead, Monitored
 from ragstone.report.redact import Redactor
 from ragstone.stats.surveillance import Look
-from tests.ci.github.builders import Checkout
 from tests.ci.github.conftest import QUICK
 from tests.ci.github.fake import FakeGitHub
+from tests.job.builders import Checkout
 
 
 def found(*, alarm: bool, log: str = "log.jsonl") -> Monitored:

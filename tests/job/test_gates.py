@@ -15,10 +15,10 @@ import pytest
 from ragstone.ci.github.posts import marker
 from ragstone.report.gates import GateRow, read_rows
 from ragstone.run.directory import RunDirectory
-from tests.ci.github.builders import FACTS, POLICY, Checkout, Outcome
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA, MERGE_SHA, pull_request, with_payload, workflow_run
-from tests.ci.github.runs import artifact_of
+from tests.job.builders import FACTS, POLICY, Checkout, Outcome
+from tests.job.runs import artifact_of
 from tests.run.opened import opened_for_reading
 
 BOT = "github-actions[bot]"

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.ci.github.conftest import api, connect, contract, github, pauses
+
+__all__ = ["api", "connect", "contract", "github", "pauses"]
