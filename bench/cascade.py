@@ -30,9 +30,9 @@ from ragstone.judge.llm.layout import layout_of, prefix_tokens
 from ragstone.judge.llm.prices import known_cache_from, tariff
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.metaeval.items import Case, EvalTask, Pairwise, Pointwise
-from ragstone.metaeval.load import load_items
 from ragstone.system.response import Context
+from ragstone.tools.judging.metaeval.items import Case, EvalTask, Pairwise, Pointwise
+from ragstone.tools.judging.metaeval.load import load_items
 
 FILES = {"BEGIN": "begin.jsonl.gz", "WiCE": "wice_claim.jsonl.gz", "HaluEval QA": "halueval_qa_500.jsonl.gz"}
 HARD_CASES = Path(__file__).parents[1] / "examples" / "hard-cases" / "faithfulness.jsonl"

@@ -31,7 +31,6 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.linalg import svds
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from ragstone.app.meta_eval import as_golden_set
 from ragstone.config import JudgeSettings
 from ragstone.judge.factory import build_judge
 from ragstone.judge.offline import OfflineJudge, answering
@@ -39,11 +38,12 @@ from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
-from ragstone.metaeval.evaluate import run_judge, summarise
-from ragstone.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
-from ragstone.metaeval.load import load_items
-from ragstone.metaeval.measures import auroc
 from ragstone.system.response import Context
+from ragstone.tools.judging.metaeval.evaluate import run_judge, summarise
+from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
+from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.measures import auroc
+from ragstone.tools.judging.metaeval.meta_eval import as_golden_set
 
 TEXTS = {
     "wice_claim.jsonl.gz": "evidence_sentences",

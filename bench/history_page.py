@@ -24,9 +24,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the driver of the browser and the histories are the tests'
 
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.report.history import history_page, render_history
+from ragstone.tools.history_page.page import history_page, render_history
 from tests.report.browser import Page, chromium, find_chromium
-from tests.report.histories import made
+from tests.tools.history_page.histories import made
 
 POLICY = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.8}}})
 MOVES = 200

@@ -14,7 +14,9 @@ def rooms() -> list[str]:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    (layers,) = (found["layers"] for found in contracts if found.get("exhaustive"))
+    (layers,) = (
+        found["layers"] for found in contracts if found["type"] == "layers" and found["containers"] == ["ragstone"]
+    )
     names = [name for layer in reversed(layers) for name in layer.split(" : ")]
     return [name for name in names if (PACKAGE / name).is_dir()]
 
@@ -27,3 +29,10 @@ def test_the_page_on_the_architecture_draws_the_rooms_of_the_contract() -> None:
 def test_the_page_on_the_architecture_describes_every_room() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert not [room for room in rooms() if f"`{room}/`" not in page]
+
+
+def test_the_page_on_the_architecture_describes_every_tool() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tools = [found.parent.name for found in (PACKAGE / "tools").glob("*/__init__.py")]
+    assert tools
+    assert not [tool for tool in tools if f"`tools/{tool}/`" not in page]

@@ -15,8 +15,9 @@ import click
 from ragstone._version import __version__
 from ragstone.errors import EXIT_BUG, RagstoneError
 from ragstone.judge.llm.deferred_types import postpone_types
+from ragstone.tools.registry import TOOL_COMMANDS
 
-COMMANDS = {
+_CORE = {
     "init": "Write a starter config, policy, golden set and workflow.",
     "check": "Validate the setup, ask one question, estimate the cost.",
     "run": "Evaluate the system and write a run directory.",
@@ -24,22 +25,13 @@ COMMANDS = {
     "gate": "Evaluate, compare with thresholds and baseline, and decide.",
     "accept": "Accept the drop of a run on purpose.",
     "rescore": "Score stored answers again: another judge, more metrics.",
-    "monitor": "Watch logged interactions of an application.",
     "compare": "Compare two runs or score files, and decide.",
-    "history": "List past runs, show them as a page, add finished runs.",
     "report": "Render a run's report in another format.",
-    "export": "Send a finished run to OpenTelemetry, MLflow or W&B.",
     "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",
-    "generate": "Write draft questions from your documents.",
-    "golden": "Look after a golden set: examine, divide, sample, import.",
-    "review": "Review the drafts of a golden set.",
-    "convert": "Convert a golden set to native JSONL.",
     "plan": "Calculate how many samples are needed to detect a drop.",
-    "noise": "Measure the judge's noise on recorded answers.",
-    "label": "Let people label answers of a run.",
-    "calibrate": "Compare the judge with human labels.",
-    "meta-eval": "Measure a judge on a human-labelled data set.",
 }
+
+COMMANDS = _CORE | {name: tool.summary for name, tool in TOOL_COMMANDS.items()}
 
 
 class _Lazy(click.Group):
@@ -51,12 +43,15 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"ragstone.commands.{cmd_name.replace('-', '_')}")
-        return cast(click.Command, module.command)
+        tool = TOOL_COMMANDS.get(cmd_name)
+        module = f"commands.{cmd_name}" if tool is None else f"tools.{tool.module}"
+        return cast(click.Command, importlib.import_module(f"ragstone.{module}").command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(_CORE.items()))
+        with formatter.section("Tools"):
+            formatter.write_dl([(name, tool.summary) for name, tool in TOOL_COMMANDS.items()])
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

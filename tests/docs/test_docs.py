@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import re
 import shlex
@@ -19,7 +18,7 @@ import jinja2
 import pytest
 import yaml
 
-from ragstone.cli import COMMANDS
+from ragstone.cli import COMMANDS, cli
 from ragstone.commands.options import FLAGS
 from ragstone.config import OPTIONS, GoldenSettings, load_settings
 from ragstone.gate.accepted import parse_accepted
@@ -27,7 +26,7 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
 from ragstone.golden.load import load_golden_set
 from ragstone.job.gates_file import read_gates_file
-from ragstone.monitor.alerts_file import AlertsTable, parse_alerts
+from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -191,7 +190,7 @@ def test_a_command_line_names_what_exists(place: str, line: str) -> None:
         assert name in {"--help", "--version", "-h"}
         return
     assert name in COMMANDS, f"{place}: ragstone {name} is no command"
-    command = importlib.import_module(f"ragstone.commands.{name.replace('-', '_')}").command
+    command = cli.get_command(click.Context(cli), name)
     assert isinstance(command, click.Command)
     options = {"--help": True, "-h": True}
     parameters = list(command.params)

@@ -13,7 +13,6 @@ import pytest
 from ragstone.app.context import RunContext
 from ragstone.app.evaluate import evaluate_golden_set
 from ragstone.app.inputs import make_system
-from ragstone.app.noise import noise_lines, recorded_noise
 from ragstone.app.rescore import Rescored, rescore
 from ragstone.config import RunSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError, RunDirectoryError
@@ -30,6 +29,7 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from ragstone.tools.judging.noise.noise import noise_lines, recorded_noise
 from tests.run.builders import Answering, judge, judgement, samples
 
 METRICS = select_metrics(["faithfulness"])

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -23,7 +23,7 @@ from ragstone.report.escape import html as clean
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title
-from ragstone.report.templates import read_template
+from ragstone.report.templates import PACKAGE, read_template
 from ragstone.report.trend import HEIGHT as TREND_HEIGHT
 from ragstone.report.trend import WIDTH as TREND_WIDTH
 from ragstone.report.trend import picture
@@ -37,10 +37,10 @@ _ARTICLES = 20
 
 
 @cache  # compiling the template takes longer than rendering it
-def html_environment() -> Environment:
-    """Renders HTML: everything is escaped, and made visible if it is not."""
+def html_environment(package: str = PACKAGE) -> Environment:
+    """Renders the templates of `package` as HTML: everything is escaped, and made visible if it is not."""
     environment = Environment(
-        loader=FunctionLoader(read_template),
+        loader=FunctionLoader(partial(read_template, package=package)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -19,6 +19,7 @@ from ragstone.report.sandbox import Compiled, ExhaustedError, SafeText, Template
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
+PACKAGE = __name__
 OURS = f"ragstone/{REPORT}"
 
 _ENDING = ".j2"
@@ -84,9 +85,9 @@ def _source(folder: Path, name: str, within: Path | None) -> str:
         raise ConfigError("the template is not UTF-8.", where=str(path)) from None
 
 
-def read_template(name: str) -> str:
-    """The shipped template called `name`."""
-    return (files(__name__) / name).read_text(encoding="utf-8")
+def read_template(name: str, package: str = PACKAGE) -> str:
+    """The shipped template called `name`, of `package`."""
+    return (files(package) / name).read_text(encoding="utf-8")
 
 
 _compiled: dict[str, Compiled] = {}

@@ -1,0 +1,134 @@
+"""`ragstone export`: a finished run in other tools."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragstone.commands.options import CONFIG, settings_from, with_options
+from ragstone.commands.output import say
+from ragstone.formatting import counted
+
+if TYPE_CHECKING:
+    from ragstone.tools.export.facts import FinishedRun
+    from ragstone.tools.export.outcome import Exported
+
+_RUN = click.argument("run", type=click.Path(path_type=Path), required=False)
+_TEXTS = click.option(
+    "--texts", is_flag=True, help="Also send questions, answers and messages, with known secrets redacted."
+)
+
+
+@click.group(name="export")
+def command() -> None:
+    """Send a finished run to another tool: scores, intervals, the verdict, and who judged.
+
+    Questions, answers and messages stay here unless you add --texts. A score that is not applicable or failed is never
+    sent as a number. Exits with 7 if the other side can't be reached or refuses.
+
+    \b
+    Examples:
+      ragstone export otel ragstone-run
+      ragstone export mlflow ragstone-run --experiment shop-search
+      ragstone export wandb ragstone-run --project shop-search
+    """
+
+
+@command.command(name="otel", short_help="To OpenTelemetry: an event for each score.")
+@_RUN
+@with_options((_TEXTS, CONFIG))
+def otel(run: Path | None, texts: bool, **flags: object) -> None:
+    """Send each score of RUN as an event gen_ai.evaluation.result over OTLP/HTTP.
+
+    Without RUN, the run that the config names is meant. Where to, and with which credentials, is in
+    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the other standard variables. A collector can't be asked
+    what it has: exporting twice sends each event twice, with the same log.record.uid.
+
+    \b
+    Example:
+      OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ragstone export otel ragstone-run
+    """
+    from ragstone.tools.export.otel import export_otel
+
+    sent = export_otel(_finished(run, texts, flags), os.environ)
+    parts = [counted(sent.scored, "score")]
+    parts += [f"{sent.not_applicable:,} not applicable"] if sent.not_applicable else []
+    parts += [f"{sent.failed:,} failed"] if sent.failed else []
+    say(
+        f"Sent {counted(sent.events, 'event')} of {counted(sent.samples, 'sample')} to {sent.where}: "
+        f"{', '.join(parts)}."
+    )
+
+
+@command.command(name="mlflow", short_help="To MLflow: a run, with a table of samples.")
+@_RUN
+@click.option(
+    "--experiment",
+    metavar="NAME",
+    help="The experiment; it is made if there is none  [default: as in MLFLOW_EXPERIMENT_NAME, else ragstone]",
+)
+@with_options((_TEXTS, CONFIG))
+def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: object) -> None:
+    """Write RUN as a run of MLflow: parameters, figures, verdict, samples.
+
+    Without RUN, the run that the config names is meant. The tracking server is in MLFLOW_TRACKING_URI, with the
+    credentials that MLflow's client reads. Exporting again brings the same run of MLflow up to date, and never makes a
+    second one.
+
+    \b
+    Example:
+      MLFLOW_TRACKING_URI=http://localhost:5000 ragstone export mlflow ragstone-run
+    """
+    from ragstone.tools.export.mlflow import export_mlflow
+
+    settings = settings_from(flags)
+    found = _finished(run, texts, flags)
+    done = export_mlflow(found, settings, os.environ, experiment=experiment, now=lambda: datetime.now(UTC))
+    _tell(found, done)
+
+
+@command.command(name="wandb", short_help="To Weights & Biases: a run, with a table of samples.")
+@_RUN
+@click.option("--project", metavar="NAME", help="The project  [default: as in WANDB_PROJECT, else ragstone]")
+@click.option("--entity", metavar="NAME", help="The user or team  [default: as in WANDB_ENTITY, else that of the key]")
+@with_options((_TEXTS, CONFIG))
+def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool, **flags: object) -> None:
+    """Write RUN as a run of Weights & Biases: config, figures, verdict, samples.
+
+    Without RUN, the run that the config names is meant. The key is in WANDB_API_KEY, or that of `wandb login`; with
+    WANDB_MODE=offline, the run is written to a folder for `wandb sync`. Exporting again brings the same run up to date,
+    and never makes a second one.
+
+    \b
+    Example:
+      WANDB_MODE=offline ragstone export wandb ragstone-run
+    """
+    from ragstone.tools.export.wandb import export_wandb
+
+    found = _finished(run, texts, flags)
+    _tell(found, export_wandb(found, settings_from(flags), os.environ, project=project, entity=entity))
+
+
+def _tell(found: FinishedRun, done: Exported) -> None:
+    if done.state == "same":
+        say(f"The run is there already, and nothing has changed: {done.where}")
+        return
+    if done.state == "waiting":
+        say(f"Nothing was sent. Send it with: wandb sync {done.where}")
+        return
+    what = "Exported" if done.state == "new" else "Brought up to date"
+    say(f"{what}: {counted(found.manifest.counts.total, 'sample')}, {done.where}")
+
+
+def _finished(run: Path | None, texts: bool, flags: dict[str, object]) -> FinishedRun:
+    from ragstone.app.known_secrets import export_secrets, known_secrets
+    from ragstone.report.redact import Redactor
+    from ragstone.tools.export.facts import read_finished
+
+    settings = settings_from(flags)
+    secrets = (*known_secrets(os.environ, settings), *export_secrets(os.environ))
+    return read_finished(run, settings, Redactor(secrets), texts=texts)

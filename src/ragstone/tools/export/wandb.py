@@ -1,0 +1,199 @@
+"""A finished run as a run of Weights & Biases. Needs the extra `wandb`.
+
+Server, key, entity and mode come from the environment or the tool's own login (WANDB_*), never from files of the
+current folder, which may be a checkout of somebody else's: they could have the key sent elsewhere. The id of the run
+there is made from the fingerprint, so that a second export resumes the same run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, ExportError
+from ragstone.report.escape import one_line
+from ragstone.tools.export.artifacts import digest, write_manifest, write_report
+from ragstone.tools.export.facts import FinishedRun
+from ragstone.tools.export.outcome import Exported, shown_address
+from ragstone.tools.export.quiet import captured_log
+from ragstone.tools.export.table import LEFT_OUT, Cell, columns, left_out, table, write_json
+
+PROJECT = "ragstone"
+KIND = "ragstone-run"
+SAMPLES = "samples.table.json"
+MISSING = "left_out.table.json"
+DIGEST = "ragstone_export"
+"""In the config: what was exported, set when the artifact has arrived."""
+
+PANEL_ROWS = 10_000
+PANEL_CHARS = 50_000_000
+"""The table on the page of the run has at most so many samples, and so much text; the artifact has all."""
+
+DEFAULTS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
+"""Set unless they are set: nothing is reported to anybody else."""
+
+_TIMEOUT_S = 300.0
+_SAID_CHARS = 500
+
+
+def export_wandb(
+    found: FinishedRun,
+    settings: Settings,
+    environ: MutableMapping[str, str],
+    *,
+    project: str | None,
+    entity: str | None,
+) -> Exported:
+    """Write `found` as a run of Weights & Biases, or bring the one that it has up to date.
+
+    The project is `project`, else the one in WANDB_PROJECT, else "ragstone". With WANDB_MODE=offline, the run is
+    written to a folder for `wandb sync`. Raises ConfigError if the package or a key is missing, or if the mode is
+    "disabled"; ExportError if the server can't be reached, or does not take everything in five minutes.
+    """
+    mode = environ.get("WANDB_MODE", "").strip() or "online"
+    if mode == "disabled":
+        raise ConfigError("it is 'disabled', so nothing would be sent.", where="WANDB_MODE", hint="Unset it.")
+    offline = mode in ("offline", "dryrun")
+    for name, value in DEFAULTS.items():
+        environ.setdefault(name, value)
+    try:
+        import wandb
+    except ImportError:
+        raise ConfigError(
+            "exporting to Weights & Biases needs its SDK, which is not installed.",
+            hint="pip install 'ragstone[wandb]'",
+        ) from None
+    where = "Weights & Biases" if offline else shown_address(environ.get("WANDB_BASE_URL") or "https://api.wandb.ai")
+    with ExitStack() as stack:
+        private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-")))
+        if not offline:
+            environ.setdefault("WANDB_DATA_DIR", str(private))
+        stack.enter_context(captured_log("wandb"))
+        files = _files(found, settings, private)
+        stack.enter_context(_refusing(found, where, wandb.errors.UsageError))
+        stack.callback(wandb.teardown)
+        here = Path.cwd()
+        with chdir(private):  # it looks for settings in ./wandb and ./.wandb
+            wandb.setup(_settings(wandb))
+        run = wandb.init(
+            id=f"ragstone-{found.fingerprint}",
+            name=found.name,
+            project=project or environ.get("WANDB_PROJECT") or PROJECT,
+            entity=entity,
+            job_type="evaluation",
+            config=nested(found.parameters),
+            allow_val_change=True,
+            resume="allow",
+            dir=str(here / Path(environ.get("WANDB_DIR", "")).expanduser() if offline else private),
+            settings=_settings(wandb),
+        )
+        known = bool(run.resumed)
+        if known and run.config.get(DIGEST) == digest(found):
+            run.finish()
+            return Exported(str(run.url), str(run.id), "same")
+        try:
+            _write(wandb, run, found, files, offline=offline)
+        except BaseException:
+            run.finish(exit_code=1)
+            raise
+        run.finish()
+        if offline:
+            return Exported(str(Path(run.dir).parent), str(run.id), "waiting")
+        return Exported(str(run.url), str(run.id), "updated" if known else "new")
+
+
+def _settings(wandb: Any) -> Any:
+    """Send what is exported and nothing else: no host, no packages, no code, no output. Give up within minutes."""
+    return wandb.Settings(
+        silent=True,
+        program="ragstone",
+        console="off",
+        disable_git=True,
+        disable_code=True,
+        disable_job_creation=True,
+        x_disable_meta=True,
+        x_disable_stats=True,
+        x_disable_machine_info=True,
+        x_save_requirements=False,
+        init_timeout=60.0,
+        login_timeout=1.0,
+        finish_timeout=_TIMEOUT_S,
+        finish_timeout_raises=True,
+        x_graphql_retry_max=4,
+        x_file_stream_retry_max=6,
+        x_file_transfer_retry_max=4,
+    )
+
+
+def _files(found: FinishedRun, settings: Settings, folder: Path) -> list[Path]:
+    write_json(folder / SAMPLES, columns(found), table(found), _typed(columns(found)))
+    write_json(folder / MISSING, LEFT_OUT, left_out(found), _typed(LEFT_OUT))
+    page = write_report(found, folder, settings)
+    return [folder / SAMPLES, folder / MISSING, write_manifest(found, folder), *([page] if page else [])]
+
+
+def _write(wandb: Any, run: Any, found: FinishedRun, files: list[Path], *, offline: bool) -> None:
+    panel = wandb.Table(columns=list(columns(found)), data=list(_panel(found)), allow_mixed_types=True)
+    run.log({**found.figures, "samples": panel})
+    run.summary.update({"verdict": found.verdict or "none", "reason": found.reason or ""})
+    artifact = wandb.Artifact(f"{KIND}-{found.fingerprint}", KIND, metadata={"verdict": found.verdict or "none"})
+    for file in files:
+        artifact.add_file(str(file), name=file.name)
+    logged = run.log_artifact(artifact)
+    if not offline:
+        logged.wait(timeout=int(_TIMEOUT_S))
+    run.config.update({DIGEST: digest(found)}, allow_val_change=True)
+
+
+def _panel(found: FinishedRun) -> Iterator[list[Cell]]:
+    size = 0
+    for row in islice(table(found), PANEL_ROWS):
+        size += sum(len(cell) for cell in row if isinstance(cell, str))
+        if size > PANEL_CHARS:
+            return
+        yield list(row)
+
+
+def nested(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Parameters as a config: ``judge.model`` in the table ``judge``; what has no table, in ``ragstone``."""
+    config: dict[str, dict[str, str]] = {"ragstone": {}}
+    for name, value in parameters.items():
+        head, _, rest = name.partition(".")
+        if rest:
+            config.setdefault(head, {})[rest] = value
+        elif name == "judge":
+            config.setdefault(name, {})["label"] = value
+        else:
+            config["ragstone"][name] = value
+    return config
+
+
+def _typed(names: Sequence[str]) -> dict[str, object]:
+    """What makes a JSON table one of Weights & Biases: any cell is text, a number, a truth value, or missing."""
+    kinds = [{"wb_type": kind} for kind in ("none", "string", "number", "boolean")]
+    column = {"wb_type": "union", "params": {"allowed_types": kinds}}
+    types = {"wb_type": "typedDict", "params": {"type_map": dict.fromkeys(names, column)}}
+    return {"_type": "table", "column_types": types}
+
+
+@contextmanager
+def _refusing(found: FinishedRun, where: str, usage: type[Exception]) -> Iterator[None]:
+    """Turn whatever the SDK raises into ExportError, and its error of `usage`, such as no key, into ConfigError."""
+    try:
+        yield
+    except usage as error:
+        said = found.redact(one_line(str(error)))[:_SAID_CHARS]
+        hint = "Set WANDB_API_KEY, or WANDB_MODE=offline to write a folder." if "API key" in said else None
+        raise ConfigError(said, where="Weights & Biases", hint=hint) from None
+    except Exception as error:
+        said = found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
+        raise ExportError(
+            f"Weights & Biases did not take the run: {said}",
+            where=where,
+            hint="The export is not complete. Export again when this is settled: the same run is completed.",
+        ) from None

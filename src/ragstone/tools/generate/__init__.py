@@ -1,0 +1,1 @@
+"""Golden sets in their life: drafts from documents, review, health, division, import."""

@@ -1,0 +1,1 @@
+"""Golden sets converted to native JSONL."""

@@ -1,0 +1,230 @@
+"""What `ragstone generate` is to write and from what, what that would cost, and what came of it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean
+from typing import TypeVar
+
+from ragstone.config import JudgeSettings
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.formatting import counted, dollars, some
+from ragstone.golden.sample import Sample
+from ragstone.judge.drafting import Kind
+from ragstone.judge.llm import prompts
+from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
+from ragstone.judge.names import OFFLINE_PROVIDERS, split_name
+from ragstone.judge.protocol import Ledger
+from ragstone.judge.untrusted_text import cleaned
+from ragstone.tools.generate.documents import Document, Documents, read_documents
+from ragstone.tools.generate.passages import Passage, passages_of
+
+DEFAULT_SHARES: Mapping[Kind, float] = {
+    Kind.SINGLE: 0.35,
+    Kind.MULTI_PASSAGE: 0.15,
+    Kind.MULTI_DOCUMENT: 0.10,
+    Kind.COMPARISON: 0.10,
+    Kind.PARAPHRASE: 0.15,
+    Kind.UNANSWERABLE: 0.15,
+}
+TRIES = 3
+"""Drafts for one question, at most."""
+
+PAIRED = (Kind.MULTI_PASSAGE, Kind.MULTI_DOCUMENT, Kind.COMPARISON)
+"""Kinds of questions that are about two passages."""
+
+SEARCHED = 6
+"""Passages near an unanswerable question, in which an answer is looked for."""
+
+GENERAL_KNOWLEDGE = "general knowledge"
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to make: `count` questions, in `shares` by kind (together 1), each in at most `tries` drafts.
+
+    With `pairs`, also answers made worse on purpose and diluted contexts.
+    """
+
+    count: int
+    shares: Mapping[Kind, float] = field(default_factory=lambda: DEFAULT_SHARES)
+    tries: int = TRIES
+    seed: int = 0
+    pairs: bool = False
+
+    def counts(self) -> dict[Kind, int]:
+        """How many questions of each kind: shares of `count`, rounded by the largest remainder."""
+        exact = {kind: self.shares.get(kind, 0.0) * self.count for kind in Kind}
+        whole = {kind: int(value + 1e-9) for kind, value in exact.items()}
+        missing = self.count - sum(whole.values())
+        for kind in sorted(exact, key=lambda one: (whole[one] - exact[one], list(Kind).index(one)))[:missing]:
+            whole[kind] += 1
+        return {kind: number for kind, number in whole.items() if number}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The documents and their passages."""
+
+    documents: Documents
+    passages: Sequence[Passage]
+
+    @property
+    def asked_about(self) -> int:
+        """The number of documents that have a passage."""
+        return len({passage.document for passage in self.passages})
+
+
+def read_material(places: Sequence[Path]) -> Material:
+    """The documents in `places`, in Unicode's form NFC and without invisible characters, divided into passages.
+
+    Raises ConfigError as `read_documents`, and if there is no passage to ask about.
+    """
+    found = read_documents(places)
+    documents = tuple(Document(one.id, cleaned(unicodedata.normalize("NFC", one.text))) for one in found.read)
+    passages = passages_of(documents)
+    if not passages:
+        raise ConfigError(
+            f"{counted(len(documents), 'document')}, but no passage of some length.",
+            where=", ".join(map(str, places)),
+            hint="Documents need whole sentences to be asked about.",
+        )
+    return Material(replace(found, read=documents), passages)
+
+
+def require_writer(settings: JudgeSettings) -> None:
+    """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
+    provider, _ = split_name(settings.name)
+    if provider in (*OFFLINE_PROVIDERS, "scripted"):
+        raise ConfigError(
+            f"the judge '{settings.name}' can't write questions: that takes a language model.",
+            where="judge.name",
+            hint="For example: --judge openai:gpt-5.4-mini, with OPENAI_API_KEY set.",
+        )
+
+
+def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tuple[CostEstimate, CostEstimate]:
+    """The cost if no draft is refused, and if every question takes all its tries."""
+    passage = mean(len(one.text) for one in material.passages)
+    counts = Counter(wanted.counts())
+    paired = sum(counts[kind] for kind in PAIRED)
+    unanswerable, paraphrases = counts[Kind.UNANSWERABLE], counts[Kind.PARAPHRASE]
+    written = counts[Kind.SINGLE] + paired
+    answerable = written + paraphrases
+    evidence, question, answer = 400, 100, 200
+    once = [
+        PlannedCalls(prompts.DRAFT_QUESTION, counts[Kind.SINGLE], passage, 200),
+        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * passage, 250),
+        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, passage, 50),
+        PlannedCalls(prompts.DRAFT_PARAPHRASE, paraphrases, question + answer, 50),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, question + evidence, 60),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, question + (1 + SEARCHED) * passage, 30),
+        PlannedCalls(prompts.DRAFT_RECALL, answerable, question, 40),
+        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, question + 3 * answer, 90),
+        PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, question, 60),
+    ]
+    pairs = [
+        PlannedCalls(prompts.DRAFT_WORSE, answerable, question + answer + 1.5 * passage, 150),
+        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, question + 3 * answer, 90),
+    ]
+    own = pairs if wanted.pairs else []
+    all_tries = [replace(one, calls=one.calls * wanted.tries) for one in once]
+    return estimate_calls(settings, [*once, *own]), estimate_calls(settings, [*all_tries, *own])
+
+
+def plan_lines(material: Material, wanted: Wanted, settings: JudgeSettings) -> Iterator[str]:
+    """What would be made, and what it would cost, as lines of text."""
+    yield from _material_lines(material)
+    yield f"{counted(wanted.count, 'question')} to write, each in at most {counted(wanted.tries, 'draft')}:"
+    for kind, number in wanted.counts().items():
+        yield f"  {kind:<15}  {number:,}"
+    once, most = estimates(settings, material, wanted)
+    yield f"With {settings.name}, if no draft is refused:  {_cost(once)}"
+    yield f"At most, if each question takes all its drafts:  {_cost(most)}"
+    yield f"Assumed: {once.assumptions}."
+
+
+def _cost(found: CostEstimate) -> str:
+    cost = "price unknown" if found.usd is None else f"about {dollars(max(found.usd, 0.01))}"
+    tokens = f"{found.input_tokens:,} tokens in, {found.output_tokens:,} out"
+    return f"{counted(found.calls, 'judge call')}, {tokens}, {cost}"
+
+
+def _material_lines(material: Material) -> Iterator[str]:
+    documents = material.documents
+    yield (
+        f"{counted(len(documents.read), 'document')} with {counted(len(material.passages), 'passage')}"
+        + (f"; {counted(documents.other, 'other file')} left out" if documents.other else "")
+    )
+    short = len(documents.read) - material.asked_about
+    if short:
+        yield f"  {counted(short, 'document')} too short to ask about, or a copy of another"
+    if documents.unreadable:
+        names = [f"{name} ({reason})" for name, reason in documents.unreadable]
+        yield f"  {counted(len(names), 'file')} can't be read: {some(names, 10)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason.
+
+    `given_up` are questions that no draft was accepted for, by kind and reason. `stopped` is the error that ended the
+    work early. `pairs` are rows for `ragstone meta-eval`; `unpaired` are questions without, by reason.
+    """
+
+    material: Material
+    wanted: Wanted
+    samples: tuple[Sample, ...]
+    drafts: int
+    refused: Mapping[tuple[Kind, str], int]
+    given_up: Mapping[tuple[Kind, str], int]
+    unfinished: int
+    passages: int
+    documents: int
+    pairs: tuple[Mapping[str, object], ...]
+    unpaired: Mapping[str, int]
+    ledger: Ledger
+    stopped: JudgeError | None = None
+
+
+def summary_lines(found: Generated) -> Iterator[str]:
+    """The summary as lines of text: what was asked for, written and refused, and why."""
+    wanted = found.wanted.counts()
+    made = Counter(sample.tags[0] for sample in found.samples)
+    yield f"{len(found.samples):,} of {counted(found.wanted.count, 'question')} written:"
+    for kind, number in wanted.items():
+        yield f"  {kind:<15}  {made[kind]:,} of {number:,}"
+    general = sum(GENERAL_KNOWLEDGE in sample.tags for sample in found.samples)
+    if general:
+        yield f"  {general:,} of them tagged {GENERAL_KNOWLEDGE}: the model knows the answer without the documents"
+    refused = sum(found.refused.values())
+    left = f", {found.unfinished:,} unfinished" if found.unfinished else ""
+    yield f"{counted(found.drafts, 'draft')}: {len(found.samples):,} written, {refused:,} refused{left}"
+    reasons = Counter[str]()
+    for (_, reason), number in found.refused.items():
+        reasons[reason] += number
+    yield from (f"  {number:>4,}  {reason}" for reason, number in _most_first(reasons))
+    if found.given_up:
+        yield f"{counted(sum(found.given_up.values()), 'question')} given up:"
+        for (kind, reason), number in _most_first(found.given_up):
+            yield f"  {number:>4,}  {kind}: {reason}"
+    if found.wanted.pairs:
+        yield f"{counted(len(found.pairs), 'pair')} for meta-eval"
+        yield from (f"  {number:>4,}  left out: {reason}" for reason, number in _most_first(found.unpaired))
+    yield from _material_lines(found.material)
+    yield (
+        f"  asked about: {found.documents:,} of {counted(found.material.asked_about, 'document')}, "
+        f"{found.passages:,} of {counted(len(found.material.passages), 'passage')}"
+    )
+    ledger = found.ledger
+    yield f"{counted(ledger.calls, 'judge call')}, {ledger.cached_calls:,} from the cache, {dollars(ledger.cost_usd)}"
+
+
+def _most_first(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
+    return sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))

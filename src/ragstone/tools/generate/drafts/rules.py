@@ -1,0 +1,78 @@
+"""Rules that a draft of a golden sample must keep, checked without a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden.convert import native_lines
+from ragstone.golden.load import golden_set_of
+from ragstone.golden.sample import Sample
+from ragstone.judge.drafting import Drafted
+from ragstone.tools.generate.passages import find_quote
+
+_MAX_CHARACTERS = 600
+_LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
+_NOUN = (
+    r"(?:documents?|documentation|texts?|passages?|excerpts?|contexts?|sections?|paragraphs?|articles?|pages?|sources?"
+    r"|information|files?)"
+)
+_POINTING = re.compile(
+    "|".join(
+        (
+            rf"\b(?:this|these|the (?:above|below|given|provided|present|attached|quoted)|provided|given) {_NOUN}\b",
+            rf"\b(?:according to|based on|(?:mentioned|described|stated|listed|shown|given) in) the {_NOUN}\b",
+            r"\bin the (?:passage|excerpt|(?:text|document|context)(?=\W*$))",
+            rf"\b{_NOUN} (?:above|below)\b",
+            r"\b(?:diese[mnrs]?|(?:laut|gemäß)(?: de[mr])?|(?:vor|oben )stehende[mnrs]?|obige[mnrs]?) "
+            r"(?:Text|Dokument|Abschnitt|Textabschnitt|Passage|Kontext)(?:e?s|en)?\b",
+            r"\b(?:cet?|cette|(?:selon|d'après|dans) l[ea]) (?:document|texte|passage|extrait|contexte)\b",
+            r"\b(?:est[ea]|(?:según|en) el) (?:documento|texto|pasaje|fragmento|contexto)\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""Questions that can't be understood without the document; in other languages, the model alone finds them."""
+
+
+class Refused(Exception):  # noqa: N818 - an outcome of one draft
+    """The draft is refused; its text is the reason."""
+
+
+def check_wording(found: Drafted) -> None:
+    """Raise Refused for a question or an answer that is too long, has a link, or points to a document."""
+    if len(found.question) > _MAX_CHARACTERS:
+        raise Refused(f"the question is longer than {_MAX_CHARACTERS} characters")
+    if _POINTING.search(found.question):
+        raise Refused("the question points to its document (by rule)")
+    if _LINK.search(found.answer) or _LINK.search(found.question):
+        raise Refused("the question or the answer has a link")
+
+
+def located(found: Drafted, texts: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """For each quote the number of its text and its words as the text has them.
+
+    Raises Refused if a quote is in none of `texts`, or if one of `texts` has no quote.
+    """
+    evidence: dict[tuple[int, str], None] = {}
+    for number, quote in found.quotes:
+        others = [at for at in range(len(texts)) if at != number]
+        place = find_quote(quote, texts, skip=others) or find_quote(quote, texts)
+        if place is None:
+            raise Refused("the evidence is not in the document")
+        evidence[place] = None
+    if {at for at, _ in evidence} != set(range(len(texts))):
+        raise Refused("the evidence is from one of the two passages only")
+    return tuple(evidence)
+
+
+def invalid_sample(sample: Sample) -> str | None:
+    """Why a golden set can't hold `sample`: it is written, and read as any other."""
+    try:
+        (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])
+    except GoldenSetError as error:
+        return f"it is no valid sample: {error.message}"
+    return None if replace(read, origin=None) == sample else "it is no valid sample: it reads differently when written"

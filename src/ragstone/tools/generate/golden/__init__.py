@@ -1,0 +1,1 @@
+"""`ragstone golden`: examine, divide, sample, import."""

@@ -1,0 +1,287 @@
+"""`ragstone golden`: the health and growth of a golden set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ragstone.commands.options import CONFIG, JSON_LINES, POLICY, settings_from
+from ragstone.commands.output import say
+from ragstone.errors import ConfigError
+from ragstone.formatting import counted, some
+
+if TYPE_CHECKING:
+    from ragstone.config import Settings
+    from ragstone.gate.policy import Policy
+    from ragstone.golden.sample import GoldenSet
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_FILES = click.argument("files", nargs=-1, metavar="[FILE...]")
+_FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
+_SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+_FORM = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
+_COLUMN = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
+)
+
+
+@click.group(name="golden")
+def command() -> None:
+    """Look after a golden set: examine, divide, sample, compare, import.
+
+    FILE is a name or a glob, in any format that Ragstone reads; without it, the golden set of the config.
+    """
+
+
+@command.command(short_help="Show contents, resolution and problems.")
+@_FILES
+@click.option(
+    "--corpus", type=click.Path(path_type=Path), metavar="FOLDER", help="The documents, to check references against."
+)
+@click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="A run, for the variances of its scores.")
+@click.option(
+    "--strict", is_flag=True, help="Exit with 3 if there are duplicates, contradictions or missing references."
+)
+@POLICY
+@CONFIG
+@_FORM
+def stats(
+    files: tuple[str, ...],
+    corpus: Path | None,
+    run: Path | None,
+    strict: bool,
+    thresholds: Path | None,
+    config: Path | None,
+    form: str,
+) -> int:
+    """Show what a golden set consists of, what it can detect, and what needs a look.
+
+    Duplicates have the same question; near-duplicates nearly the same wording. Contradictions are found by the offline
+    judge: look at them. With --corpus, relevant ids and reference contexts are looked up in the documents.
+
+    \b
+    Example:
+      ragstone golden stats golden.jsonl --corpus docs
+    """
+    from json import dumps
+
+    from ragstone.app.compare import read_side
+    from ragstone.judge.names import split_name
+    from ragstone.tools.generate.golden.corpus import read_corpus
+    from ragstone.tools.generate.golden.golden import report_json, report_lines, report_on
+
+    settings, policy = _policy(thresholds, config)
+    found = report_on(
+        _golden(files, config),
+        policy,
+        corpus=None if corpus is None else read_corpus(corpus),
+        run=None if run is None else read_side(run).scores,
+        offline=split_name(settings.judge.name)[0] == "offline",
+    )
+    if form == "json":
+        click.echo(dumps(report_json(found), indent=2))
+    else:
+        for line in report_lines(found):
+            say(line)
+    return 3 if strict and found.problems else 0
+
+
+@command.command(short_help="Divide into parts, such as dev and test.")
+@_FILES
+@click.option(
+    "--into", "parts", multiple=True, required=True, metavar="NAME=SHARE", help="A part and its share; at least two."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FOLDER", help="Folder for the parts."
+)
+@click.option("--afresh", is_flag=True, help="Divide all samples anew, also those that the parts already have.")
+@_SEED
+@CONFIG
+def split(
+    files: tuple[str, ...], parts: tuple[str, ...], output: Path, afresh: bool, seed: int, config: Path | None
+) -> int:
+    """Divide a golden set into parts, such as one for tuning and one for the gate.
+
+    Groups stay together, and tags and unanswerable samples have about the same share in each part. If the parts exist
+    already, their samples stay where they are, and only new samples are divided.
+
+    \b
+    Example:
+      ragstone golden split golden.jsonl --into dev=0.2 --into test=0.8 -o golden
+    """
+    from ragstone.tools.generate.golden.golden import split_files
+
+    shares = dict(_share(part) for part in parts)
+    if len(shares) < max(2, len(parts)):
+        raise ConfigError("name at least two parts, each once.", hint="--into dev=0.2 --into test=0.8")
+    found = split_files(_golden(files, config), shares, output, seed=seed, afresh=afresh)
+    for file, samples, new in found.values():
+        say(f"{file}: {counted(len(samples), 'sample')}, {new:,} of them new")
+    return 0
+
+
+def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Policy]:
+    """The settings, and the policy that they name."""
+    from ragstone.app.compare import read_compare_policy
+
+    settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
+    named = settings.gate.thresholds
+    return settings, read_compare_policy(None if named is None else settings.path(named), calibration=False)
+
+
+def _share(text: str) -> tuple[str, float]:
+    name, _, share = text.partition("=")
+    try:
+        value = float(share)
+    except ValueError:
+        value = -1.0
+    if value < 0.0 or not name.replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"--into {text}: expected NAME=SHARE.", hint="For example: --into dev=0.2")
+    return name, value
+
+
+@command.command(short_help="Draw a small set for pull requests.")
+@_FILES
+@click.option("--n", "size", type=click.IntRange(min=1), required=True, metavar="N", help="Number of samples.")
+@JSON_LINES
+@_FORCE
+@_SEED
+@POLICY
+@CONFIG
+def sample(
+    files: tuple[str, ...],
+    size: int,
+    output: Path,
+    force: bool,
+    seed: int,
+    thresholds: Path | None,
+    config: Path | None,
+) -> int:
+    """Draw a small set for a fast check of every pull request; run the full set at night.
+
+    Every tag is in it at least once, and otherwise in proportion; so are unanswerable samples. Must-pass samples of the
+    policy are always in it. A set that grows keeps most of its sample.
+
+    \b
+    Example:
+      ragstone golden sample golden.jsonl --n 50 -o smoke.jsonl
+    """
+    from ragstone.tools.generate.golden.golden import sample_file
+
+    _, policy = _policy(thresholds, config)
+    golden = _golden(files, config)
+    chosen, missing = sample_file(golden, size, output, policy, seed=seed, force=force)
+    say(f"wrote {len(chosen):,} of {counted(len(golden), 'sample')} to {output}")
+    if missing:
+        say(f"warning: no room for the tags {some(list(missing))}; rules for them fail the gate.", err=True)
+    return 0
+
+
+@command.command(short_help="Show the changes between two golden sets.")
+@click.argument("before", metavar="OLD")
+@click.argument("after", metavar="NEW")
+@_COLUMN
+@CONFIG
+@_FORM
+def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None, form: str) -> int:
+    """Show what changed from the golden set OLD to NEW: by id, else by content, else by the wording of the question."""
+    from json import dumps
+
+    from ragstone.golden.load import load_golden_set
+    from ragstone.tools.generate.golden.changes import changes
+    from ragstone.tools.generate.golden.golden import change_json, change_lines
+
+    mapped = _columns(columns, config)
+    old, new = (load_golden_set(name, columns=mapped) for name in (before, after))
+    found = changes(old.samples, new.samples)
+    if form == "json":
+        click.echo(dumps(change_json(found), indent=2))
+    else:
+        for line in change_lines(found, before, after):
+            say(line)
+    return 0
+
+
+@command.command(name="import", short_help="Import an export of another tool.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--from",
+    "tool",
+    type=click.Choice(["huggingface", "langfuse", "langsmith", "phoenix", "opik"]),
+    required=True,
+    help="Where the files were exported.",
+)
+@JSON_LINES
+@_FORCE
+@click.option("--dataset", metavar="NAME", help="Name of the data set  [default: as in the files]")
+@click.option("--version", metavar="VERSION", help="Version of the data set  [default: as in the files]")
+@click.option("--partial", is_flag=True, help="Accept files with only a part of the data set.")
+@click.option("--draft", "drafts", is_flag=True, help="Import as drafts, which count in no check before a review.")
+@_COLUMN
+@CONFIG
+def import_(
+    files: tuple[str, ...],
+    tool: str,
+    output: Path,
+    force: bool,
+    dataset: str | None,
+    version: str | None,
+    partial: bool,
+    drafts: bool,
+    columns: tuple[str, ...],
+    config: Path | None,
+) -> int:
+    """Import a data set exported from another tool, as a file to keep in the repository.
+
+    FILE is an export, or the pages of the tool's API saved as JSON; nothing is fetched. Each sample keeps its id, and
+    says which version of which data set it is from.
+
+    \b
+    Example:
+      ragstone golden import page-1.json page-2.json --from langfuse -o golden.jsonl
+    """
+    from ragstone.tools.generate.convert.command import explain
+    from ragstone.tools.generate.golden.exports import Tool
+    from ragstone.tools.generate.golden.golden import import_files, write_samples
+
+    found = import_files(
+        files,
+        Tool(tool),
+        root=Path(),
+        columns=_columns(columns, config),
+        dataset=dataset,
+        version=version,
+        partial=partial,
+        drafts=drafts,
+    )
+    explain(found.mapping, len(found.golden))
+    write_samples(found.golden.samples, output, force=force)
+    left = f", {counted(found.archived, 'archived item')} left out" if found.archived else ""
+    stated = f"version {found.version}" if found.version else "the files state no version: pin one with --version"
+    say(f"wrote {counted(len(found.golden), 'sample')} to {output}{left}; {stated}", err=True)
+    return 0
+
+
+def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
+    """The golden set in `files`, else that of the config."""
+    from ragstone.app.inputs import read_golden_set
+    from ragstone.golden.load import load_golden_set
+
+    settings = settings_from({"config": config})
+    return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)
+
+
+def _columns(given: tuple[str, ...], config: Path | None) -> dict[str, str]:
+    from ragstone.tools.generate.convert.command import column_pair
+
+    return dict(settings_from({"config": config}).golden.columns) | dict(column_pair(column) for column in given)

@@ -1,0 +1,217 @@
+"""Passages of documents: divided, chosen for coverage, related to each other, and quotes found in them."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ragstone.tools.generate.documents import Document
+from ragstone.tools.generate.near_duplicates import words_of
+
+PASSAGE = 1_500
+"""Characters that a passage has at most."""
+
+LEAST = 80
+"""Letters and digits that a passage has at least: less is a heading or a caption."""
+
+_BLOCK = re.compile(r"\n[ \t]*\n\s*")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
+_BREAKS = (re.compile(r"\n"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s+"))
+_COMMON = 2_000
+"""A term in more passages tells them apart too little for the time that it takes."""
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        "\u2026": "...",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a document, word for word. `number` is its place among the document's passages, from 1."""
+
+    document: str
+    number: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.document}:{self.number}"
+
+
+def passages_of(documents: Sequence[Document]) -> list[Passage]:
+    """The passages of all documents, in order: whole paragraphs, up to `PASSAGE` characters, from heading to heading.
+
+    Passages with hardly any text, and those that repeat an earlier one word for word, are left out.
+    """
+    found: list[Passage] = []
+    seen: set[str] = set()
+    for document in documents:
+        number = 0
+        for text in _divided(document.text):
+            words = words_of(text)
+            if sum(map(str.isalnum, text)) < LEAST or words in seen:
+                continue
+            seen.add(words)
+            number += 1
+            found.append(Passage(document.id, number, text))
+    return found
+
+
+def _divided(text: str) -> Iterator[str]:
+    start = end = 0
+    for first, last in _blocks(text):
+        full = last - start > PASSAGE
+        begins = bool(_HEADING.match(text, first)) and sum(map(str.isalnum, text[start:end])) >= LEAST
+        if end > start and (full or begins):
+            yield text[start:end].strip()
+            start = first
+        end = last
+    yield text[start:end].strip()
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each paragraph; of a long one, of its parts."""
+    at = 0
+    for stop in [*(match.span() for match in _BLOCK.finditer(text)), (len(text), len(text))]:
+        while stop[0] - at > PASSAGE:
+            cut = next(
+                (
+                    ends[-1]
+                    for one in _BREAKS
+                    if (ends := [m.end() for m in one.finditer(text, at + PASSAGE // 2, at + PASSAGE)])
+                ),
+                at + PASSAGE,
+            )
+            yield at, cut
+            at = cut
+        if stop[0] > at:
+            yield at, stop[0]
+        at = stop[1]
+
+
+class Coverage:
+    """Chooses passages so that every document has a turn before any has a second one, then in proportion to their size.
+
+    (Adams' divisor method.) Within a document the choices are spread out, and no passage has a second turn before the
+    others have had one. The same `seed` gives the same choices, and a longer row of choices begins like a shorter one.
+    """
+
+    def __init__(self, passages: Sequence[Passage], seed: int) -> None:
+        chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
+        members: dict[str, list[int]] = defaultdict(list)
+        for at, passage in enumerate(passages):
+            members[passage.document].append(at)
+        self._taken = Counter[int]()
+        self._queue: list[tuple[float, float, str]] = []
+        self._orders: dict[str, list[int]] = {}
+        for document, own in members.items():
+            start = chance.random()
+            order = sorted(range(len(own)), key=lambda place: (place * _GOLDEN + start) % 1.0)
+            self._orders[document] = [own[place] for place in order]
+            self._queue.append((0.0, chance.random(), document))
+        heapq.heapify(self._queue)
+
+    def take(self, free: Callable[[int], bool]) -> int | None:
+        """The position of the next passage that is `free`; None if none is."""
+        passed: list[tuple[float, float, str]] = []
+        chosen = None
+        while self._queue and chosen is None:
+            turns, chance, document = heapq.heappop(self._queue)
+            order = self._orders[document]
+            chosen = min(filter(free, order), key=lambda at: self._taken[at], default=None)
+            if chosen is not None:
+                self._taken[chosen] += 1
+                turns = sum(self._taken[at] for at in order) / len(order)
+            passed.append((turns, chance, document))
+        for entry in passed:
+            heapq.heappush(self._queue, entry)
+        return chosen
+
+
+class Related:
+    """Finds passages that share rare words with a text."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._passages = passages
+        terms = [frozenset(_terms(passage.text)) for passage in passages]
+        self._sizes = [max(1, len(own)) for own in terms]
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for at, own in enumerate(terms):
+            for term in own:
+                self._places[term].append(at)
+
+    def to(self, text: str, *, most: int, least: int = 1, among: Callable[[int], bool] | None = None) -> list[int]:
+        """Positions of at most `most` passages that share at least `least` terms with `text`, the closest first.
+
+        A term weighs the logarithm of passages ÷ passages that have it; one that most passages have is not counted.
+        """
+        weights: dict[int, float] = defaultdict(float)
+        shared = Counter[int]()
+        count = len(self._passages)
+        for term in sorted(set(_terms(text))):
+            places = self._places.get(term, ())
+            if not places or (count > 4 and len(places) > min(count / 2, _COMMON)):
+                continue
+            weight = math.log((count + 0.5) / len(places))
+            for at in places:
+                if among is None or among(at):
+                    weights[at] += weight / math.sqrt(self._sizes[at])
+                    shared[at] += 1
+        known = (at for at in weights if shared[at] >= least)
+        return sorted(known, key=lambda at: (-weights[at], at))[:most]
+
+
+def _terms(text: str) -> Iterator[str]:
+    """Words of three letters and more; of scripts without spaces, each two signs."""
+    for word in words_of(text).split():
+        if _WIDE.search(word):
+            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        elif len(word) > 2:
+            yield word
+
+
+def find_quote(quote: str, texts: Sequence[str], *, skip: Collection[int] = ()) -> tuple[int, str] | None:
+    """Which of `texts` has `quote`, and the words there as they stand; None if none has.
+
+    Both are compared in Unicode's form NFKC, with straight quotation marks, plain hyphens and single spaces; case and
+    everything else counts.
+    """
+    wanted, _ = _folded(quote)
+    wanted = wanted.strip()
+    if not wanted:
+        return None
+    for number, text in enumerate(texts):
+        if number in skip:
+            continue
+        folded, places = _folded(text)
+        start = folded.find(wanted)
+        if start >= 0:
+            return number, text[places[start] : places[start + len(wanted) - 1] + 1].strip()
+    return None
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """`text` for comparison, and the position in it of each character of that."""
+    signs: list[str] = []
+    places: list[int] = []
+    for at, sign in enumerate(text):
+        plain = unicodedata.normalize("NFKC", sign.translate(_PLAIN)).translate(_PLAIN) if not sign.isascii() else sign
+        for one in plain.translate(_PLAIN) if sign == "`" else plain:
+            space = one.isspace()
+            if space and signs and signs[-1] == " ":
+                continue
+            signs.append(" " if space else one)
+            places.append(at)
+    return "".join(signs), places

@@ -1,0 +1,213 @@
+"""Review of golden samples by people: a page for drafts, and the decisions in its file put into the golden set."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragstone.errors import ConfigError, expected
+from ragstone.files import read_regular
+from ragstone.golden import cells
+from ragstone.golden.sample import GoldenSet, Review, Sample
+from ragstone.run.directory import RunDirectory
+from ragstone.run.record import SampleRecord
+from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, render_labelling
+
+MAX_FILE_BYTES = 256 * 1024 * 1024
+_HASH_DIGITS = 16
+
+
+class _Edits(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str | None = None
+    reference: str | None = None
+    tags: str | None = None
+    answerable: bool | None = None
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    key: str
+    decision: Literal["accept", "reject"] | None = None
+    edits: _Edits = Field(default_factory=_Edits)
+    comment: str = Field(default="", max_length=100_000)
+    at: datetime | None = None
+
+
+class _Saved(BaseModel):
+    """A file that a page of drafts saved."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    ragstone: Literal["review"]
+    schema_version: Literal[1]
+    annotator: str = Field(min_length=1, max_length=200)
+    rows: tuple[_Row, ...]
+
+
+def review_page(
+    golden: GoldenSet,
+    *,
+    reviewer: str = "",
+    run: RunDirectory | None = None,
+    everything: bool = False,
+    redact: Callable[[str], str] = str,
+) -> tuple[str, int]:
+    """The page for the drafts in `golden` (or `everything`), and their number.
+
+    With `run`, it shows the answers of the system, and its contexts with the evidence marked. Raises ConfigError if
+    there is nothing to review.
+    """
+    samples = [sample for sample in golden if everything or sample.draft]
+    if not samples:
+        raise ConfigError("no sample is a draft.", hint="Add --all to review the other samples.")
+    records = run.find(sample.id for sample in samples) if run is not None else {}
+    items = tuple(_item(sample, records.get(sample.id), redact) for sample in samples)
+    key = hashlib.sha256("\n".join(item.key for item in items).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    page = LabellingPage(
+        kind="review",
+        title="Review of golden samples",
+        key=key,
+        items=items,
+        annotator=reviewer,
+        contexts="Context" if run is not None else "Evidence",
+        file=f"review-{_file_name(reviewer)}" if reviewer else "",
+        footer="Save the file. Then: ragstone review merge GOLDEN_SET FILE -o REVIEWED",
+    )
+    return render_labelling(page), len(items)
+
+
+def _file_name(reviewer: str) -> str:
+    return "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in reviewer).strip(".") or "me"
+
+
+def _item(sample: Sample, record: SampleRecord | None, redact: Callable[[str], str]) -> PageItem:
+    answer = ""
+    contexts: tuple[tuple[str | None, str], ...] = tuple((None, text) for text in sample.reference_contexts)
+    if record is not None:
+        answer = redact(record.response.answer)
+        contexts = tuple((redact(one.id) if one.id else None, redact(one.text)) for one in record.response.contexts)
+    return PageItem(
+        key=_key(sample),
+        name=sample.id,
+        question=sample.question,
+        answer=answer,
+        contexts=contexts,
+        evidence=sample.reference_contexts if record is not None else (),
+        tags=sample.tags,
+        fields={
+            "question": sample.question,
+            "reference": sample.reference or "",
+            "tags": ", ".join(sample.tags),
+            "answerable": sample.answerable,
+        },
+    )
+
+
+def _key(sample: Sample) -> str:
+    """What was reviewed: the id, and a digest of the content that the page showed."""
+    return f"{sample.content_hash()[:_HASH_DIGITS]} {sample.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReview:
+    """A golden set after a review; `left` are drafts without a decision."""
+
+    samples: tuple[Sample, ...]
+    accepted: int
+    edited: int
+    rejected: tuple[str, ...]
+    left: int
+    comments: tuple[tuple[str, str], ...]
+
+
+def merge_review(golden: GoldenSet, files: Sequence[Path], *, today: date) -> MergedReview:
+    """Put the decisions in `files` into `golden`: accepted samples are reviewed, rejected ones are gone.
+
+    Raises ConfigError if a file can't be read, if two reviewers decided differently, or if a sample has changed since
+    its page was made.
+    """
+    by_id = {sample.id: sample for sample in golden}
+    decided: dict[str, tuple[_Row, str, Path]] = {}
+    comments: list[tuple[str, str]] = []
+    for path in files:
+        saved = _read(path)
+        for row in saved.rows:
+            name = row.key.partition(" ")[2]
+            if row.comment.strip():
+                comments.append((name, row.comment.strip()))
+            if row.decision is None:
+                continue
+            sample = by_id.get(name)
+            if sample is None or _key(sample) != row.key:
+                what = "is not in the golden set" if sample is None else "has changed since the page was made"
+                raise ConfigError(
+                    f"sample '{name}' {what}.", where=str(path), hint="Make a new page and review it again."
+                )
+            before = decided.get(name)
+            if before is not None and (before[0].decision, before[0].edits) != (row.decision, row.edits):
+                raise ConfigError(
+                    f"sample '{name}' was decided differently by {before[1]} and {saved.annotator}.",
+                    where=f"{before[2]} and {path}",
+                    hint="Agree on one decision, and save one of the files again.",
+                )
+            decided[name] = (row, saved.annotator, path)
+    samples: list[Sample] = []
+    rejected: list[str] = []
+    counts: Counter[str] = Counter()
+    for sample in golden:
+        if sample.id not in decided:
+            samples.append(sample)
+            counts["left"] += sample.draft
+            continue
+        row, reviewer, path = decided[sample.id]
+        if row.decision == "reject":
+            rejected.append(sample.id)
+            continue
+        counts["accepted"] += 1
+        counts["edited"] += row.edits != _Edits()
+        day = row.at.date() if row.at is not None else today
+        samples.append(replace(_edited(sample, row.edits, path), review=Review("reviewed", reviewer, day.isoformat())))
+    return MergedReview(
+        tuple(samples), counts["accepted"], counts["edited"], tuple(rejected), counts["left"], tuple(comments)
+    )
+
+
+def _read(path: Path) -> _Saved:
+    try:
+        return _Saved.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        why = f"'{place}' {expected(first)}" if place else expected(first)
+        raise ConfigError(f"not a file that a page of `ragstone review` saved: {why}.", where=str(path)) from None
+
+
+def _edited(sample: Sample, edits: _Edits, path: Path) -> Sample:
+    given: dict[str, object] = {}
+    try:
+        if edits.question is not None:
+            given["question"] = cells.text(edits.question)
+        if edits.reference is not None:
+            given["reference"] = cells.text(edits.reference)
+        if edits.tags is not None:
+            given["tags"] = cells.tags(edits.tags)
+    except cells.CellError as error:
+        raise ConfigError(f"the edit of sample '{sample.id}' {error}.", where=str(path)) from None
+    if edits.question is not None and not given["question"]:
+        raise ConfigError(f"the edit of sample '{sample.id}' leaves no question.", where=str(path))
+    if edits.answerable is not None:
+        given["answerable"] = edits.answerable
+    changed: Mapping[str, object] = given
+    return replace(sample, **changed)  # type: ignore[arg-type]

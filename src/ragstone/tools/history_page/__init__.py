@@ -1,0 +1,1 @@
+"""The history of the main branch: listed, added to, and as a page."""

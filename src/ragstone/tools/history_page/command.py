@@ -1,0 +1,216 @@
+"""`ragstone history`: past runs of the main branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import CONFIG, OUTPUT, setting, settings_from, with_options
+from ragstone.formatting import counted
+
+_FILE = click.option(
+    "--history",
+    metavar="FILE",
+    help="The history  [default: [run] history in ragstone.toml, else history.jsonl in the run directory]",
+)
+
+
+@click.group(name="history", invoke_without_command=True)
+@with_options((CONFIG,))
+@_FILE
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the newest N runs.")
+@OUTPUT
+@click.pass_context
+def command(ctx: click.Context, /, form: str, last: int | None, output: Path | None, **flags: object) -> int:
+    """List past runs, newest last, with marks where the judge or the golden set changed.
+
+    \b
+    Examples:
+      ragstone history
+      ragstone history --format csv -o history.csv
+      ragstone history add ragstone-run --release v1.4.0
+      ragstone history report -o history
+    """
+    ctx.obj = flags
+    if ctx.invoked_subcommand is not None:
+        return 0
+    import os
+    import sys
+    from dataclasses import replace
+
+    from ragstone.app.history import damage
+    from ragstone.history.file import read_history
+    from ragstone.history.table import csv_text, list_lines
+    from ragstone.report.escape import terminal
+    from ragstone.report.terminal import look_of
+
+    path = _existing(flags) if flags.get("history") else _path(flags)
+    history = read_history(path)
+    for said in damage(history):
+        click.echo(f"warning: {terminal(said)}", err=True)
+    if last is not None:
+        history = replace(history, runs=history.runs[-last:])
+    if form == "text":
+        width = look_of(sys.stdout)[0] if output is None else None
+        text = "".join(f"{terminal(line)}\n" for line in list_lines(history.runs, width))
+        if not os.path.lexists(path):
+            text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
+    else:
+        text = csv_text(history.runs) if form == "csv" else history.text()
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        from ragstone.run.files import replace_text
+
+        replace_text(output, text)
+    return 0
+
+
+@command.command(name="add", short_help="Add finished runs, in any order.")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option(
+    "--release",
+    metavar="NAME",
+    help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
+)
+@setting("thresholds", "FILE", help="Policy file, for its slices")
+@_FILE
+@click.pass_obj
+def add(
+    parent: dict[str, object],
+    runs: tuple[Path, ...],
+    release: str | None,
+    thresholds: str | None,
+    history: str | None,
+) -> int:
+    """Add finished runs to the history, in any order. A run that was added before is replaced."""
+    from ragstone.app.decide import read_policy
+    from ragstone.app.history import add_runs, damage
+    from ragstone.history.file import read_history, write_history
+    from ragstone.report.escape import terminal
+
+    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
+    path = _path(flags)
+    kept = read_history(path)
+    for said in damage(kept):
+        click.echo(f"warning: {terminal(said)}", err=True)
+    had = {line.run for line in kept.runs}
+    kept, added = add_runs(kept, runs, read_policy(settings_from(flags)), release=release)
+    write_history(path, kept)
+    for line in added:
+        did = "Replaced" if line.run in had else "Added"
+        had.add(line.run)
+        click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
+    click.echo(terminal(f"{path} now has {counted(len(kept.runs), 'run')}."))
+    return 0
+
+
+@command.command(name="report", short_help="Write a page of trends, and of versions side by side.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("history"),
+    metavar="DIR",
+    show_default=True,
+    help="Folder for the page; its other files stay as they are.",
+)
+@setting("thresholds", "FILE", help="Policy file, for the thresholds in the charts")
+@setting("golden", "FILE", multiple=True, help="Golden set, to name samples")
+@click.option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
+@click.option(
+    "--monitor",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Report of `ragstone monitor --format json`, to show its windows.",
+)
+@click.option(
+    "--repository",
+    metavar="URL",
+    help="Repository on GitHub, for links to commits, pull requests and jobs  [default: that of the job]",
+)
+@click.option("--title", default="RAG quality history", show_default=True, help="Title of the page.")
+@_FILE
+@click.pass_obj
+def report(
+    parent: dict[str, object],
+    output: Path,
+    thresholds: str | None,
+    golden: tuple[str, ...],
+    no_questions: bool,
+    monitor: Path | None,
+    repository: str | None,
+    title: str,
+    history: str | None,
+) -> int:
+    """Write the history as a page: DIR/index.html, self-contained, to open from the disk or to publish.
+
+    \b
+    Examples:
+      ragstone history report -o history
+      ragstone history report -o public --history main-run/history.jsonl --no-questions
+    """
+    import os
+
+    from ragstone.app.known_secrets import known_secrets
+    from ragstone.history.file import read_history
+    from ragstone.report.escape import terminal
+    from ragstone.report.redact import Redactor
+    from ragstone.tools.history_page.write import write_page
+
+    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
+    settings, path = settings_from(flags), _existing(flags)
+    written = write_page(
+        output,
+        read_history(path),
+        settings,
+        Redactor(known_secrets(os.environ, settings)),
+        title=title,
+        questions=not no_questions,
+        monitor=monitor,
+        repository=repository or _repository(os.environ),
+    )
+    for said in written.notes:
+        click.echo(terminal(said), err=True)
+    click.echo(terminal(f"Wrote {written.path} ({counted(written.runs, 'run')}, {written.size / 1e6:.1f} MB)."))
+    return 0
+
+
+def _repository(environ: Mapping[str, str]) -> str | None:
+    """The repository of a job on GitHub."""
+    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
+    return f"{server}/{name}" if server and name else None
+
+
+_NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
+
+
+def _existing(flags: dict[str, object]) -> Path:
+    """The history. Raises ConfigError if there is none."""
+    import os
+
+    from ragstone.errors import ConfigError
+
+    path = _path(flags)
+    if not os.path.lexists(path):
+        raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
+    return path
+
+
+def _path(flags: dict[str, object]) -> Path:
+    from ragstone.run.directory import HISTORY
+
+    settings = settings_from(flags)
+    if settings.run.history is not None:
+        return settings.path(settings.run.history)
+    return settings.path(settings.run.out) / HISTORY

@@ -1,0 +1,327 @@
+"""The history as a page: trends of all metrics and slices, and any versions side by side. Self-contained HTML.
+
+The page carries the runs in columns, packed as those of a report (`page.py`): what all charts need in one part, the
+means of each metric and slice in parts of their own, and the scores of single samples in parts of some runs each. A
+part is unpacked when a chart or a comparison needs it. Paired differences are computed in the page (`paired.js`).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragstone.formatting import counted
+from ragstone.gate.comparability import is_judged
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import resolve_rules
+from ragstone.history.codes import sample_codes
+from ragstone.history.file import History
+from ragstone.history.lines import MeanPart, RunLine
+from ragstone.history.trend import marks
+from ragstone.report.escape import clean, clip, url
+from ragstone.report.html import html_environment
+from ragstone.report.page import packed
+from ragstone.report.templates import read_template
+from ragstone.report.wording import metric_title
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.tools.history_page.production import MonitorReport, figures_of
+
+MAX_PACKED = 32 * 1024 * 1024
+"""Characters of packed scores of single samples in a page. The oldest runs have none beyond that."""
+
+MAX_METRICS = 100
+MAX_SLICES = 1000
+"""Charts in a page: of metrics, and of slices of all metrics. What the newest runs have comes first."""
+
+GENERATOR = '<meta name="generator" content="ragstone history report">'
+"""In every page, so that a page of another program is not overwritten."""
+
+_PACKAGE = "ragstone.tools.history_page"
+_CHUNK = 256 * 1024
+_SCALE = 100_000
+"""Means and limits are whole numbers of 1/100,000, as exact as a line of the history."""
+_QUESTION = 300
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleName:
+    """A sample of the golden set, to show for the code that the history has."""
+
+    id: str
+    question: str
+
+
+@dataclass(slots=True)
+class HistoryPage:
+    """What the page carries: `head` for all charts, and packed `parts`, to which it refers by number.
+
+    `notes` are sentences on what it does not show.
+    """
+
+    head: dict[str, Any]
+    parts: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+    def add(self, value: object) -> int:
+        """Pack `value` as a part. Returns its number."""
+        self.parts.append(packed(value))
+        return len(self.parts) - 1
+
+
+def history_page(
+    history: History,
+    policy: Policy,
+    *,
+    names: Mapping[str, SampleName] | None = None,
+    production: MonitorReport | None = None,
+    repository: str | None = None,
+    redact: Redact = str,
+) -> HistoryPage:
+    """The data of the page. `names` has samples by their code, if a golden set is at hand.
+
+    `production` is what a monitor found. `repository` is an address on GitHub, for links to commits, pull requests and
+    workflow runs.
+
+    Thresholds are those of `policy`: the history doesn't have the ones that were in force then.
+    """
+    runs, page = history.runs, HistoryPage({})
+    texts = _Texts(redact)
+    known = list(dict.fromkeys(name for run in reversed(runs) for name in run.metrics))
+    metrics = known[:MAX_METRICS]
+    sliced = _sliced(runs, frozenset(metrics))
+    slices = _by_metric(sliced[:MAX_SLICES])
+    page.notes = (*_left_out("metric", len(known), MAX_METRICS), *_left_out("slice", len(sliced), MAX_SLICES))
+    limits = _thresholds(policy, metrics, sorted({tag for tags in slices.values() for tag in tags}))
+    places, elsewhere = {name: place for place, name in enumerate(metrics)}, frozenset(known[MAX_METRICS:])
+    page.head = {
+        "runs": _facts(runs, metrics, texts),
+        "metrics": [
+            {
+                "name": texts.shown(name),
+                "title": texts.shown(metric_title(name)),
+                "lower": policy.lower_is_better(name),
+                "judged": [
+                    texts.number("versions", version)
+                    for version in sorted({run.versions[name] for run in runs if name in run.versions})
+                    if is_judged(name, version)
+                ],
+                "all": {"part": page.add(_series(runs, name, None)), **limits.get((name, None), {})},
+                "slices": [
+                    {"tag": texts.shown(tag), "part": page.add(_series(runs, name, tag))} | limits.get((name, tag), {})
+                    for tag in sorted(slices.get(name, ()))
+                ],
+            }
+            for name in metrics
+        ],
+        "marks": [
+            [
+                mark.place,
+                mark.kind,
+                texts.shown(mark.text),
+                None if mark.metric is None else places.get(mark.metric),
+                None if mark.slice is None else texts.shown(mark.slice),
+            ]
+            for mark in marks(runs)
+            if mark.metric not in elsewhere
+        ],
+    }
+    page.head["scores"] = _scores(page, history, metrics)
+    if names:
+        scored = {code for line in history.samples.values() for code in sample_codes(line)}
+        shown = {code: names[code] for code in names if code in scored}
+        page.head["names"] = page.add(
+            {code: [texts.shown(one.id), texts.shown(clip(one.question, _QUESTION))] for code, one in shown.items()}
+        )
+    address = url(repository)
+    if address is not None:
+        page.head["repository"] = texts.shown(address.rstrip("/"))
+    if production is not None and production.windows:
+        page.head["production"] = {
+            "length": production.length,
+            "timezone": texts.shown(production.timezone),
+            "windows": [one.window for one in production.windows],
+            "figures": [
+                {
+                    **{name: one[name] for name in ("form", "rising")},
+                    "title": texts.shown(one["title"]),
+                    "marks": [[place, kind, texts.shown(text)] for place, kind, text in one["marks"]],
+                    "part": page.add({name: one[name] for name in ("value", "low", "high", "n")}),
+                }
+                for one in figures_of(production)
+            ],
+        }
+    page.head["tables"] = texts.tables
+    return page
+
+
+def render_history(page: HistoryPage, *, notes: Sequence[str] = (), title: str = "RAG quality history") -> str:
+    """The page as HTML: no network, styles and script inline, and nothing else allowed by its security policy."""
+    style = read_template("report.css") + read_template("history.css", _PACKAGE)
+    script = read_template("paired.js", _PACKAGE) + read_template("history.js", _PACKAGE)
+    count = len(page.head["runs"]["time"])
+    return (
+        html_environment(_PACKAGE)
+        .get_template("history.html.j2")
+        .render(
+            title=title,
+            generator=_Trusted(GENERATOR),
+            notes=list(notes),
+            count=counted(count, "run"),
+            empty=count == 0,
+            windows=len(page.head.get("production", {}).get("windows", ())),
+            head=_Trusted(packed(page.head)),
+            parts=[_Trusted(part) for part in page.parts],
+            style=_Trusted(style),
+            script=_Trusted(script),
+            policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+            "base-uri 'none'; form-action 'none'",
+        )
+    )
+
+
+class _Texts:
+    """Foreign texts as the page shows them, and tables of those that many runs share, by number."""
+
+    def __init__(self, redact: Redact) -> None:
+        self._redact = redact
+        self._numbers: dict[str, dict[str, int]] = {}
+        self.tables: dict[str, list[str]] = {}
+
+    def shown(self, text: str) -> str:
+        return clean(self._redact(text))
+
+    def number(self, table: str, text: str | None, shown: str | None = None) -> int:
+        """The place of `text` in `table`; -1 for None. Texts that differ have different places, whatever is shown."""
+        if text is None:
+            return -1
+        numbers, texts = self._numbers.setdefault(table, {}), self.tables.setdefault(table, [])
+        if text not in numbers:
+            numbers[text] = len(texts)
+            texts.append(self.shown(text if shown is None else shown))
+        return numbers[text]
+
+
+def _sliced(runs: Sequence[RunLine], metrics: frozenset[str]) -> list[tuple[str, str]]:
+    """Each slice and metric that a run has a mean of, the newest run's first."""
+    found: dict[tuple[str, str], None] = {}
+    for run in reversed(runs):
+        found.update(
+            dict.fromkeys((tag, name) for tag, means in run.slices.items() for name in means if name in metrics)
+        )
+    return list(found)
+
+
+def _by_metric(sliced: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for tag, name in sliced:
+        found.setdefault(name, []).append(tag)
+    return found
+
+
+def _left_out(noun: str, found: int, most: int) -> Iterator[str]:
+    if found > most:
+        yield f"The page shows {most:,} of {counted(found, noun)}, those of the newest runs first."
+
+
+def _facts(runs: Sequence[RunLine], metrics: Sequence[str], texts: _Texts) -> dict[str, list[Any]]:
+    """What is known of each run beside its means, in columns."""
+    for table in ("event", "commit", "release", "judge", "golden", "system", "part", "versions"):
+        texts.tables.setdefault(table, [])
+    return {
+        "id": [f"{run.run}{'' if run.github_run is None else f'-{run.github_run}'}" for run in runs],
+        "time": [round(run.time.timestamp()) for run in runs],
+        "verdict": [run.verdict for run in runs],
+        "eligible": [int(run.eligible) for run in runs],
+        "event": [texts.number("event", run.event) for run in runs],
+        "pull": [run.pull_request for run in runs],
+        "commit": [texts.number("commit", run.commit) for run in runs],
+        "release": [texts.number("release", run.release) for run in runs],
+        "judge": [texts.number("judge", run.judge_key, run.judge) for run in runs],
+        "golden": [texts.number("golden", run.golden) for run in runs],
+        "system": [texts.number("system", run.system) for run in runs],
+        "part": [texts.number("part", run.part) for run in runs],
+        "versions": [[texts.number("versions", run.versions.get(name)) for name in metrics] for run in runs],
+        "coverage": [run.coverage for run in runs],
+        "p50": [run.latency_p50_s for run in runs],
+        "p95": [run.latency_p95_s for run in runs],
+        "calls": [run.calls for run in runs],
+        "cost": [run.cost_usd for run in runs],
+    }
+
+
+def _series(runs: Sequence[RunLine], metric: str, tag: str | None) -> dict[str, list[int | None]]:
+    """Mean, limits and number of samples of `metric` in each run, in columns; None for a run without."""
+    found = [(run.metrics if tag is None else run.slices.get(tag, {})).get(metric) for run in runs]
+    columns = {name: [_scaled(one, name) for one in found] for name in ("mean", "low", "high")}
+    return {**columns, "n": [None if one is None else one.n for one in found]}
+
+
+def _scaled(found: MeanPart | None, name: str) -> int | None:
+    return None if found is None else round(getattr(found, name) * _SCALE)
+
+
+def _scores(page: HistoryPage, history: History, metrics: Sequence[str]) -> dict[str, Any]:
+    """Where the scores of single samples are: for each run its set of samples, its part, and its place there.
+
+    The newest runs come first, so that the oldest are left out if there are too many.
+    """
+    where: list[list[int] | None] = [None] * len(history.runs)
+    sets: dict[str, int] = {}
+    waiting: list[tuple[int, dict[int, str]]] = []
+    size = total = 0
+
+    def write() -> None:
+        nonlocal size, total, waiting
+        number = page.add([codes for _, codes in waiting])
+        total += len(page.parts[number])
+        for place, (run, _) in enumerate(waiting):
+            found = where[run]
+            if found is not None:
+                found += [number, place]
+        waiting, size = [], 0
+
+    for index in reversed(range(len(history.runs))):
+        run = history.runs[index]
+        if run.samples is None or not run.scores or total > MAX_PACKED:
+            continue
+        where[index] = [sets.setdefault(run.samples, len(sets))]
+        codes = {at: run.scores[name] for at, name in enumerate(metrics) if name in run.scores}
+        waiting.append((index, codes))
+        size += sum(map(len, codes.values()))
+        if size >= _CHUNK:
+            write()
+    if waiting:
+        write()
+    named = [history.samples[key] for key in sets]
+    return {"runs": where, "sets": [page.add({"ids": line.ids, "groups": line.groups}) for line in named]}
+
+
+def _thresholds(
+    policy: Policy, metrics: Sequence[str], slices: Sequence[str]
+) -> dict[tuple[str, str | None], dict[str, float]]:
+    """The limits of each metric and slice, as the rules for a run with these metrics and tags have them."""
+    names = {tag: SampleFacts(tags=(tag,)) for tag in slices} or {"": SampleFacts()}
+    outline = RunScores("", dict.fromkeys(metrics, MetricScores(dict.fromkeys(names, 0.0))), names)
+    found: dict[tuple[str, str | None], dict[str, float]] = {}
+    for rule in resolve_rules(policy, outline).rules:
+        limits = {} if rule.min is None else {"limit": rule.direction.shown(rule.min)}
+        found[rule.metric, rule.slice] = limits | ({} if rule.max_drop is None else {"drop": rule.max_drop})
+    return found
+
+
+class _Trusted(str):
+    """The shipped style and script, and what is packed."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -1,0 +1,152 @@
+"""Production windows for the page of the history, from the JSON report of a monitor."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from ragstone.errors import ConfigError
+from ragstone.files import read_regular
+from ragstone.formatting import percent, seconds
+from ragstone.history.lines import Text
+from ragstone.report.wording import metric_title
+from ragstone.stats.proportion import proportion_interval
+from ragstone.tools.monitor.figures import KINDS, kind_of
+
+MAX_BYTES = 32 * 1024 * 1024
+MAX_WINDOWS = 10_000
+MAX_FIGURES = 200
+_Z = 1.959963984540054
+_HINT = "It must be the report of `ragstone monitor --format json`."
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Day = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class WindowFigure(_Part):
+    """A figure of a window: its value, of how many units (0: it is not a mean), and their variance."""
+
+    value: Number
+    n: Annotated[Number, Field(ge=0, le=2**53)] = 0.0
+    variance: Annotated[Number, Field(ge=0)] = 0.0
+
+
+class ReportedWindow(_Part):
+    """A window that is over."""
+
+    window: Day
+    judge: Text | None = None
+    figures: dict[Text, WindowFigure]
+
+
+class ReportedAlert(_Part):
+    """A figure of the newest window, with the window since which it is worse."""
+
+    name: Text
+    alert: bool = False
+    since: Day | None = None
+
+
+class MonitorReport(_Part):
+    """What is read of the report."""
+
+    schema_version: Literal[1]
+    length: Literal["day", "week"]
+    timezone: Text
+    windows: Annotated[tuple[ReportedWindow, ...], Field(max_length=MAX_WINDOWS)]
+    figures: tuple[ReportedAlert, ...] = ()
+
+
+def read_monitor_report(path: Path) -> MonitorReport:
+    """The report in `path`, its windows sorted. Raises ConfigError if it can't be read or is none."""
+    try:
+        found = MonitorReport.model_validate_json(read_regular(path, limit=MAX_BYTES))
+        for one in found.windows:
+            date.fromisoformat(one.window)
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=_HINT) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "file"
+        raise ConfigError(
+            f"not the report of a monitor ({place}: {first['msg']}).", where=str(path), hint=_HINT
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"a window is not a day: {error}.", where=str(path), hint=_HINT) from None
+    if (named := len({name for one in found.windows for name in one.figures})) > MAX_FIGURES:
+        raise ConfigError(
+            f"it has {named:,} figures, and at most {MAX_FIGURES} can be shown.", where=str(path), hint=_HINT
+        )
+    by_name = {one.window: one for one in found.windows}
+    return found.model_copy(update={"windows": tuple(by_name[name] for name in sorted(by_name))})
+
+
+def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
+    """Each figure over all windows, in columns, the metrics first: value, 95 % limits and number of units."""
+    names = list(dict.fromkeys(name for one in report.windows for name in one.figures))
+    ordered = [name for name in names if name not in KINDS] + [name for name in KINDS if name in names]
+    found = []
+    for name in ordered:
+        kind, form = kind_of(name), _form(name)
+        values = [one.figures.get(name) for one in report.windows]
+        limits = [None if value is None else _limits(value, form) for value in values]
+        found.append(
+            {
+                "title": metric_title(name) if name not in KINDS else f"{kind.title[0].upper()}{kind.title[1:]}",
+                "form": form,
+                "rising": kind.rising,
+                "value": [None if value is None else round(value.value, 6) for value in values],
+                "low": [None if both is None else round(both[0], 6) for both in limits],
+                "high": [None if both is None else round(both[1], 6) for both in limits],
+                "n": [None if value is None or value.n == 0 else round(value.n) for value in values],
+                "marks": _marks(report, name),
+            }
+        )
+    return found
+
+
+def _form(name: str) -> Literal["score", "share", "seconds", "number"]:
+    if name not in KINDS:
+        return "score"
+    show = KINDS[name].show
+    return "share" if show is percent else "seconds" if show is seconds else "number"
+
+
+def _limits(found: WindowFigure, form: str) -> tuple[float, float] | None:
+    """The 95 % interval: exact for a share of all units, else ± 1.96 standard errors; None for what is not a mean."""
+    if found.n < 1:
+        return None
+    if form == "share" and 0 <= found.value <= 1:
+        hits = found.value * found.n
+        if abs(hits - round(hits)) < 1e-6 and found.n == round(found.n):
+            exact = proportion_interval(round(hits), round(found.n))
+            return exact.low, exact.high
+    reach = _Z * math.sqrt(found.variance / found.n)
+    low, high = found.value - reach, found.value + reach
+    return (max(0.0, low), min(1.0, high)) if form in ("score", "share") else (max(0.0, low), high)
+
+
+def _marks(report: MonitorReport, name: str) -> list[list[Any]]:
+    """Where another judge began to score, and since when an alert lasts: place, kind and text."""
+    found: list[list[Any]] = []
+    if name not in KINDS:
+        for place, (before, after) in enumerate(pairwise(report.windows), start=1):
+            if before.judge is not None and after.judge is not None and before.judge != after.judge:
+                # What comes after the last space identifies the versions of the metrics.
+                found.append([place, "judge", f"judge: {after.judge.rpartition(' ')[0] or after.judge}"])
+    places = {one.window: place for place, one in enumerate(report.windows)}
+    for one in report.figures:
+        if one.name == name and one.alert:
+            since = one.since if one.since in places else report.windows[-1].window if report.windows else None
+            if since is not None:
+                found.append([places[since], "alert", f"alert: worse since {since}"])
+    return found

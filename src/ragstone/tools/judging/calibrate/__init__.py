@@ -1,0 +1,1 @@
+"""The judge compared with human labels."""

@@ -1,0 +1,72 @@
+"""`ragstone calibrate`: how well the judge agrees with people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import POLICY
+from ragstone.config import Settings
+
+
+@click.command(name="calibrate")
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path),
+    default=Path(Settings().run.out),
+    show_default=True,
+    help="The run whose answers were labelled, or a score file.",
+)
+@click.option("--metric", metavar="NAME", help="The labelled metric, if the lines don't name it.")
+@click.option(
+    "--scale",
+    type=(float, float),
+    default=(0.0, 1.0),
+    show_default=True,
+    metavar="WORST BEST",
+    help="Scale of numeric labels.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibration for the gate.")
+@POLICY
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
+def command(
+    labels: Path,
+    run: Path,
+    metric: str | None,
+    scale: tuple[float, float],
+    out: Path | None,
+    thresholds: Path | None,
+    seed: int,
+    form: str,
+) -> int:
+    """Compare the judge of a run with human LABELS.
+
+    LABELS is JSON Lines, or CSV with a header, with id, label, metric and, if there were several people, annotator.
+    A label is a number from 0 to 1 (or on --scale), or pass or fail. Label samples drawn at random, or give the
+    probability of each: `ragstone label` draws them and makes pages for labelling.
+
+    Reports how well judge and people agree, where the judge errs, and an estimate of the mean that people would have
+    given to all samples.
+
+    \b
+    Example:
+      ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
+    """
+    from ragstone.app.compare import read_compare_policy
+    from ragstone.tools.judging.calibrate.calibrate import calibrate_run, calibration_lines
+
+    found = calibrate_run(labels, run, metric=metric, scale=scale, out=out, seed=seed)
+    if form == "json":
+        click.echo(found.calibration.model_dump_json(indent=2))
+    else:
+        from ragstone.report.escape import terminal
+
+        policy = read_compare_policy(thresholds, calibration=False)
+        for line in calibration_lines(found, policy):
+            click.echo(terminal(line))
+    return 0

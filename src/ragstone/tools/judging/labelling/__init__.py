@@ -1,0 +1,1 @@
+"""People label answers of a run."""

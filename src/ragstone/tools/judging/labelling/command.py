@@ -1,0 +1,175 @@
+"""`ragstone label`: labels by people, for the answers of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from ragstone.commands.options import CONFIG, settings_from
+from ragstone.commands.output import linked, say
+from ragstone.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ragstone.tools.judging.labelling.labelling import By, Scale
+
+_FOLDER = "labels"
+
+
+class _Label(click.Group):
+    """`ragstone label RUN` is `ragstone label draw RUN` of all answers."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            return "draw", self.commands["draw"], args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(name="label", cls=_Label)
+def command() -> None:
+    """Let people label the answers of a run, to measure how far its judge can be trusted.
+
+    `ragstone label RUN` makes a page for all answers; `draw` a batch for one or more people. Pages are single files
+    that work without a network; each saves a file, to be put beside batch.json and merged.
+    """
+
+
+@command.command(short_help="Draw answers, and make a page for each person.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--n", "size", type=click.IntRange(min=1), metavar="N", help="Number of answers  [default: all]")
+@click.option("--annotators", default="me", show_default=True, metavar="NAMES", help="Who labels, separated by commas.")
+@click.option("--overlap", type=click.IntRange(min=0), default=0, metavar="K", help="Answers that everyone labels.")
+@click.option(
+    "--by",
+    type=click.Choice(["random", "uncertainty", "disagreement"]),
+    default="random",
+    show_default=True,
+    help="Which answers are drawn more often.",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(["pass-fail", "1-5", "statements"]),
+    default="pass-fail",
+    show_default=True,
+    help="What a label is; statements are labelled one by one.",
+)
+@click.option("--metrics", default="", metavar="NAMES", help="What to label  [default: the first metric of the run]")
+@click.option("--show-verdicts", is_flag=True, help="Show what the judge said. Labels are then no longer independent.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path(_FOLDER), show_default=True, help="Folder to write."
+)
+@CONFIG
+def draw(
+    run: Path,
+    size: int | None,
+    annotators: str,
+    overlap: int,
+    by: str,
+    scale: str,
+    metrics: str,
+    show_verdicts: bool,
+    seed: int,
+    output: Path,
+    config: Path | None,
+) -> int:
+    """Draw answers of RUN, and write batch.json and a page for each annotator.
+
+    By uncertainty, answers with scores near the middle are drawn more often; by disagreement, those on which judging
+    rounds or answers differ. Each answer's probability is kept, so `ragstone calibrate` can allow for it.
+
+    \b
+    Example:
+      ragstone label draw ragstone-run --n 50 --annotators anna,ben --overlap 20 --by uncertainty
+    """
+    from ragstone.run.directory import RunDirectory
+    from ragstone.tools.judging.labelling.labelling import draw_batch, write_batch
+
+    opened = RunDirectory.open(run)
+    batch = draw_batch(
+        opened,
+        n=size,
+        annotators=_names(annotators),
+        overlap=overlap,
+        by=cast("By", by),
+        scale=cast("Scale", scale),
+        metrics=_names(metrics),
+        seed=seed,
+    )
+    pages = write_batch(opened, batch, output, show=show_verdicts, redact=redactor(config))
+    say(f"drew {counted(len(batch.items), 'answer')} of {batch.population:,}, by {by}, for {', '.join(batch.metrics)}")
+    for page, annotator in zip(pages, batch.annotators, strict=True):
+        click.echo(f"  {linked(page)}  {counted(len(batch.of(annotator)), 'answer')}")
+    say(f"Open the pages in a browser; put the files that they save into {output}. Then: ragstone label merge {output}")
+    return 0
+
+
+@command.command(short_help="Show who has done what.")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path(_FOLDER))
+def status(folder: Path) -> int:
+    """Show how many answers each annotator has labelled. FOLDER has batch.json and the files that the pages saved."""
+    from ragstone.tools.judging.labelling.labelling import batch_status
+
+    batch, found = batch_status(folder)
+    say(f"{counted(len(batch.items), 'answer')}, drawn by {batch.by}, for {', '.join(batch.metrics)}")
+    for one in found:
+        say(f"  {one.annotator}: {one.labelled:,} of {one.assigned:,}" + ("" if one.saved else ", no file yet"))
+    return 0
+
+
+@command.command(short_help="Merge the labels of a batch.")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path(_FOLDER))
+@click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="The run, for a page of what is to settle.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Labels  [default: in FOLDER]")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@CONFIG
+def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config: Path | None) -> int:
+    """Merge the labels in FOLDER into a file for `ragstone calibrate`, and measure how well people agree.
+
+    Labels on which people disagree are listed and left out. With --run, a page shows them; the file that it saves,
+    adjudicate.json, settles them when the labels are merged again.
+
+    \b
+    Example:
+      ragstone label merge labels --run ragstone-run
+      ragstone calibrate labels/labels.jsonl --run ragstone-run --out calibration.json
+    """
+    from ragstone.run.directory import RunDirectory
+    from ragstone.tools.judging.labelling.labelling import (
+        LABELS,
+        merge_labels,
+        merged_lines,
+        write_adjudication,
+        write_labels,
+    )
+
+    merged = merge_labels(folder, seed=seed)
+    target = output if output is not None else folder / LABELS
+    page = None
+    if merged.open and run is not None:
+        page = write_adjudication(merged, RunDirectory.open(run), folder, redact=redactor(config))
+    write_labels(merged, target)
+    for line in merged_lines(merged):
+        say(line)
+    if page is not None:
+        click.echo(f"To settle them: {linked(page)}")
+    say(f"wrote {counted(len(merged.rows), 'label')} to {target}")
+    return 0
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def redactor(config: Path | None) -> Callable[[str], str]:
+    """Removes known secrets from a text: the environment's, and those of the config."""
+    from ragstone.app.known_secrets import known_secrets
+    from ragstone.report.redact import Redactor
+
+    return Redactor(known_secrets(os.environ, settings_from({"config": config})))

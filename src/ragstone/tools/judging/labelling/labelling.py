@@ -1,0 +1,559 @@
+"""Labels by people: draw a batch of a run's answers, make the pages, and merge what comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragstone.errors import ConfigError, expected, suggestion
+from ragstone.files import read_regular
+from ragstone.formatting import counted, percent, score
+from ragstone.judge.judgements import Statement, StatementList
+from ragstone.metrics.registry import find_metric
+from ragstone.run.directory import RunDirectory
+from ragstone.run.files import replace_text
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.stats.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from ragstone.stats.sampling import inclusion_probabilities, systematic_sample
+from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
+
+By = Literal["random", "uncertainty", "disagreement"]
+Scale = Literal["pass-fail", "1-5", "statements"]
+
+BATCH = "batch.json"
+LABELS = "labels.jsonl"
+ADJUDICATE = "adjudicate"
+"""Name of the page and file for labels on which people disagree, and the annotator that its labels are of."""
+
+MAX_FILE_BYTES = 256 * 1024 * 1024
+_LEAST = 0.2
+"""The share of its size that every answer has, so that no probability of being drawn gets small."""
+_FAR = 2
+"""From this difference on a scale of 1 to 5, two people disagree."""
+_NAME = re.compile(r"[\w][\w.-]{0,63}")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BatchItem(_Part):
+    """A sample of a batch: the probability with which it was drawn, and who labels it."""
+
+    id: str
+    probability: float = Field(gt=0.0, le=1.0, allow_inf_nan=False)
+    annotators: tuple[str, ...]
+    statements: int = Field(default=0, ge=0, description="if labelled one by one; 0 if the answer has none")
+
+
+class Batch(_Part):
+    """The content of batch.json: what was drawn from which run, and how."""
+
+    schema_version: Literal[1] = 1
+    key: str
+    run: str
+    by: By
+    scale: Scale
+    metrics: tuple[str, ...] = Field(min_length=1)
+    population: int
+    annotators: tuple[str, ...] = Field(min_length=1)
+    items: tuple[BatchItem, ...] = Field(min_length=1)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """What pages call the samples, by id: a page must not show a key that is in an id."""
+        return {item.id: str(number) for number, item in enumerate(self.items, 1)}
+
+    def of(self, annotator: str) -> tuple[BatchItem, ...]:
+        """The items that `annotator` labels."""
+        return tuple(item for item in self.items if annotator in item.annotators)
+
+
+_Value = Annotated[
+    Literal["pass", "fail"] | Annotated[int, Field(ge=1, le=5)] | dict[str, bool], Field(union_mode="smart")
+]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    key: str
+    labels: dict[str, _Value] = Field(default_factory=dict)
+    comment: str = Field(default="", max_length=100_000)
+
+
+class _Saved(BaseModel):
+    """A file that a page saved."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    ragstone: Literal["label"]
+    schema_version: Literal[1]
+    batch: str
+    annotator: str
+    rows: tuple[_Row, ...]
+
+
+def draw_batch(
+    run: RunDirectory,
+    *,
+    n: int | None,
+    annotators: Sequence[str],
+    overlap: int = 0,
+    by: By = "random",
+    scale: Scale = "pass-fail",
+    metrics: Sequence[str] = (),
+    seed: int = 0,
+) -> Batch:
+    """Draw `n` answered samples of `run` (None: all), and assign them: `overlap` of them to everyone, the rest evenly.
+
+    By uncertainty, answers with scores near the middle are drawn more often; by disagreement, those on which judging
+    rounds or answers differ. The probability of each is kept, so that estimates can allow for it. Raises ConfigError.
+    """
+    scores = run.scores()
+    names = _metrics(scores, metrics)
+    if len(set(annotators)) != len(annotators) or not annotators:
+        raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
+    for name in annotators:
+        if not _NAME.fullmatch(name) or name in {ADJUDICATE, "batch"}:
+            raise ConfigError(f"'{name}' can't be an annotator's name.", hint="Use letters, digits, '.', '-' and '_'.")
+    ids = sorted(
+        name
+        for name in scores.samples
+        if name not in scores.system.failures and any(name in scores.metrics[metric].values for metric in names)
+    )
+    if not ids:
+        raise ConfigError("has no scored answers to label.", where=str(run.path))
+    size = len(ids) if n is None else n
+    if not 0 < size <= len(ids) or not 0 <= overlap <= size:
+        raise ConfigError(
+            f"can't draw {size} of {counted(len(ids), 'scored answer')} with an overlap of {overlap}.",
+            hint="--n is at most the number of answers, --overlap at most --n.",
+        )
+    shares = inclusion_probabilities(np.array([_size(scores, names, name, by) for name in ids]), size)
+    if by == "disagreement" and not any(_spread(scores, names, name) for name in ids):
+        raise ConfigError(
+            "no judging rounds or answers disagree in this run.",
+            where=str(run.path),
+            hint="Judge several times with --repeats 3, or draw by uncertainty.",
+        )
+    drawn = systematic_sample(shares, seed=seed).tolist()
+    rng = random.Random(seed)  # noqa: S311 - fair, not secret
+    rng.shuffle(drawn)
+    everyone = tuple(annotators)
+    counts: Mapping[str, int] = {}
+    if scale == "statements":
+        counts = {name: len(_statements(one)) for name, one in run.find(ids[position] for position in drawn).items()}
+    items = [
+        BatchItem(
+            id=ids[position],
+            probability=min(1.0, float(shares[position])),
+            annotators=everyone if place < overlap else (everyone[place % len(everyone)],),
+            statements=counts.get(ids[position], 0),
+        )
+        for place, position in enumerate(drawn)
+    ]
+    rng.shuffle(items)
+    body = json.dumps([run.fingerprint, by, scale, names, [item.model_dump() for item in items]])
+    return Batch(
+        key=hashlib.sha256(body.encode()).hexdigest()[:16],
+        run=run.fingerprint,
+        by=by,
+        scale=scale,
+        metrics=names,
+        population=len(ids),
+        annotators=everyone,
+        items=tuple(items),
+    )
+
+
+def _metrics(scores: RunScores, wanted: Sequence[str]) -> tuple[str, ...]:
+    for name in wanted:
+        if name not in scores.metrics:
+            raise ConfigError(f"the run has no metric '{name}'.", hint=suggestion(name, scores.metrics))
+    scored = tuple(name for name, found in scores.metrics.items() if found.values)
+    return tuple(wanted) or scored[:1]
+
+
+def _size(scores: RunScores, metrics: Sequence[str], name: str, by: By) -> float:
+    if by == "random":
+        return 1.0
+    if by == "disagreement":
+        return _LEAST + (1.0 - _LEAST) * min(1.0, _spread(scores, metrics, name))
+    values = [scores.metrics[metric].values[name] for metric in metrics if name in scores.metrics[metric].values]
+    return _LEAST + (1.0 - _LEAST) * max((1.0 - abs(2.0 * value - 1.0) for value in values), default=0.0)
+
+
+def _spread(scores: RunScores, metrics: Sequence[str], name: str) -> float:
+    """The largest range of the readings of one metric, in [0, 1]."""
+    found = 0.0
+    for metric in metrics:
+        readings = [value for one in scores.metrics[metric].readings.get(name, ()) for value in one]
+        readings += [value for value in scores.metrics[metric].answers.get(name, ()) if value is not None]
+        if readings:
+            found = max(found, max(readings) - min(readings))
+    return found
+
+
+def write_batch(
+    run: RunDirectory, batch: Batch, folder: Path, *, show: bool = False, redact: Callable[[str], str] = str
+) -> list[Path]:
+    """Write batch.json and a page for each annotator to `folder`; the pages. Raises ConfigError if it has a batch."""
+    if (folder / BATCH).exists():
+        raise ConfigError("already has a batch.", where=str(folder), hint="Use another folder, or remove this one.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"can't be made: {error.strerror}.", where=str(folder)) from None
+    records, keys = run.find(item.id for item in batch.items), batch.keys
+    pages = []
+    for annotator in batch.annotators:
+        items = [_page_item(records[one.id], keys[one.id], batch, redact, show=show) for one in batch.of(annotator)]
+        random.Random(f"{batch.key} {annotator}").shuffle(items)  # noqa: S311 - an order of one's own
+        pages.append(folder / f"{annotator}.html")
+        _write(pages[-1], _page(batch, items, annotator, f"Labels by {annotator}"))
+    _write(folder / BATCH, batch.model_dump_json(indent=1) + "\n")
+    return pages
+
+
+def _page(batch: Batch, items: Sequence[PageItem], annotator: str, title: str) -> str:
+    return render_labelling(
+        LabellingPage(
+            kind="label",
+            title=title,
+            key=f"{batch.key}-{annotator}",
+            items=tuple(items),
+            metrics=tuple(_page_metric(name) for name in batch.metrics),
+            scale=batch.scale,
+            annotator=annotator,
+            file=annotator,
+            footer=f"Save the file, and put it beside {BATCH}. Then: ragstone label merge FOLDER",
+        )
+    )
+
+
+def _page_metric(name: str) -> PageMetric:
+    known = find_metric(name)
+    return PageMetric(name, known.info.title if known is not None else name, known.info.source if known else "")
+
+
+def _page_item(
+    record: SampleRecord,
+    key: str,
+    batch: Batch,
+    redact: Callable[[str], str],
+    *,
+    show: bool,
+    others: Mapping[str, tuple[str, ...]] | None = None,
+) -> PageItem:
+    sample, response = record.sample, record.response
+    listed = _statements(record)
+    return PageItem(
+        key=key,
+        name=redact(sample.id),
+        question=redact(sample.question),
+        answer=redact(response.answer),
+        reference=redact(sample.reference or ""),
+        contexts=tuple((redact(one.id) if one.id else None, redact(one.text)) for one in response.contexts),
+        evidence=tuple(map(redact, sample.reference_contexts)),
+        tags=tuple(map(redact, sample.tags)),
+        statements=tuple((one.id, redact(one.text)) for one in listed),
+        judged={name: redact(_verdict(record, name)) for name in batch.metrics} if show else {},
+        others=others or {},
+    )
+
+
+def _statements(record: SampleRecord) -> tuple[Statement, ...]:
+    found = record.judgements[0].statements if record.judgements else None
+    return found.statements if isinstance(found, StatementList) else ()
+
+
+def _verdict(record: SampleRecord, metric: str) -> str:
+    found = record.scores.get(metric)
+    value = getattr(found, "value", None)
+    return score(value) if value is not None else getattr(found, "reason", "no score")
+
+
+def read_batch(folder: Path) -> Batch:
+    """The batch in `folder`. Raises ConfigError."""
+    return _parsed(Batch, folder / BATCH, "Draw one with `ragstone label draw RUN`.")
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _parsed(model: type[_Model], path: Path, hint: str) -> _Model:
+    try:
+        return model.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=hint) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        why = f"'{place}' {expected(first)}" if place else expected(first)
+        raise ConfigError(f"not a file that a page saved: {why}.", where=str(path), hint=hint) from None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorStatus:
+    """How far an annotator is: `labelled` of `assigned` samples have a label for every metric."""
+
+    annotator: str
+    assigned: int
+    labelled: int
+    saved: bool
+
+
+def batch_status(folder: Path) -> tuple[Batch, list[AnnotatorStatus]]:
+    """Who has done what. Raises ConfigError for a file that can't be read or is of another batch."""
+    batch = read_batch(folder)
+    found = []
+    for annotator in batch.annotators:
+        saved = _saved(folder, batch, annotator)
+        labels = _values(batch, saved) if saved is not None else {}
+        assigned = [item.id for item in batch.of(annotator)]
+        done = sum(all(name in labels.get(metric, {}) for metric in batch.metrics) for name in assigned)
+        found.append(AnnotatorStatus(annotator, len(assigned), done, saved is not None))
+    return batch, found
+
+
+def _saved(folder: Path, batch: Batch, annotator: str) -> _Saved | None:
+    path = folder / f"{annotator}.json"
+    if not path.exists():
+        return None
+    saved = _parsed(_Saved, path, "Save it again from the page.")
+    if saved.batch != f"{batch.key}-{annotator}" or saved.annotator != annotator:
+        raise ConfigError(
+            f"is a file of another batch or annotator ({saved.annotator}).",
+            where=str(path),
+            hint="Each page saves a file with the annotator's name: put those of this batch into its folder.",
+        )
+    keys = batch.keys
+    known = {keys[item.id] for item in (batch.items if annotator == ADJUDICATE else batch.of(annotator))}
+    for row in saved.rows:
+        if row.key not in known:
+            raise ConfigError(f"has a label of '{row.key}', which was not assigned to {annotator}.", where=str(path))
+    names = {key: name for name, key in keys.items()}
+    rows = tuple(row.model_copy(update={"key": names[row.key]}) for row in saved.rows)
+    return saved.model_copy(update={"rows": rows})
+
+
+def _values(batch: Batch, saved: _Saved) -> dict[str, dict[str, float]]:
+    """Labels in [0, 1] by metric and sample. A label by statements counts when each statement has one."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    counts = {item.id: item.statements for item in batch.items}
+    for row in saved.rows:
+        for metric, value in row.labels.items():
+            if metric in batch.metrics and (number := _number(value, counts[row.key])) is not None:
+                found[metric][row.key] = number
+    return found
+
+
+def _number(value: _Value, statements: int) -> float | None:
+    if isinstance(value, str):
+        return float(value == "pass")
+    if isinstance(value, dict):
+        return sum(value.values()) / statements if statements and len(value) == statements else None
+    return (value - 1) / 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAgreement:
+    """How well people agree on one metric: Cohen's kappa of each two, Fleiss' of all, Krippendorff's alpha."""
+
+    metric: str
+    twice: int
+    cohen: tuple[tuple[str, str, Agreement], ...]
+    fleiss: Agreement | None
+    alpha: Agreement | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLabels:
+    """Merged labels: `rows` for `ragstone calibrate`; `open` are samples and metrics that people must still settle."""
+
+    batch: Batch
+    rows: tuple[dict[str, object], ...]
+    agreement: tuple[MetricAgreement, ...]
+    open: tuple[tuple[str, str, Mapping[str, float]], ...]
+    adjudicated: int
+    missing: tuple[AnnotatorStatus, ...]
+
+
+def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> MergedLabels:
+    """Merge the files that the pages of the batch in `folder` saved.
+
+    Labels on which people disagree are left out until they are adjudicated (`adjudicate.json`); the adjudicated label
+    then stands for all of them. Agreement is measured on the labels before that. Raises ConfigError.
+    """
+    batch, status = batch_status(folder)
+    given: dict[str, dict[str, dict[str, float]]] = {metric: defaultdict(dict) for metric in batch.metrics}
+    comments: dict[tuple[str, str], str] = {}
+    for annotator in batch.annotators:
+        saved = _saved(folder, batch, annotator)
+        if saved is None:
+            continue
+        for metric, own in _values(batch, saved).items():
+            for name, value in own.items():
+                given[metric][name][annotator] = value
+        comments.update({(row.key, annotator): row.comment for row in saved.rows if row.comment.strip()})
+    if not any(given.values()):
+        raise ConfigError(
+            "no annotator has saved a label yet.", where=str(folder), hint="Each page saves a file: put it here."
+        )
+    settled = _saved(folder, batch, ADJUDICATE)
+    final = _values(batch, settled) if settled is not None else {}
+    share = {item.id: item.probability for item in batch.items}
+    rows: list[dict[str, object]] = []
+    still_open = []
+    for metric, by_id in given.items():
+        for name in sorted(by_id):
+            values = by_id[name]
+            label = final.get(metric, {}).get(name)
+            if label is not None:
+                rows.append(_label_row(name, metric, label, ADJUDICATE, share[name], ""))
+            elif disagree(list(values.values()), batch.scale):
+                still_open.append((name, metric, values))
+            else:
+                rows += [
+                    _label_row(name, metric, value, who, share[name], comments.get((name, who), ""))
+                    for who, value in values.items()
+                ]
+    return MergedLabels(
+        batch=batch,
+        rows=tuple(rows),
+        agreement=tuple(_agreement(batch, metric, by_id, confidence, seed) for metric, by_id in given.items()),
+        open=tuple(still_open),
+        adjudicated=sum(map(len, final.values())),
+        missing=tuple(one for one in status if one.labelled < one.assigned),
+    )
+
+
+def _label_row(name: str, metric: str, label: float, who: str, share: float, comment: str) -> dict[str, object]:
+    row: dict[str, object] = {"id": name, "metric": metric, "label": label, "annotator": who, "probability": share}
+    return row | ({"comment": comment} if comment else {})
+
+
+def disagree(values: Sequence[float], scale: Scale) -> bool:
+    """Whether labels in [0, 1] of one answer differ so much that people have to settle them."""
+    return len(values) > 1 and max(values) - min(values) >= (_FAR / 4.0 if scale == "1-5" else 1e-9)
+
+
+def _agreement(
+    batch: Batch, metric: str, by_id: Mapping[str, Mapping[str, float]], confidence: float, seed: int
+) -> MetricAgreement:
+    names = batch.annotators
+    ids = sorted(by_id)
+    table: NDArray[np.float64] = np.array(
+        [[by_id[name].get(who, math.nan) for name in ids] for who in names], dtype=np.float64
+    )
+    twice = int(np.sum(np.sum(~np.isnan(table), axis=0) >= 2)) if ids else 0
+    if twice == 0:
+        return MetricAgreement(metric, 0, (), None, None)
+    level: Literal["nominal", "ordinal", "interval"] = {"pass-fail": "nominal", "1-5": "ordinal"}.get(  # type: ignore[assignment]
+        batch.scale, "interval"
+    )
+    pairs = []
+    for one in range(len(names)):
+        for other in range(one + 1, len(names)):
+            both = ~np.isnan(table[one]) & ~np.isnan(table[other])
+            if both.any():
+                weights: Literal["none", "quadratic"] = "none" if batch.scale == "pass-fail" else "quadratic"
+                kappa = cohen_kappa(
+                    table[one, both], table[other, both], weights=weights, confidence=confidence, seed=seed
+                )
+                pairs.append((names[one], names[other], kappa))
+    complete = len(names) > 2 and bool(np.any(~np.isnan(table).any(axis=0)))
+    return MetricAgreement(
+        metric,
+        twice,
+        tuple(pairs),
+        fleiss_kappa(table, confidence=confidence, seed=seed) if complete else None,
+        krippendorff_alpha(table, level=level, confidence=confidence, seed=seed),
+    )
+
+
+def write_labels(merged: MergedLabels, target: Path) -> None:
+    """Write the labels for `ragstone calibrate`, replacing `target`. Raises ConfigError."""
+    _write(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
+
+
+def write_adjudication(
+    merged: MergedLabels, run: RunDirectory, folder: Path, *, redact: Callable[[str], str] = str
+) -> Path:
+    """Write the page on which people settle their disagreements; names are not shown. Raises ConfigError."""
+    if run.fingerprint != merged.batch.run:
+        raise ConfigError("is not the run that the batch was drawn from.", where=str(run.path))
+    others: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for name, metric, values in merged.open:
+        said = sorted(values.values())
+        others[name][metric] = (
+            f"{len(said)} labels: " + ", ".join(_word(value, merged.batch.scale) for value in said),
+        )
+    records, keys = run.find(others), merged.batch.keys
+    items = [
+        _page_item(records[name], keys[name], merged.batch, redact, show=False, others=said)
+        for name, said in others.items()
+    ]
+    path = folder / f"{ADJUDICATE}.html"
+    _write(path, _page(merged.batch, items, ADJUDICATE, "Labels to settle"))
+    return path
+
+
+def _word(value: float, scale: Scale) -> str:
+    if scale == "pass-fail":
+        return "pass" if value == 1.0 else "fail"
+    return f"{1 + 4 * value:.0f}" if scale == "1-5" else score(value)
+
+
+def merged_lines(merged: MergedLabels) -> Iterator[str]:
+    """What was merged, as lines of text."""
+    counts = Counter(str(row["metric"]) for row in merged.rows)
+    for found in merged.agreement:
+        labels, twice = counted(counts[found.metric], "label"), counted(found.twice, "answer")
+        yield f"{found.metric}: {labels}; {twice} labelled twice or more"
+        for first, second, kappa in found.cohen:
+            yield f"  {first} and {second}: {_shown(kappa)}"
+        for one in (found.fleiss, found.alpha):
+            if one is not None:
+                yield f"  all: {_shown(one)}"
+    for late in merged.missing:
+        yield f"{late.annotator} has labelled {late.labelled} of {late.assigned}" + (
+            "" if late.saved else ", no file yet"
+        )
+    if merged.adjudicated:
+        yield f"{counted(merged.adjudicated, 'label')} adjudicated."
+    if merged.open:
+        yield f"{len(merged.open)} to settle, left out until then:"
+        for name, metric, values in merged.open[:20]:
+            said = ", ".join(f"{who} {_word(value, merged.batch.scale)}" for who, value in sorted(values.items()))
+            yield f"  {name}, {metric}: {said}"
+        if len(merged.open) > 20:
+            yield f"  and {len(merged.open) - 20:,} more"
+
+
+def _shown(found: Agreement) -> str:
+    if found.estimate is None or found.low is None or found.high is None:
+        return found.method
+    span = f"[{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.method} {found.estimate:.2f} {span}, equal on {percent(found.equal)} (n = {found.n})"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        replace_text(path, text)
+    except OSError as error:
+        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None

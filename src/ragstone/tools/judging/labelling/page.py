@@ -1,0 +1,163 @@
+"""Pages for people: labelling answers, and reviewing drafts. Self-contained HTML that works from a file.
+
+Everything is in the page, its content security policy allows nothing else, and foreign text is only ever set as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from ragstone.report.escape import clean
+from ragstone.report.templates import read_template
+
+MAX_CHARACTERS = 200_000
+"""Longer texts are cut, which the page says."""
+
+_LONGEST_EVIDENCE = 5_000
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class PageItem:
+    """What a page shows of one sample, which is `name` there and `key` in the file that it saves.
+
+    `contexts` are id and text; `evidence` is marked in them.
+
+    `judged` and `others` are texts to show beside a metric: the judge's verdict, and what other people said. `fields`
+    are the values that a review can edit, as they are; all else is made harmless for display.
+    """
+
+    key: str
+    name: str
+    question: str
+    answer: str = ""
+    reference: str = ""
+    contexts: tuple[tuple[str | None, str], ...] = ()
+    evidence: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    statements: tuple[tuple[str, str], ...] = ()
+    judged: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, str | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PageMetric:
+    """A metric to label: its name, title, and a hint on what to look at."""
+
+    name: str
+    title: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabellingPage:
+    """A page of `kind` ``label`` or ``review``. `key` identifies what it was made from; `file` is the name to save."""
+
+    kind: str
+    title: str
+    key: str
+    items: tuple[PageItem, ...]
+    metrics: tuple[PageMetric, ...] = ()
+    scale: str = "pass-fail"
+    annotator: str = ""
+    contexts: str = "Context"
+    file: str = ""
+    footer: str = ""
+
+
+def render_labelling(page: LabellingPage) -> str:
+    """The page as HTML."""
+    style, script = _file("labelling.css"), _file("labelling.js")
+    data = {
+        "kind": page.kind,
+        "key": page.key,
+        "scale": page.scale,
+        "annotator": page.annotator,
+        "contexts": page.contexts,
+        "file": page.file,
+        "metrics": [
+            {"name": metric.name, "title": clean(metric.title), "hint": clean(metric.hint)} for metric in page.metrics
+        ],
+        "items": [_item(item) for item in page.items],
+    }
+    environment = Environment(
+        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template("labelling.html.j2").render(
+        title=clean(page.title),
+        footer=clean(page.footer),
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'",
+        style=Markup(style),  # noqa: S704 - ours
+        script=Markup(script),  # noqa: S704 - ours
+        data=Markup(_json(data)),  # noqa: S704 - without any sign that could end the element
+    )
+
+
+def _file(name: str) -> str:
+    return read_template(name, "ragstone.tools.judging.labelling")
+
+
+def _json(data: object) -> str:
+    text = json.dumps(data, ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _item(item: PageItem) -> dict[str, object]:
+    return {
+        "key": item.key,
+        "id": clean(item.name),
+        "question": _shown(item.question),
+        "answer": _shown(item.answer),
+        "reference": _shown(item.reference),
+        "contexts": [
+            {"id": clean(name or ""), "parts": marked(_shown(text), item.evidence)} for name, text in item.contexts
+        ],
+        "tags": [clean(tag) for tag in item.tags],
+        "statements": [{"id": name, "text": _shown(text)} for name, text in item.statements],
+        "judged": {name: clean(text) for name, text in item.judged.items()},
+        "others": {name: [clean(text) for text in texts] for name, texts in item.others.items()},
+        "fields": dict(item.fields),
+    }
+
+
+def _shown(text: str) -> str:
+    if len(text) > MAX_CHARACTERS:
+        text = f"{text[:MAX_CHARACTERS]}\n[cut: {len(text):,} characters]"
+    return clean(text)
+
+
+def marked(text: str, evidence: Sequence[str]) -> list[tuple[str, bool]]:
+    """`text` in parts, those that are `evidence` marked: its words in order, whatever is between them."""
+    spans: list[tuple[int, int]] = []
+    for passage in evidence:
+        words = _WORD.findall(passage[:_LONGEST_EVIDENCE])
+        if words:
+            pattern = re.compile(r"\W+".join(map(re.escape, words)), re.IGNORECASE)
+            spans += [found.span() for found in pattern.finditer(text)]
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    for start, end in sorted(spans):
+        if end <= at:
+            continue
+        start = max(start, at)
+        if start > at:
+            parts.append((text[at:start], False))
+        parts.append((text[start:end], True))
+        at = end
+    if at < len(text) or not parts:
+        parts.append((text[at:], False))
+    return parts
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

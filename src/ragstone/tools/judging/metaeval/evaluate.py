@@ -1,0 +1,212 @@
+"""Runs a judge over a data set and measures its agreement with people."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ragstone.judge.direct import DirectJudge, Preference
+from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
+from ragstone.tools.judging.metaeval import measures
+from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
+from ragstone.tools.judging.metaeval.measures import Measure, Measured
+from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion, opinion
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One item and the judge's opinions: one for a pointwise item, two for a pair."""
+
+    item: Item
+    opinions: tuple[Opinion | NoOpinion, ...]
+
+    @property
+    def scored(self) -> bool:
+        return all(isinstance(one, Opinion) for one in self.opinions)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The results for one task. `measures` maps a measure's name to its estimate; undefined ones are left out."""
+
+    task: EvalTask
+    kind: str
+    items: int
+    scored: int
+    not_applicable: int
+    failed: int
+    measures: dict[str, Measured]
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetaEvaluation:
+    """The results of a judge on one data set."""
+
+    dataset: str
+    judge: JudgeIdentity
+    method: str
+    results: tuple[TaskResult, ...]
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+async def run_judge(
+    judge: Judge, items: Sequence[Item], *, method: str = "metric", ledger: Ledger | None = None
+) -> list[Outcome]:
+    """Outcomes of `judge` for each item, in order; `method` is ``metric``, ``score`` or ``ranking``.
+
+    The last two need a DirectJudge (see `ragstone.judge.direct`). Raises JudgeError if the judge fails as a whole.
+    """
+    ask = _METHODS[method]
+    book = ledger if ledger is not None else Ledger()
+    limit = asyncio.Semaphore(max(1, judge.concurrency))
+
+    async def one(item: Item) -> Outcome:
+        async with limit:
+            return Outcome(item, await ask(judge, item, book))
+
+    outcomes: list[Outcome] = []
+    step = 64 * max(1, judge.concurrency)
+    for start in range(0, len(items), step):
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(item)) for item in items[start : start + step]]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        outcomes.extend(task.result() for task in tasks)
+    return outcomes
+
+
+def summarise(outcomes: Iterable[Outcome], *, seed: int = 0) -> tuple[TaskResult, ...]:
+    """The measures of each task, in order of first appearance."""
+    by_task: dict[tuple[EvalTask, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        kind = "pairwise" if isinstance(outcome.item, Pairwise) else "pointwise"
+        by_task.setdefault((outcome.item.task, kind), []).append(outcome)
+    return tuple(_result(task, kind, found, seed) for (task, kind), found in by_task.items())
+
+
+def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome], seed: int) -> TaskResult:
+    scored = [outcome for outcome in outcomes if outcome.scored]
+    lost = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, NoOpinion)]
+    failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in out.opinions) for out in outcomes)
+    found: dict[str, Measured] = {}
+    if scored:
+        groups = [outcome.item.group for outcome in scored]
+        rows = _pairwise_rows(scored) if kind == "pairwise" else _pointwise_rows(scored)
+        for name, measure, scores, labels in rows:
+            estimate = measures.estimate(measure, scores, labels, groups, seed=seed)
+            if math.isfinite(estimate.value):
+                found[name] = estimate
+    return TaskResult(
+        task=task,
+        kind=kind,
+        items=len(outcomes),
+        scored=len(scored),
+        not_applicable=len(outcomes) - len(scored) - failed,
+        failed=failed,
+        measures=found,
+        reasons=tuple(dict.fromkeys(one.reason for one in lost))[:5],
+    )
+
+
+_Rows = list[tuple[str, Measure, measures.Floats, measures.Floats]]
+
+
+def _pointwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
+    labels = np.array([outcome.item.label for outcome in outcomes if isinstance(outcome.item, Pointwise)])
+    opinions = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, Opinion)]
+    strict = np.array([one.strict for one in opinions])
+    verdicts = np.array([float(one.verdict) for one in opinions])
+    rows: _Rows = []
+    if outcomes[0].item.task is EvalTask.STATEMENTS:
+        rows.append(("exact", measures.exact, strict, labels))
+    elif set(np.unique(labels)) <= {0.0, 1.0}:
+        rows += [
+            ("auroc", measures.auroc, strict, labels),
+            ("balanced_accuracy", measures.balanced_accuracy, verdicts, labels),
+            ("f1", measures.f1_score, verdicts, labels),
+            ("brier", measures.brier, strict, labels),
+            ("calibration_error", measures.calibration_error, strict, labels),
+        ]
+    rows += [("pearson", measures.pearson, strict, labels), ("spearman", measures.spearman, strict, labels)]
+    return rows
+
+
+def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
+    preferences = np.array([outcome.item.preference for outcome in outcomes if isinstance(outcome.item, Pairwise)])
+    differences = np.array([_difference(outcome) for outcome in outcomes])
+    return [
+        ("pairwise_accuracy", measures.pairwise_accuracy, differences, preferences),
+        ("pearson", measures.pearson, differences, preferences),
+        ("spearman", measures.spearman, differences, preferences),
+    ]
+
+
+def _difference(outcome: Outcome) -> float:
+    first, second = outcome.opinions
+    assert isinstance(first, Opinion)  # noqa: S101 - only called for scored outcomes
+    assert isinstance(second, Opinion)  # noqa: S101
+    return second.value - first.value
+
+
+_Asked = tuple[Opinion | NoOpinion, ...]
+
+
+async def _by_metric(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
+    if isinstance(item, Pointwise):
+        return (await opinion(judge, item.task, item.case, item.id, ledger),)
+    return (
+        await opinion(judge, item.task, item.first, f"{item.id}/first", ledger),
+        await opinion(judge, item.task, item.second, f"{item.id}/second", ledger),
+    )
+
+
+async def _by_score(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
+    cases = (item.case,) if isinstance(item, Pointwise) else (item.first, item.second)
+    return tuple([await _direct_score(judge, item.task, case, item.id, ledger) for case in cases])
+
+
+async def _direct_score(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
+    if not isinstance(judge, DirectJudge):
+        return NoOpinion(True, _NOT_DIRECT)
+    try:
+        value = await judge.direct_score(
+            task.value, case.question, case.answer, case.contexts, call=Call(case_id, ledger=ledger)
+        )
+    except JudgementFailed as failure:
+        return NoOpinion(True, failure.reason)
+    return Opinion(value, value, value >= 0.5)
+
+
+async def _by_ranking(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
+    if not isinstance(judge, DirectJudge):
+        return (NoOpinion(True, _NOT_DIRECT),)
+    if isinstance(item, Pointwise):
+        return (NoOpinion(True, "ranking needs pairs, and these are single cases"),)
+    # Half of the pairs are shown in reverse order, so that position bias averages out.
+    swapped = sum(item.id.encode("utf-8", "surrogatepass")) % 2 == 1
+    shown = (item.second, item.first) if swapped else (item.first, item.second)
+    call = Call(item.id, ledger=ledger)
+    pair = [(case.answer, case.contexts) for case in shown]
+    try:
+        found = await judge.direct_preference(item.task.value, item.first.question, pair[0], pair[1], call=call)
+    except JudgementFailed as failure:
+        return (NoOpinion(True, failure.reason),)
+    values = {Preference.FIRST: (1.0, 0.0), Preference.SECOND: (0.0, 1.0), Preference.NEITHER: (0.5, 0.5)}[found]
+    first, second = reversed(values) if swapped else values
+    return Opinion(first, first, first > 0.5), Opinion(second, second, second > 0.5)
+
+
+_NOT_DIRECT = "this judge gives no direct scores or rankings"
+_METHODS: dict[str, Callable[[Judge, Item, Ledger], Awaitable[_Asked]]] = {
+    "metric": _by_metric,
+    "score": _by_score,
+    "ranking": _by_ranking,
+}
+METHODS = tuple(_METHODS)
+"""Ways to query a judge: Ragstone's metrics, or the RAGAS paper's baselines GPT Score and GPT Ranking."""

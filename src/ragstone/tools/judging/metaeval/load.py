@@ -1,0 +1,184 @@
+"""Reads a meta-evaluation data set: the native JSONL format, or a known published file.
+
+Native format, one JSON object per line. Pointwise::
+
+    {"kind": "pointwise", "id": "a1", "task": "faithfulness", "label": 1,
+     "question": "…", "answer": "…", "contexts": ["…"], "reference": "…", "group": "page-7", "split": "test"}
+
+Pairwise, where `first` and `second` override shared fields::
+
+    {"kind": "pairwise", "id": "b1", "task": "answer_relevancy", "preference": -1,
+     "question": "…", "first": {"answer": "…"}, "second": {"answer": "…"}, "group": "page-7"}
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+
+from ragstone.errors import GoldenSetError
+from ragstone.formatting import clipped
+from ragstone.tools.judging.metaeval.adapters import adapt, recognise
+from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""Longer lines are rejected."""
+
+
+class _Side(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    question: str | None = None
+    answer: str | None = None
+    contexts: tuple[str, ...] | None = None
+    reference: str | None = None
+
+
+class _Shared(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    task: EvalTask
+    question: str = ""
+    answer: str = ""
+    contexts: tuple[str, ...] = ()
+    reference: str | None = None
+    group: str | None = None
+    split: str | None = None
+    why: str | None = None
+
+    def case(self, side: _Side | None = None) -> Case:
+        shared = {"question": self.question, "answer": self.answer, "contexts": self.contexts}
+        own = {} if side is None else {name: value for name, value in side if value is not None}
+        return Case(**{"reference": self.reference, **shared, **own})
+
+
+class _PointwiseLine(_Shared):
+    kind: Literal["pointwise"]
+    label: FiniteFloat
+
+
+class _PairwiseLine(_Shared):
+    kind: Literal["pairwise"]
+    preference: FiniteFloat
+    first: _Side
+    second: _Side
+
+
+_LINE: TypeAdapter[_PointwiseLine | _PairwiseLine] = TypeAdapter(
+    Annotated[_PointwiseLine | _PairwiseLine, Field(discriminator="kind")]
+)
+
+
+def load_items(path: Path, *, split: str | None = None, limit: int | None = None) -> tuple[Item, ...]:
+    """The items of `path` (.jsonl or .jsonl.gz), in file order.
+
+    `split` keeps one split; the default is the test split if there is one, else everything. Raises GoldenSetError with
+    file and line.
+    """
+    rows = list(_rows(path))
+    if not rows:
+        raise GoldenSetError("the data set is empty.", where=str(path))
+    adapter = recognise(rows[0][1])
+    items: list[Item] = []
+    for line, row in rows:
+        where = f"{path}:{line}"
+        items.extend(adapt(adapter, row, where) if adapter else [_native(row, where)])
+    splits = {item.split for item in items}
+    wanted = split or ("test" if "test" in splits else None)
+    if wanted is not None:
+        items = [item for item in items if item.split == wanted]
+        if not items:
+            known = ", ".join(sorted(name for name in splits if name)) or "none"
+            raise GoldenSetError(f"no item of split '{wanted}'.", where=str(path), hint=f"Splits there: {known}.")
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise GoldenSetError(f"id '{item.id}' stands there twice.", where=str(path), hint="Make the ids unique.")
+        seen.add(item.id)
+    return tuple(items[:limit])
+
+
+def _native(row: dict[str, Any], where: str) -> Item:
+    try:
+        line = _LINE.validate_python(row)
+    except ValidationError as error:
+        message = _problem(error.errors()[0], row)
+        raise GoldenSetError(message, where=where, hint="docs/judges.md shows the format of a line.") from None
+    group = line.group or line.id
+    if isinstance(line, _PointwiseLine):
+        return Pointwise(line.id, line.task, line.case(), line.label, group, line.split)
+    return Pairwise(
+        line.id, line.task, line.case(line.first), line.case(line.second), line.preference, group, line.split
+    )
+
+
+_MUST_BE = {
+    "string_type": "a string",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "tuple_type": "a list of strings",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+def _problem(found: ErrorDetails, row: Mapping[str, Any]) -> str:
+    """One sentence on what is wrong with a line, in the words of its format."""
+    kinds = "'pointwise' or 'pairwise'"
+    if found["type"] == "union_tag_not_found":
+        return f"'kind' is missing: {kinds}. It is no line of a known published data set either."
+    if found["type"] == "union_tag_invalid":
+        return f"'kind' must be {kinds}, found {_shown(row.get('kind'))}."
+    field = ".".join(str(part) for part in found["loc"][1:]) or "the line"
+    if found["type"] == "missing":
+        return f"'{field}' is missing."
+    if found["type"] == "extra_forbidden":
+        return f"unknown key '{field}'."
+    wanted = _MUST_BE.get(found["type"])
+    if found["type"] in ("enum", "literal_error"):
+        wanted = f"one of {found.get('ctx', {}).get('expected', '')}"
+    is_not = "is not valid" if wanted is None else f"must be {wanted}"
+    return f"'{field}' {is_not}, found {_shown(found['input'])}."
+
+
+def _shown(value: object) -> str:
+    return clipped(json.dumps(value, ensure_ascii=False, default=str), 80)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as stream:
+            number = 0
+            while line := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise GoldenSetError(f"the line is longer than {MAX_LINE_BYTES} bytes.", where=f"{path}:{number}")
+                if line.strip():
+                    yield number, _row(line, f"{path}:{number}")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise GoldenSetError(f"can't be read: {reason}", where=str(path)) from None
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise GoldenSetError(f"not valid JSON: {error}", where=where) from None
+    if not isinstance(row, dict):
+        raise GoldenSetError(f"expected a JSON object, found {type(row).__name__}.", where=where)
+    return row
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")

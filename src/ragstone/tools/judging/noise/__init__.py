@@ -1,0 +1,1 @@
+"""How far repeated judgements of recorded answers move."""

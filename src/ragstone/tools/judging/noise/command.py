@@ -1,0 +1,62 @@
+"""`ragstone noise`: how much scores vary when nothing changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragstone.commands.options import CONFIG, setting, settings_from, with_options
+from ragstone.commands.output import say
+
+
+@click.command(name="noise")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--again",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="A second run of the same version, to measure the system's own variance.",
+)
+@click.option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
+@setting("judge", "NAME")
+@setting("judge_base_url", "URL")
+@setting("max_cost_usd", "USD")
+@click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
+@setting("seed", "N")
+@setting("thresholds", "FILE", help="Policy file, to warn about a max_drop below the noise")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
+@with_options((CONFIG,))
+def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
+    """Judge the answers of RUN twice, and report how much the results differ.
+
+    The judgement cache is not used, so a paid judge costs money: about 8 calls per answer for the four headline
+    metrics. Reports how much of the variance of a score comes from the samples, the judge and, with --again, the
+    system. Warns if a max_drop in the policy is smaller than the noise.
+    """
+    from ragstone.app.decide import read_policy
+    from ragstone.commands.context import run_context, run_to_end
+    from ragstone.run.directory import RunDirectory
+    from ragstone.tools.judging.noise.noise import measure_noise, noise_lines, recorded_noise
+
+    settings = settings_from(flags)
+    policy = read_policy(settings)
+    one = RunDirectory.open(run)
+    other = None if again is None else RunDirectory.open(again)
+    if recorded:
+        found = recorded_noise(one, policy, again=other)
+    else:
+        with run_context(settings) as context:
+            found = run_to_end(measure_noise(one, policy, settings, context, again=other, limit=answers))
+    if form == "json":
+        from dataclasses import asdict
+        from json import dumps
+
+        rows = [{**asdict(row), "too_fine": row.too_fine} for row in found.metrics]
+        click.echo(dumps({**asdict(found), "metrics": rows}, indent=2))
+    else:
+        for line in noise_lines(found):
+            say(line)
+    return 0

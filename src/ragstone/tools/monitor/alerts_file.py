@@ -1,0 +1,175 @@
+"""alerts.toml: which logs are watched, how, and what warns or fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ragstone.config import parse_toml, read_text
+from ragstone.errors import ConfigError, expected, suggestion
+from ragstone.formatting import clipped
+from ragstone.stats.surveillance import MIN_ANCHOR
+from ragstone.tools.monitor.interaction import NAMES
+from ragstone.tools.monitor.windows import Length, Windows, zone_of
+
+ALERTS_FILE = "alerts.toml"
+Action = Literal["fail", "warn", "off"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LogRules(_Table):
+    """[logs]"""
+
+    paths: tuple[str, ...] = Field(default=(), description="Log files and globs, relative to this file.")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Field to the column that holds it, dotted paths allowed."
+    )
+    good_feedback: float | None = Field(
+        default=None, allow_inf_nan=False, description="Least number that is good feedback; default: above 0."
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name not in NAMES:
+                raise ValueError(f"'{name}' is not a field. {suggestion(name, NAMES)}")
+        return value
+
+
+class WindowRules(_Table):
+    """[windows]"""
+
+    length: Length = Field(default="day", description="day or week (from Monday).")
+    timezone: str = Field(default="UTC", description="Time zone in which days begin, such as Europe/Berlin.")
+    grace_hours: float = Field(
+        default=1.0, ge=0.0, le=240.0, allow_inf_nan=False, description="Hours after its end until a window is decided."
+    )
+    slow_s: float = Field(
+        default=5.0, gt=0.0, allow_inf_nan=False, description="Seconds above which an answer is slow."
+    )
+    anchor: int = Field(
+        default=28, ge=MIN_ANCHOR, le=366, description="Windows that are averaged as the anchor; no alert before."
+    )
+    anchor_from: date | None = Field(
+        default=None, description="First day of the anchor; default: the first window. Set it to accept a new level."
+    )
+    keep: int = Field(
+        default=35, ge=2, le=400, description="Windows for which single interactions are remembered, without texts."
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        try:
+            zone_of(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"'{value}' is not a time zone that is known here, such as UTC or Europe/Berlin") from None
+        return value
+
+
+class SampleRules(_Table):
+    """[sample]"""
+
+    size: int = Field(default=200, ge=0, le=100_000, description="Answers per window that the judge scores; 0: none.")
+
+
+class PrivacyRules(_Table):
+    """[privacy]"""
+
+    texts: bool = Field(
+        default=True, description="false: no text of an interaction in any output, and none kept after it is scored."
+    )
+    fields: tuple[str, ...] = Field(
+        default=(), description="Fields of a record, dotted paths allowed, whose values are replaced in drafts."
+    )
+
+    @field_validator("fields")
+    @classmethod
+    def _named(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(path.strip() for path in value):
+            raise ValueError("a field is empty")
+        return value
+
+
+class DraftRules(_Table):
+    """[drafts]"""
+
+    size: int = Field(default=10, ge=1, le=1000, description="Drafts per window that --drafts writes, at most.")
+
+
+class AlertRule(_Table):
+    """[alerts.NAME], where NAME is a figure or a metric"""
+
+    action: Action | None = Field(default=None, description="fail, warn or off.")
+    shift: float | None = Field(
+        default=None, gt=0.0, allow_inf_nan=False, description="Change to find, in the unit of the figure."
+    )
+    worse: Literal["higher", "lower"] | None = Field(default=None, description="Which way is worse.")
+
+
+class WebhookRules(_Table):
+    """[webhook]: where the address is in the environment variable RAGSTONE_WEBHOOK_URL"""
+
+    format: Literal["json", "slack", "teams"] = Field(default="json", description="What the receiver reads.")
+    when: Literal["changes", "alerts"] = Field(
+        default="changes", description="changes: if other alerts last than at the last message. alerts: at every job."
+    )
+
+
+class AlertsTable(_Table):
+    """The content of alerts.toml."""
+
+    logs: LogRules = Field(default=LogRules(), description="Which logs are read, and how.")
+    windows: WindowRules = Field(default=WindowRules(), description="Into what time is divided.")
+    sample: SampleRules = Field(default=SampleRules(), description="What is scored by the judge.")
+    privacy: PrivacyRules = Field(default=PrivacyRules(), description="What is kept and shown of persons.")
+    drafts: DraftRules = Field(default=DraftRules(), description="Which cases become drafts of golden samples.")
+    webhook: WebhookRules = Field(default=WebhookRules(), description="What a webhook is told.")
+    alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
+
+    def windows_in_zone(self) -> Windows:
+        return Windows(self.windows.length, zone_of(self.windows.timezone))
+
+
+def read_alerts_file(path: Path) -> AlertsTable:
+    """The rules in `path`. Raises ConfigError."""
+    return parse_alerts(parse_toml(read_text(path), path), str(path))
+
+
+def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
+    """The rules in a parsed document. Raises ConfigError with the key."""
+    try:
+        return AlertsTable.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = _keys_beside(first["loc"])
+            raise ConfigError(
+                f"unknown key '{key}'.", where=where, hint=suggestion(str(first["loc"][-1]), known)
+            ) from None
+        if first["type"] == "value_error":
+            raise ConfigError(f"'{key}': {expected(first).removesuffix('.')}.", where=where) from None
+        shown = json.dumps(first["input"], default=str, ensure_ascii=False)
+        raise ConfigError(f"'{key}' {expected(first)}, found {clipped(shown, 80)}.", where=where) from None
+
+
+def _keys_beside(place: tuple[int | str, ...]) -> list[str]:
+    model: Any = AlertsTable
+    for part in place[:-1]:
+        field = model.model_fields.get(part)
+        model = AlertRule if field is None else field.annotation
+        model = model if isinstance(model, type) and issubclass(model, BaseModel) else AlertsTable
+        if part == "alerts":
+            model = AlertRule
+    return list(model.model_fields)

@@ -1,0 +1,135 @@
+"""The figures of a window: how much was asked, how fast, how often without an answer, and what users said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ragstone.formatting import percent, score, seconds, whole
+from ragstone.metrics.registry import find_metric
+from ragstone.stats.ppi import inverse_weights
+from ragstone.tools.monitor.alerts_file import Action
+from ragstone.tools.monitor.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a figure is. `rising`: more is worse. `shift` is the default change to find; `relative`: to the anchor."""
+
+    title: str
+    rising: bool
+    action: Action
+    shift: float
+    relative: bool
+    show: Callable[[float | None], str]
+
+
+def _score(value: float | None) -> str:
+    return score(value)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else whole(value)
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "interactions": Kind("interactions", False, "off", 0.5, True, _number),
+        "users": Kind("distinct users", False, "off", 0.5, True, _number),
+        "sessions": Kind("distinct sessions", False, "off", 0.5, True, _number),
+        "latency_mean": Kind("latency, mean", True, "warn", 0.25, True, seconds),
+        "latency_p95": Kind("latency, 95th percentile", True, "warn", 0.25, True, seconds),
+        "slow_rate": Kind("slow answers", True, "warn", 0.05, False, percent),
+        "no_source_rate": Kind("answers without a source", True, "warn", 0.05, False, percent),
+        "zero_result_rate": Kind("searches without a result", True, "warn", 0.05, False, percent),
+        "abstention_rate": Kind("abstentions", True, "warn", 0.05, False, percent),
+        "error_rate": Kind("errors", True, "fail", 0.02, False, percent),
+        "feedback_rate": Kind("share with feedback", False, "off", 0.05, False, percent),
+        "bad_feedback_rate": Kind("bad feedback", True, "warn", 0.05, False, percent),
+    }
+)
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a figure, or of a metric."""
+    if name in KINDS:
+        return KINDS[name]
+    metric = find_metric(name)
+    return Kind(name, metric is not None and metric.info.lower_is_better, "fail", 0.05, False, _score)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a window: its value, of how many units (0: it is not a mean), and their variance."""
+
+    value: float
+    n: float = 0.0
+    variance: float = 0.0
+
+    def as_json(self) -> dict[str, float]:
+        return {"value": self.value, "n": self.n, "variance": self.variance}
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Figure:
+        return cls(float(found["value"]), float(found["n"]), float(found["variance"]))
+
+
+_COUNTS = """
+SELECT count(*), count(DISTINCT user), count(DISTINCT session), count(user), count(session),
+  count(latency), total(latency), total(latency * latency), total(latency > ?),
+  total(answered AND sourced IS NOT NULL), total(answered AND sourced = 0 AND NOT coalesce(abstained, 0)),
+  count(found), total(found = 0), count(abstained), total(abstained), total(error), count(feedback), total(feedback)
+FROM interactions WHERE window = ?
+"""
+
+_LATENCY = """
+SELECT latency FROM interactions WHERE window = ? AND latency IS NOT NULL ORDER BY latency LIMIT 1 OFFSET ?
+"""
+
+
+def figures_of(state: State, window: str, *, slow_s: float) -> dict[str, Figure]:
+    """The figures of the interactions of a window. What is not logged has no figure."""
+    (
+        total, users, sessions, with_user, with_session, timed, seconds_, squares, slow, with_sources, bare,
+        searched, nothing, told, abstained, errors, judged, good,
+    ) = state.one(_COUNTS, slow_s, window)  # fmt: skip
+
+    def rates() -> Iterator[tuple[str, float, float]]:
+        yield "slow_rate", slow, timed
+        yield "no_source_rate", bare, with_sources
+        yield "zero_result_rate", nothing, searched
+        yield "abstention_rate", abstained, told
+        yield "error_rate", errors, total
+        yield "feedback_rate", judged, total
+        yield "bad_feedback_rate", judged - good, judged
+
+    found = {"interactions": Figure(float(total))}
+    if with_user:
+        found["users"] = Figure(float(users))
+    if with_session:
+        found["sessions"] = Figure(float(sessions))
+    if timed:
+        mean = seconds_ / timed
+        found["latency_mean"] = Figure(mean, float(timed), max(0.0, squares / timed - mean**2))
+        place = min(timed - 1, math.ceil(0.95 * timed) - 1)
+        (p95,) = state.one(_LATENCY, window, place)
+        found["latency_p95"] = Figure(float(p95))
+    for name, hits, n in rates():
+        if n and not (name == "feedback_rate" and not judged):
+            share = hits / n
+            found[name] = Figure(share, float(n), share * (1.0 - share))
+    return found
+
+
+def weighted(values: Sequence[float], probabilities: Sequence[float]) -> Figure:
+    """The mean of scores that were drawn with these probabilities; `n` is the effective number (L. Kish, 1965)."""
+    weights = inverse_weights(np.array(probabilities))
+    x = np.array(values)
+    mean = float(np.mean(weights * x))
+    variance = float(np.sum(weights * (x - mean) ** 2) / np.sum(weights)) if len(x) > 1 else 0.25
+    return Figure(mean, float(weights.sum() ** 2 / np.sum(weights**2)), variance)

@@ -1,0 +1,230 @@
+"""What a monitor found, as text, Markdown and JSON.
+
+Names of files and metrics are escaped. No text of an interaction is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ragstone.formatting import NONE, counted, percent
+from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
+from ragstone.tools.monitor.alerts import Watched
+from ragstone.tools.monitor.outcome import Drafts, LogRead, Monitored
+from ragstone.tools.monitor.personal import replacements
+
+_WIDEST_NAME = 60
+
+
+def monitor_text(found: Monitored) -> str:
+    """For a terminal or a log: 80 columns."""
+    lines = [headline(found), ""]
+    if found.figures:
+        lines.append(f"{'':30} {'now':>9} {'before':>9} {'anchor':>9}  state")
+        for one in found.figures:
+            now, before, anchor = _cells(one)
+            lines.append(f"{clip(one.kind.title, 30):30} {now:>9} {before:>9} {anchor:>9}  {_state(one)}")
+        lines.append("")
+    lines += [f"{_mark(one)}: {sentence(one)}" for one in found.alerts]
+    lines += [f"ended: {one.kind.title}." for one in found.figures if one.ended]
+    lines += list(_remarks(found))
+    lines += [_read(log) for log in found.logs]
+    return "\n".join(one_line_keeping_columns(line) for line in lines) + "\n"
+
+
+def one_line_keeping_columns(line: str) -> str:
+    """`line` without anything that a terminal would act on; its spaces stay."""
+    return "  ".join(" ".join(one_line(word) for word in part.split(" ")) for part in line.split("  "))
+
+
+def monitor_markdown(found: Monitored) -> str:
+    """For a job summary or an issue."""
+    sign = "❌" if found.failing else "⚠️" if found.alerts or found.empty else "✅"
+    lines = [f"## {sign} {markdown_inline(headline(found))}"]
+    told = [f"- **{_mark(one)}**: {markdown_inline(sentence(one))}" for one in found.alerts]
+    told += [f"- ended: {markdown_inline(one.kind.title)}" for one in found.figures if one.ended]
+    lines += ["", *told] if told else []
+    if found.figures:
+        lines += ["", "| figure | now | before | anchor | state |", "|---|--:|--:|--:|---|"]
+        for one in found.figures:
+            cells = [one.kind.title, *_cells(one), _state(one)]
+            lines.append("| " + " | ".join(markdown_inline(cell) for cell in cells) + " |")
+    remarks = [f"- {markdown_inline(line)}" for line in _remarks(found)]
+    lines += ["", *remarks] if remarks else []
+    lines += ["", "<details><summary>Logs</summary>", ""]
+    lines += [f"- {markdown_code(clip(log.name, 200))}: {markdown_inline(_counts(log))}" for log in found.logs]
+    return "\n".join([*lines, "", "</details>", ""])
+
+
+def monitor_json(found: Monitored) -> str:
+    """All of it, for programs."""
+    body: dict[str, Any] = {
+        "schema_version": 1,
+        "window": found.windows[-1].name if found.windows else None,
+        "length": found.length,
+        "timezone": found.timezone,
+        "failing": found.failing,
+        "empty": found.empty,
+        "decided": list(found.decided),
+        "figures": [_figure(one) for one in found.figures],
+        "windows": [
+            {
+                "window": one.name,
+                "judge": one.judge,
+                "scored": one.scored,
+                "figures": {name: figure.as_json() for name, figure in one.figures.items()},
+            }
+            for one in found.windows
+        ],
+        "open": [
+            {"window": one.name, "figures": {name: figure.as_json() for name, figure in one.figures.items()}}
+            for one in found.open
+        ],
+        "logs": [
+            {
+                "name": log.name,
+                "lines": log.lines,
+                "new": log.new,
+                "known": log.known,
+                "problems": {problem.value: count for problem, count in sorted(log.problems.items())},
+                "damage": log.damage,
+                "unfinished_bytes": log.rest,
+            }
+            for log in found.logs
+        ],
+        "notes": list(found.notes),
+        "drafts": None if found.drafts is None else asdict(found.drafts),
+        "runs": [str(run) for run in found.runs],
+    }
+    return json.dumps(encodable(body), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def monitor_message(found: Monitored) -> tuple[str, dict[str, Any]]:
+    """What a webhook is told: a text of a few lines, and the facts for programs."""
+    lines = [headline(found), *(f"{_mark(one)}: {sentence(one)}" for one in found.alerts)]
+    facts = {
+        "window": found.windows[-1].name if found.windows else None,
+        "failing": found.failing,
+        "empty": found.empty,
+        "alerts": [_figure(one) for one in found.alerts],
+    }
+    return "\n".join(lines), facts
+
+
+def headline(found: Monitored) -> str:
+    """What it comes to, in a sentence."""
+    if not found.windows:
+        return f"No {found.length} is over yet: there is nothing to compare."
+    name = f"{'Week of' if found.length == 'week' else ''} {found.windows[-1].name}".strip()
+    if found.empty:
+        return f"{name}: no interactions. Is the log still written, and is this job given it?"
+    failing = sum(one.action == "fail" for one in found.alerts)
+    warning = len(found.alerts) - failing
+    parts = [f"{counted(failing, 'alert')} that {'fails' if failing == 1 else 'fail'}"] if failing else []
+    parts += [counted(warning, "warning")] if warning else []
+    return f"{name}: {' and '.join(parts) or 'no alert'}."
+
+
+def sentence(one: Watched) -> str:
+    """What an alert says."""
+    show = one.kind.show
+    title = one.kind.title
+    if one.look is None:
+        return title
+    if not one.look.alarm:
+        return f"{title}: {show(one.before)} in the window before, {show(one.now)} now."
+    return f"{title}: {show(one.anchor)} in the anchor, {show(one.level)} since {one.since}, {show(one.now)} now."
+
+
+def _mark(one: Watched) -> str:
+    return "FAIL" if one.action == "fail" else "warning"
+
+
+def _state(one: Watched) -> str:
+    if one.action == "off":
+        return "not watched"
+    if one.alert:
+        return "FAIL" if one.action == "fail" else "warning"
+    if one.now is None:
+        return "nothing to compare"
+    if one.look is None:
+        return f"anchor: {one.had} of {one.needed}"
+    return "steady"
+
+
+def _cells(one: Watched) -> tuple[str, str, str]:
+    show = one.kind.show
+    return show(one.now), show(one.before), show(one.anchor)
+
+
+def _remarks(found: Monitored) -> Iterator[str]:
+    yield from found.notes
+    if found.drafts is not None:
+        yield from _drafts(found.drafts)
+    if len(found.decided) > 1:
+        yield f"{counted(len(found.decided), 'window')} decided: {found.decided[0]} to {found.decided[-1]}."
+    if found.windows and found.windows[-1].scored:
+        last = found.windows[-1]
+        judge = (last.judge or "").rpartition(" ")[0]
+        yield f"Metrics are of a random sample of {counted(last.scored, 'answer')}, by {judge}."
+    for window in found.open:
+        figures = window.figures
+        so_far = counted(int(figures["interactions"].value), "interaction")
+        errors = f", errors {percent(figures['error_rate'].value)}" if "error_rate" in figures else ""
+        yield f"Not over yet: {window.name} with {so_far}{errors}."
+
+
+def _drafts(made: Drafts) -> Iterator[str]:
+    if not made.windows:
+        yield "Drafts: no window is new."
+        return
+    yield f"{counted(made.written, 'draft')} added to {made.file}."
+    if made.written:
+        yield f"Reasons: {', '.join(f'{count:,} {reason}' for reason, count in made.reasons.items())}."
+        replaced = ", ".join(replacements(name, count) for name, count in made.replaced.items())
+        yield f"Personal data replaced: {replaced or 'none was found'}."
+    if made.left_out:
+        yield f"Left out: {', '.join(f'{count:,} {why}' for why, count in made.left_out.items())}."
+    for path in made.empty_fields:
+        yield f"No record had the field '{path}' of [privacy] fields: nothing was replaced by it."
+    if made.written:
+        yield f"Review them: ragstone review {shlex.quote(made.file)}"
+
+
+def _read(log: LogRead) -> str:
+    name = log.name if len(log.name) <= _WIDEST_NAME else "…" + log.name[1 - _WIDEST_NAME :]
+    return f"{name}: {_counts(log)}"
+
+
+def _counts(log: LogRead) -> str:
+    parts = [f"{counted(log.new, 'new interaction')}"]
+    parts += [f"{log.known:,} known"] if log.known else []
+    parts += [f"{counted(count, 'line')} {problem.value}" for problem, count in sorted(log.problems.items())]
+    parts += [f"the file {log.damage}"] if log.damage else []
+    parts += ["an unfinished last line"] if log.rest else []
+    return ", ".join(parts) or NONE
+
+
+def _figure(one: Watched) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "now": one.now,
+        "before": one.before,
+        "anchor": one.anchor,
+        "anchor_windows": one.had,
+        "anchor_needed": one.needed,
+        "shift": one.shift,
+        "action": one.action,
+        "state": _state(one),
+        "alert": one.alert,
+        "began": one.began,
+        "ended": one.ended,
+        "since": one.since,
+        "level": one.level,
+        "chart": None if one.look is None else one.look.chart,
+        "limit": None if one.look is None else one.look.limit,
+    }

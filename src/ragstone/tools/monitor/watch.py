@@ -1,0 +1,406 @@
+"""Watch logged interactions: read what is new, decide the windows that are over, and compare them."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ragstone.app.context import RunContext
+from ragstone.app.rescore import rescore
+from ragstone.config import Settings
+from ragstone.errors import ConfigError
+from ragstone.formatting import counted
+from ragstone.judge.offline.abstention import answer_abstains
+from ragstone.run.directory import RunDirectory
+from ragstone.run.files import open_new, writing_to
+from ragstone.system import worker
+from ragstone.tools.monitor.alerts import Watched, Window, is_known, watch_figures
+from ragstone.tools.monitor.alerts_file import AlertsTable
+from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file, worst_scores
+from ragstone.tools.monitor.figures import Figure, figures_of, kind_of, weighted
+from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
+from ragstone.tools.monitor.logs import Damaged, Line, Log, Place, is_table, whole_records
+from ragstone.tools.monitor.outcome import LogRead, Monitored
+from ragstone.tools.monitor.state import Drawn, Row, State
+from ragstone.tools.monitor.traces import interactions_of, is_trace
+from ragstone.tools.monitor.windows import Windows
+
+KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
+_BATCH = 2000
+_AHEAD = timedelta(hours=1)
+_BEHIND = timedelta(days=800)
+_MAX_PAYLOAD = 2_000_000
+
+
+async def monitor(
+    paths: Sequence[str],
+    table: AlertsTable,
+    settings: Settings,
+    context: RunContext,
+    *,
+    state_file: Path,
+    out: Path,
+    where: str = "alerts.toml",
+    notify: Callable[[Monitored], bool] | None = None,
+    drafts: Path | None = None,
+) -> Monitored:
+    """Read the logs `paths`, decide all windows that are over, and compare the newest with those before.
+
+    `paths` are files and globs. The sample of each window is scored by the judge in `settings` and kept as a run in
+    `out`, or nowhere if texts are private. Raises ConfigError if a named log is missing, and what rescoring raises:
+    then the window is not decided, and the next job tries again. `notify` is told when other alerts last than when it
+    was told last, or at every job with an alert, as the rules say; it returns whether the message arrived. Bad and
+    unusual cases of the decided windows are added to the file `drafts`, once; see `app.drafts.production`.
+    """
+    if drafts is not None:
+        check_drafts_file(drafts, table, settings, where)
+    for name in table.alerts:
+        if not is_known(name, settings.metrics):
+            raise ConfigError(
+                f"'alerts.{name}' is neither a figure nor a metric.",
+                where=where,
+                hint="See the names in docs/monitoring.md, or run `ragstone monitor` to list them.",
+            )
+    files = _files(paths)
+    windows = table.windows_in_zone()
+    now = context.now().astimezone(UTC)
+    terms = {"length": table.windows.length, "timezone": table.windows.timezone}
+    with closing(State(state_file, terms=terms, candidates=table.sample.size, now=now)) as state:
+        key = context.environ.get(KEY_VARIABLE, "").strip().encode()
+        reader = Reader(table.logs.columns, _hasher(key or state.salt), good_from=table.logs.good_feedback)
+        job = _Job(state, table, windows, reader, now, _Decided.of(state))
+        logs = tuple(job.read(path) for path in files)
+        decided, runs = [], []
+        for name in job.over():
+            summary, run = await _summary(job, name, settings, context, out)
+            with state.transaction():
+                state.decide(name, summary, now)
+            state.forget_texts(name)
+            decided.append(name)
+            if run is not None:
+                runs.append(run)
+        known = tuple(_window(name, summary) for name, summary in state.decided().items())
+        if known:
+            state.forget(_earlier(windows, known[-1].name, table.windows.keep))
+        running = tuple(
+            Window(name, figures_of(state, name, slow_s=table.windows.slow_s)) for name in state.open_windows()
+        )
+        made = None
+        if drafts is not None:
+            made = add_drafts(
+                drafts, decided, state=state, table=table, settings=settings, redact=context.redact,
+                reader=reader, lines=lambda: chain.from_iterable(map(job.lines, files)),
+            )  # fmt: skip
+        figures = watch_figures(known, table, per_year=windows.per_year)
+        found = Monitored(
+            logs=logs,
+            windows=known,
+            decided=tuple(decided),
+            figures=figures,
+            open=running,
+            length=table.windows.length,
+            timezone=table.windows.timezone,
+            notes=tuple(_notes(figures)),
+            runs=tuple(runs),
+            empty=bool(known) and known[-1].figures["interactions"].value == 0.0,
+            drafts=made,
+        )
+        if notify is not None:
+            often = table.webhook.when == "alerts" and found.lasting
+            if (often or found.lasting != state.told()) and notify(found):
+                state.tell(found.lasting)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    names: frozenset[str]
+    first: str
+    last: str
+
+    @classmethod
+    def of(cls, state: State) -> _Decided:
+        names = state.decided_names()
+        return cls(names, min(names, default=""), max(names, default=""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    state: State
+    table: AlertsTable
+    windows: Windows
+    reader: Reader
+    now: datetime
+    decided: _Decided
+
+    def read(self, path: Path) -> LogRead:
+        """Read what is new in a log. What is wrong with it is counted."""
+        found = LogRead(str(path))
+        try:
+            if is_table(path):
+                self._read_whole(path, found)
+            else:
+                with closing(Log(path)) as log:
+                    if log.is_list:
+                        self._read_whole(path, found)
+                    elif (spans := self._spans(log)) is not None:
+                        self._read_each(interactions_of(spans, self.now), found)
+                    else:
+                        self._read_lines(log, found)
+        except OSError as error:
+            raise ConfigError(f"can't be read: {error.strerror or error}.", where=str(path)) from None
+        except Damaged as damage:
+            found.damage = str(damage)
+        return found
+
+    def lines(self, path: Path) -> Iterator[Line]:
+        """All lines of a log that can be read, whether they were read before or not."""
+        with suppress(Damaged, OSError):
+            if is_table(path):
+                yield from self._whole(path)
+                return
+            with closing(Log(path)) as log:
+                if log.is_list:
+                    yield from self._whole(path)
+                elif (spans := self._spans(log)) is not None:
+                    yield from interactions_of(spans, self.now)
+                else:
+                    yield from log.lines(Place())
+
+    def _read_lines(self, log: Log, found: LogRead) -> None:
+        with self.state.transaction():
+            place, head = self.state.place_of(log)
+        damage: Damaged | None = None
+        for batch, stopped in _batches(log.lines(place)):
+            damage = stopped
+            rows = list(self._rows(batch, found))
+            with self.state.transaction():
+                self._add(rows, found)
+                if batch:
+                    head = self.state.remember(log, batch[-1].after, head)
+        found.rest = log.rest
+        if damage is not None:
+            raise damage
+
+    def _spans(self, log: Log) -> Iterator[Line] | None:
+        """The lines of a file of traces, which is read whole; None for any other log."""
+        first = next(log.lines(Place()), None)
+        if first is None:
+            return None
+        if first.record is not None:
+            return log.lines(Place()) if is_trace(first.record) else None
+        document = log.document() if first.problem is Problem.NOT_JSON and first.number == 1 else None
+        if document is None or not is_trace(document):
+            return None
+        return iter([Line(document, None, 1, Place())])
+
+    def _read_whole(self, path: Path, found: LogRead) -> None:
+        self._read_each(self._whole(path), found)
+
+    def _whole(self, path: Path) -> Iterator[Line]:
+        lines = whole_records(path)
+        first = next(lines, None)
+        if first is None:
+            return
+        lines = chain([first], lines)
+        if first.record is not None and is_trace(first.record):
+            lines = interactions_of(lines, self.now)
+        yield from lines
+
+    def _read_each(self, lines: Iterator[Line], found: LogRead) -> None:
+        damage: Damaged | None = None
+        for batch, stopped in _batches(lines):
+            damage = stopped
+            rows = list(self._rows(batch, found))
+            with self.state.transaction():
+                self._add(rows, found)
+        if damage is not None:
+            raise damage
+
+    def _add(self, rows: Sequence[Row], found: LogRead) -> None:
+        new, known, lost = self.state.add(rows)
+        if lost:
+            found.problems[Problem.NO_MATCH] += lost
+        found.new += new
+        found.known += known
+
+    def _rows(self, lines: Sequence[Line], found: LogRead) -> Iterator[Row]:
+        for line in lines:
+            found.lines += 1
+            if line.problem is not None or line.record is None:
+                found.problems[line.problem or Problem.NOT_OBJECT] += 1
+                continue
+            try:
+                yield self._row(self.reader.read(line.record))
+            except BadRecord as bad:
+                found.problems[bad.problem] += 1
+
+    def _row(self, one: Interaction) -> Row:
+        if one.time > self.now + _AHEAD:
+            raise BadRecord(Problem.FUTURE)
+        if one.time < self.now - _BEHIND:
+            raise BadRecord(Problem.TOO_OLD)
+        window = self.windows.name(one.time)
+        if not one.only_feedback and (window in self.decided.names or window < self.decided.first):
+            raise BadRecord(Problem.TOO_LATE)
+        abstained = one.abstained
+        if abstained is None and one.answer:
+            abstained = answer_abstains(one.answer)
+        return Row(one, window, abstained, _payload(one))
+
+    def over(self) -> list[str]:
+        """The windows to decide, oldest first, also those without any interaction between or after others."""
+        waiting = self.state.open_windows()
+        starts = [name for name in (self.decided.last, *waiting) if name]
+        if not starts:
+            return []
+        grace = timedelta(hours=self.table.windows.grace_hours)
+        newest = max(waiting, default="")
+        found: list[str] = []
+        name = self.windows.after(self.decided.last) if self.decided.last else min(waiting)
+        while self.windows.end(name) + grace <= self.now and len(found) < 10_000:
+            found.append(name)
+            name = self.windows.after(name)
+        # A log that ended before there was a monitor is history, not an outage.
+        return [one for one in found if one <= newest or self.windows.end(one) > self.state.created]
+
+
+def _batches(lines: Iterator[Line]) -> Iterator[tuple[list[Line], Damaged | None]]:
+    batch: list[Line] = []
+    try:
+        for line in lines:
+            batch.append(line)
+            if len(batch) >= _BATCH:
+                yield batch, None
+                batch = []
+    except Damaged as damage:
+        yield batch, damage
+        return
+    if batch:
+        yield batch, None
+
+
+def _files(paths: Sequence[str]) -> list[Path]:
+    found: dict[Path, None] = {}
+    for path in paths:
+        matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]  # noqa: PTH207
+        found |= dict.fromkeys(Path(one) for one in matches)
+    if not paths:
+        raise ConfigError("no log.", hint="Name log files, or set paths under [logs] in alerts.toml.")
+    for one in found:
+        if not one.exists():
+            raise ConfigError(
+                "log not found.", where=str(one), hint="Check the path, or use a glob such as logs/*.jsonl*."
+            )
+    return list(found)
+
+
+def _hasher(key: bytes) -> Callable[[str], bytes]:
+    short = key if len(key) <= 64 else hashlib.blake2b(key).digest()
+
+    def hashed(value: str) -> bytes:
+        return hashlib.blake2b(value.encode("utf-8", "replace"), key=short, digest_size=16).digest()
+
+    return hashed
+
+
+def _payload(one: Interaction) -> str | None:
+    """What a judge needs, as a recorded interaction; None if it lacks an answer, or the texts of its sources."""
+    if not (one.answer and one.query) or one.sources is None:
+        return None
+    contexts = []
+    for source in one.sources:
+        text = source if isinstance(source, str) else None
+        if isinstance(source, Mapping):
+            text = next((source[name] for name in worker.TEXT_NAMES if isinstance(source.get(name), str)), None)
+        if text is None or not any(sign.isspace() for sign in text.strip()):
+            return None  # an address or an id
+        identity = None
+        if isinstance(source, Mapping):
+            identity = next((str(source[name]) for name in worker.ID_NAMES if source.get(name) is not None), None)
+        contexts.append({"text": text} if identity is None else {"text": text, "id": identity})
+    payload: dict[str, Any] = {"id": one.key.hex(), "question": one.query, "answer": one.answer, "contexts": contexts}
+    if one.latency_s is not None:
+        payload["latency_s"] = one.latency_s
+    if one.session is not None:
+        payload["group"] = one.session.hex()
+    if one.route:
+        payload["tags"] = [one.route]
+    text = json.dumps(payload)
+    return text if len(text) <= _MAX_PAYLOAD else None
+
+
+async def _summary(
+    job: _Job, window: str, settings: Settings, context: RunContext, out: Path
+) -> tuple[dict[str, Any], Path | None]:
+    figures = figures_of(job.state, window, slow_s=job.table.windows.slow_s)
+    summary: dict[str, Any] = {"figures": figures}
+    run = None
+    drawn = job.state.drawn(window, job.table.sample.size) if job.table.sample.size else []
+    if drawn:
+        context.say(f"{window}: scoring {counted(len(drawn), 'answer')} …")
+        if job.table.privacy.texts:
+            place = out / window
+            found = await _scored(drawn, place, settings, context)
+            run = place
+        else:
+            with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+                found = await _scored(drawn, Path(private) / window, settings, context)
+        scores, worst, identity = found
+        figures |= scores
+        summary |= {"judge": identity, "scored": len(drawn), "worst": worst}
+    summary["figures"] = {name: figure.as_json() for name, figure in figures.items()}
+    return summary, run
+
+
+async def _scored(
+    drawn: Sequence[Drawn], place: Path, settings: Settings, context: RunContext
+) -> tuple[dict[str, Figure], dict[str, list[str]], str]:
+    """The reference-free metrics of a sample, its worst answers by metric, and the identity of what measured them."""
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+        source = Path(private) / "sample.jsonl"
+        with writing_to(source), open_new(source) as stream:
+            for one in drawn:
+                stream.write(one.payload.encode() + b"\n")
+        chosen = settings.model_copy(
+            update={
+                "run": settings.run.model_copy(update={"out": str(place), "answers": 1}),
+                "golden": settings.golden.model_copy(update={"columns": {}}),
+            }
+        )
+        found = await rescore([source], chosen, context, missing=True)
+    assert isinstance(found.run, RunDirectory)  # noqa: S101 - it was no dry run
+    run, manifest = found.run, found.run.manifest
+    chances = {one.key: one.probability for one in drawn}
+    figures, worst = {}, {}
+    for name, scores in run.scores().metrics.items():
+        if scores.values:
+            ids = list(scores.values)
+            figures[name] = weighted([scores.values[one] for one in ids], [chances[one] for one in ids])
+            worst[name] = worst_scores(name, scores.values)
+    measured = json.dumps([manifest.judge.model_dump(mode="json"), manifest.metrics, manifest.repeats], sort_keys=True)
+    return figures, worst, f"{manifest.judge.label()} {hashlib.sha256(measured.encode()).hexdigest()[:12]}"
+
+
+def _window(name: str, summary: Mapping[str, Any]) -> Window:
+    figures = {key: Figure.of(found) for key, found in summary["figures"].items()}
+    return Window(name, figures, summary.get("judge"), int(summary.get("scored", 0)))
+
+
+def _earlier(windows: Windows, name: str, count: int) -> str:
+    return (datetime.fromisoformat(name) - timedelta(days=windows.days * count)).date().isoformat()
+
+
+def _notes(figures: Sequence[Watched]) -> Iterator[str]:
+    for one in figures:
+        if one.restarted is not None:
+            yield f"{kind_of(one.name).title} is compared anew: {one.restarted}."

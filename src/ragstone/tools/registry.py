@@ -1,0 +1,29 @@
+"""The commands that tools add, each loaded from its slice when it is called. Adding a tool adds its lines here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCommand:
+    """A command's line of help, and the module under ``ragstone.tools`` that defines it as ``command``."""
+
+    summary: str
+    module: str
+
+
+TOOL_COMMANDS: Mapping[str, ToolCommand] = {
+    "monitor": ToolCommand("Watch logged interactions of an application.", "monitor.command"),
+    "history": ToolCommand("List past runs, show them as a page, add finished runs.", "history_page.command"),
+    "export": ToolCommand("Send a finished run to OpenTelemetry, MLflow or W&B.", "export.command"),
+    "generate": ToolCommand("Write draft questions from your documents.", "generate.drafts.command"),
+    "review": ToolCommand("Review the drafts of a golden set.", "generate.review.command"),
+    "golden": ToolCommand("Look after a golden set: examine, divide, sample, import.", "generate.golden.command"),
+    "convert": ToolCommand("Convert a golden set to native JSONL.", "generate.convert.command"),
+    "label": ToolCommand("Let people label answers of a run.", "judging.labelling.command"),
+    "calibrate": ToolCommand("Compare the judge with human labels.", "judging.calibrate.command"),
+    "meta-eval": ToolCommand("Measure a judge on a human-labelled data set.", "judging.metaeval.command"),
+    "noise": ToolCommand("Measure the judge's noise on recorded answers.", "judging.noise.command"),
+}

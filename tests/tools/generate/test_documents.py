@@ -1,0 +1,187 @@
+"""Documents as people have them, damaged and hostile ones too."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import docx
+import pypdf
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.tools.generate import documents
+from ragstone.tools.generate.documents import read_documents, text_of
+from ragstone.tools.generate.golden.corpus import read_corpus
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF with a line of text on each page, written by hand."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>"]
+    kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
+    objects.append(f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>")
+    objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+    for at, text in enumerate(pages):
+        stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else ""
+        objects.append(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * at} 0 R >>"
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    body, places = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    end = f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF"
+    return f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}".encode("latin-1")
+
+
+def word() -> bytes:
+    document = docx.Document()
+    document.add_heading("Leave", level=2)
+    document.add_paragraph("Trainees get 20 days.")
+    table = document.add_table(rows=1, cols=2)
+    table.rows[0].cells[0].text = "Interns"
+    table.rows[0].cells[1].text = "5 days"
+    document.add_paragraph("Ask Ada.")
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue()
+
+
+def test_every_kind_of_document_in_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.md").write_text("# A\n\nText.", encoding="utf-8")
+    (folder / "b.txt").write_bytes(b"\xef\xbb\xbfplain")
+    (folder / "c.html").write_text("<nav>menu</nav><p>One <b>bo</b>ld line.<p>Next<script>no()</script>")
+    (folder / "sub" / "d.pdf").write_bytes(pdf("The first page.", "The second page."))
+    (folder / "e.docx").write_bytes(word())
+    (folder / "f.jsonl").write_text('{"id": "k1", "text": "Row one."}\n\n{"doc_id": 7, "content": "Row two."}\n')
+    (folder / ".hidden.md").write_text("secret")
+    (folder / "g.png").write_bytes(b"\x89PNG")
+    found = read_documents([folder])
+    assert {one.id: one.text for one in found.read} == {
+        "a.md": "# A\n\nText.",
+        "b.txt": "plain",
+        "c.html": "One bold line.\n\nNext",
+        "sub/d.pdf": "The first page.\n\nThe second page.",
+        "e.docx": "## Leave\n\nTrainees get 20 days.\n\nInterns | 5 days\n\nAsk Ada.",
+        "k1": "Row one.",
+        "7": "Row two.",
+    }
+    assert (found.unreadable, found.other) == ((), 1)
+    assert "the second page" in read_corpus(folder).words  # golden stats --corpus reads them too
+    assert read_corpus(folder).unread == 1
+
+
+def test_files_keep_their_path_if_several_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text("text")
+    assert [one.id for one in read_documents([Path("one"), Path("two")]).read] == ["one/a.md", "two/a.md"]
+    assert [one.id for one in read_documents([Path("one/a.md")]).read] == ["one/a.md"]
+    with pytest.raises(ConfigError, match=r"two documents have the id 'one/a\.md'"):
+        read_documents([Path("one"), Path("one/a.md")])
+
+
+def encrypted() -> bytes:
+    writer = pypdf.PdfWriter(clone_from=pypdf.PdfReader(io.BytesIO(pdf("text"))))
+    writer.encrypt("secret", algorithm="RC4-128")
+    stream = io.BytesIO()
+    writer.write(stream)
+    return stream.getvalue()
+
+
+def bomb() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("word/document.xml", "w") as part:
+        for _ in range(documents.MAX_UNPACKED_BYTES // 2**20 + 1):
+            part.write(bytes(2**20))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "reason"),
+    [
+        ("x.pdf", b"%PDF-1.4 nothing", "it is damaged"),
+        ("x.pdf", pdf("", ""), "it has no text; scanned pages need OCR first"),
+        ("x.pdf", encrypted(), "it is encrypted"),
+        ("x.docx", b"no archive", "it is damaged (BadZipFile"),
+        ("x.docx", bomb(), "it unpacks to more than 256 MB"),
+    ],
+)
+def test_a_damaged_file_is_listed_and_the_others_are_read(tmp_path: Path, name: str, body: bytes, reason: str) -> None:
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(ConfigError, match="there is no document to read"):
+        read_documents([tmp_path])
+    (tmp_path / "good.md").write_text("good")
+    found = read_documents([tmp_path])
+    assert [one.id for one in found.read] == ["good.md"]
+    ((path, why),) = found.unreadable
+    assert path.endswith(name)
+    assert why.startswith(reason)
+    assert read_corpus(tmp_path).unread == 1
+
+
+def test_entities_of_word_files_are_not_expanded(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hunter2")
+    source, stream = io.BytesIO(word()), io.BytesIO()
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(stream, "w") as new:
+        for part in old.namelist():
+            body = old.read(part)
+            if part == "word/document.xml":
+                declared = f'<!DOCTYPE d [<!ENTITY x SYSTEM "{secret.as_uri()}">]>'.encode()
+                body = body.replace(b"<w:document", declared + b"<w:document", 1).replace(b"Ask Ada", b"Ask &x;")
+            new.writestr(part, body)
+    assert "hunter2" not in text_of(".docx", stream.getvalue())
+
+
+@pytest.mark.parametrize("piece", ["<div>", "<a ", "<!--", "<![CDATA[", "</", "&", "<script>", "<pre>\n", "<nav>x"])
+def test_html_of_any_shape_is_read(piece: str) -> None:
+    assert isinstance(text_of(".html", f"<p>start {piece * 20_000}".encode()), str)
+
+
+def test_what_an_unclosed_element_would_hide_is_read() -> None:
+    assert text_of(".html", b"<nav><p>menu<p>all") == "menu\n\nall"
+    table = "<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table><pre>x\n y</pre>"
+    assert text_of(".html", table.encode()) == "ä b\n\nc\n\nx\ny"
+    assert text_of(".html", b" ") == " "
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(documents._LIBRARIES, ".pdf", ("no_such_module", "pypdf"))
+    (tmp_path / "a.pdf").write_bytes(pdf("text"))
+    (tmp_path / "b.md").write_text("text")
+    with pytest.raises(ConfigError, match=r'needs pypdf(?s:.*)pip install "ragstone\[documents\]"'):
+        read_documents([tmp_path])
+    assert read_corpus(tmp_path).unread == 1  # there, a file that can't be searched is counted
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.jsonl", '{"id": "a"}\n', r"x\.jsonl:1: has no text"),
+        ("x.jsonl", "no json\n", r"x\.jsonl:1: is not a JSON object"),
+        ("x.png", "", "is no document that can be read"),
+    ],
+)
+def test_a_named_file_that_is_no_document_is_an_error(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        read_documents([tmp_path / name])
+    with pytest.raises(ConfigError, match="does not exist"):
+        read_documents([tmp_path / "missing"])
+
+
+def test_links_that_lead_outside_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("secret")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "link.md").symlink_to(tmp_path / "secret.md")
+    (tmp_path / "docs" / "a.md").write_text(json.dumps("a"))
+    assert [one.id for one in read_documents([tmp_path / "docs"]).read] == ["a.md"]

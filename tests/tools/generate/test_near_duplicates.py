@@ -1,0 +1,71 @@
+"""Nearly the same wording, found without comparing all pairs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.tools.generate.near_duplicates import Pair, similar_pairs
+
+
+def are_similar(first: str, second: str, others: tuple[str, ...] = ()) -> bool:
+    return any((pair.first, pair.second) == (0, 1) for pair in similar_pairs([first, second, *others]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("How long is the warranty?", "How long is warranty"),
+        ("Who approves travel?", "who approves the travel?"),
+        ("Wie lange gilt die Garantie?", "Wie lang gilt die Garantie?"),
+        ("What is the daily allowance in Berlin?", "What is the daily allowance for Berlin?"),
+    ],
+)
+def test_questions_with_nearly_the_same_wording_are_found(first: str, second: str) -> None:
+    assert are_similar(first, second, ("Where is the office?", "Does the policy cover theft?"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("What is the daily allowance in Berlin?", "What is the daily allowance in Munich?"),
+        ("Can I return shoes after 30 days?", "Can I return shoes after 14 days?"),
+        ("Does the policy cover theft?", "Does the policy cover fire?"),
+        ("", ""),
+    ],
+)
+def test_questions_of_the_same_form_about_other_things_are_not(first: str, second: str) -> None:
+    assert not are_similar(first, second, ("Where is the office?", "How long is the warranty?"))
+
+
+WORDS = ["warranty", "returns", "shoes", "travel", "allowance", "the", "of", "days", "long", "who"]
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=25), st.floats(0.3, 0.95))
+def test_no_pair_is_missed_whatever_the_limit(texts: list[str], least: float) -> None:
+    everything = similar_pairs(texts, least=1e-6)
+    expected = [pair for pair in everything if pair.similarity >= least]
+    assert similar_pairs(texts, least=least) == expected
+    identical = {(a, b) for a, b in itertools.combinations(range(len(texts)), 2) if texts[a] == texts[b] != ""}
+    assert identical <= {(pair.first, pair.second) for pair in everything if pair.similarity == 1.0}
+
+
+def test_equal_texts_have_a_similarity_of_one() -> None:
+    texts = ["", "", "days", *["who returns the shoes of the warranty"] * 4]
+    assert [pair.similarity for pair in similar_pairs(texts)] == [1.0] * 6
+
+
+def test_the_most_similar_pairs_come_first_and_the_order_of_texts_does_not_matter() -> None:
+    texts = [f"{word} {other}?" for word in WORDS for other in WORDS]
+    found = similar_pairs(texts, least=0.5)
+    assert [pair.similarity for pair in found] == sorted((pair.similarity for pair in found), reverse=True)
+    order = list(range(len(texts)))
+    random.Random(0).shuffle(order)
+    again = similar_pairs([texts[i] for i in order], least=0.5)
+    renumbered = {tuple(sorted((order[pair.first], order[pair.second]))) for pair in again}
+    assert renumbered == {(pair.first, pair.second) for pair in found}
+    assert found[0] == Pair(found[0].first, found[0].second, 1.0)

@@ -1,0 +1,121 @@
+"""What the page of the history takes from a monitor's report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.stats.proportion import proportion_interval
+from ragstone.tools.history_page.production import MAX_FIGURES, MAX_WINDOWS, figures_of, read_monitor_report
+
+
+def window(day: int, judge: str | None = "openai judge-1 0123abcd", **figures: object) -> dict[str, Any]:
+    return {"window": f"2026-10-{day:02}", "judge": judge, "scored": 50, "figures": figures}
+
+
+def share(value: float, n: int) -> dict[str, float]:
+    return {"value": value, "n": n, "variance": value * (1 - value)}
+
+
+def written(path: Path, *windows: dict[str, Any], **fields: object) -> Path:
+    body = {"schema_version": 1, "length": "day", "timezone": "UTC", "windows": windows, "figures": [], **fields}
+    path.write_text(json.dumps(body), encoding="utf-8")
+    return path
+
+
+def test_metrics_come_first_and_a_window_without_a_figure_has_none(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "report.json",
+        window(2, interactions={"value": 120, "n": 0, "variance": 0}),
+        window(
+            1,
+            interactions={"value": 100, "n": 0, "variance": 0},
+            faithfulness={"value": 0.8, "n": 50, "variance": 0.02},
+        ),
+    )
+    report = read_monitor_report(path)
+    assert [one.window for one in report.windows] == ["2026-10-01", "2026-10-02"]
+    metric, volume = figures_of(report)
+    assert (metric["title"], metric["form"], metric["value"]) == ("Faithfulness", "score", [0.8, None])
+    assert metric["low"] == [pytest.approx(0.8 - 1.96 * (0.02 / 50) ** 0.5, abs=1e-3), None]
+    assert (volume["title"], volume["form"], volume["value"]) == ("Interactions", "number", [100, 120])
+    assert volume["low"] == volume["high"] == volume["n"] == [None, None]
+
+
+def test_a_share_has_an_exact_interval_even_where_nothing_happened(tmp_path: Path) -> None:
+    report = read_monitor_report(
+        written(tmp_path / "r.json", window(1, error_rate=share(0.0, 40)), window(2, error_rate=share(0.25, 40)))
+    )
+    (rate,) = figures_of(report)
+    wanted = [proportion_interval(0, 40), proportion_interval(10, 40)]
+    assert rate["low"] == [round(one.low, 6) for one in wanted]
+    assert rate["high"] == [round(one.high, 6) for one in wanted]
+    assert (rate["form"], rate["rising"], rate["n"]) == ("share", True, [40, 40])
+
+
+def test_another_judge_and_a_lasting_alert_are_marked(tmp_path: Path) -> None:
+    mean = {"value": 0.8, "n": 50, "variance": 0.02}
+    path = written(
+        tmp_path / "report.json",
+        window(1, faithfulness=mean, error_rate=share(0.1, 10)),
+        window(2, judge="openai judge-2 0123abcd", faithfulness=mean, error_rate=share(0.5, 10)),
+        window(3, judge="openai judge-2 0123abcd", faithfulness=mean, error_rate=share(0.5, 10)),
+        figures=[
+            {"name": "error_rate", "alert": True, "since": "2026-10-02", "state": "FAIL"},
+            {"name": "faithfulness", "alert": False, "since": None},
+        ],
+    )
+    metric, rate = figures_of(read_monitor_report(path))
+    assert metric["marks"] == [[1, "judge", "judge: openai judge-2"]]
+    assert rate["marks"] == [[1, "alert", "alert: worse since 2026-10-02"]]
+
+
+def test_a_share_beyond_all_numbers_has_no_exact_interval(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.json", window(1, error_rate={"value": 1e308, "n": 10}))
+    (rate,) = figures_of(read_monitor_report(path))
+    assert (rate["value"], rate["high"]) == ([1e308], [1.0])
+
+
+def body(window: str) -> str:
+    windows = [{"window": window, "figures": {}}]
+    return json.dumps({"schema_version": 1, "length": "day", "timezone": "UTC", "windows": windows})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not the report of a monitor (file: "),
+        ("[]", "not the report of a monitor (file: "),
+        ('{"schema_version": 2}', "not the report of a monitor (schema_version: "),
+        (body(window="2026-10-99"), "a window is not a day"),
+        (body(window="x"), "windows.0.window"),
+        (body(window="2026-10-01").replace("{}", '{"a": {"value": NaN}}'), "not the report"),
+        (body(window="2026-10-01").replace("{}", '{"a": {"value": 1, "n": 1e300}}'), "windows.0.figures.a.n"),
+        (
+            body(window="2026-10-01").replace(
+                "{}", json.dumps({f"a{at}": {"value": 1} for at in range(MAX_FIGURES + 1)})
+            ),
+            "it has 201 figures",
+        ),
+        (
+            json.dumps({**json.loads(body(window="")), "windows": [window(1)] * (MAX_WINDOWS + 1)}),
+            "not the report of a monitor (windows: ",
+        ),
+    ],
+)
+def test_what_is_no_report_is_refused_and_says_why(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_monitor_report(path)
+    assert says in str(caught.value)
+    assert "ragstone monitor --format json" in (caught.value.hint or "")
+
+
+def test_a_report_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read: No such file"):
+        read_monitor_report(tmp_path / "none.json")

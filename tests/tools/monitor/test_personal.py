@@ -1,0 +1,132 @@
+"""Rules for personal data: what is one is replaced, and what only looks like it stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ragstone.tools.monitor.personal import field_values, replacements, strip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mail anna.schmidt+x@example.co.uk now", "mail [email] now"),
+        ("write to o'brien@example.com, ok", "write to [email], ok"),
+        ("<anna@münchen.de>", "<[email]>"),
+        ("anna (at) example.com", "[email]"),
+        ("a@example.com;b@example.com", "[email];[email]"),
+        ("to DE89 3704 0044 0532 0130 00 UND", "to [iban] UND"),
+        ("de89370400440532013000.", "[iban]."),
+        ("4111 1111 1111 1111 12/27", "[card] 12/27"),
+        ("order 12 4111-1111-1111-1111", "order 12 [card]"),
+        ("378282246310005", "[card]"),
+        ("5555.5555.5555.4444", "[card]"),
+        ("+49 30 1234567", "[phone]"),
+        ("+1 (415) 555-2671.", "[phone]."),
+        ("(415) 555-2671", "[phone]"),
+        ("415-555-2671", "[phone]"),
+        ("030 12345678", "[phone]"),
+        ("0171/1234567", "[phone]"),
+        ("0049 171 1234567", "[phone]"),
+        ("+44 20 7946 0958", "[phone]"),
+        ("+49 (0)30 1234567", "[phone]"),
+        ("+49 30 1234567 and 3 days", "[phone] and 3 days"),
+        ("06 12 34 56 78", "[phone]"),
+        ("01711234567", "[phone]"),
+        ("03-1234-5678", "[phone]"),
+        ("tel: 12345678", "tel: [phone]"),
+        ("my phone number is 5552671", "my phone number is [phone]"),
+        ("call me at 555 2671", "call me at [phone]"),
+        ("from 192.168.17.4 please", "from [ip] please"),
+        ("2001:db8:85a3::8a2e:370:7334", "[ip]"),
+        ("Anna\nanna@example.com\n\n+49 30 1234567", "Anna\n[email]\n\n[phone]"),
+    ],
+)
+def test_personal_data_is_replaced(text: str, expected: str) -> None:
+    assert strip(text).text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order 4711-0815-2026",
+        "Order no. 20261122",
+        "Bestellung 0171 1234567",
+        "invoice number is 415-555-2671",
+        "order 1234567890123456",
+        "card 4111 1111 1111 1112",
+        "2026-11-22",
+        "22.11.2026",
+        "11/22/2026",
+        "01-12-2026",
+        "01.12.2026 12.12.2026",
+        "20261122123456",
+        "2026-11-22T10:30:00+01:00",
+        "10:30-12:00",
+        "12:30:45",
+        "2019-2024",
+        "2020 2021 2022 2023",
+        "v1.2.3.4",
+        "version 10.0.19.45",
+        "Chrome 120.0.6099.109",
+        "3.11.0",
+        "1,299.00 EUR",
+        "1 299 000 Euro",
+        "+12 000 000 €",
+        "0.12345678901",
+        "+5 %",
+        "978-3-16-148410-0",
+        "UPC 036000291452",
+        "EAN: 4006381333931",
+        "100 000 000 000 000",
+        "10115 Berlin",
+        "ISO 27001:2022",
+        "phone 15 or 16?",
+        "std::vector and a::b",
+        "@user a@b",
+        "How long is the warranty of the DE4500 in 30 days?",
+    ],
+)
+def test_other_numbers_stay(text: str) -> None:
+    assert (strip(text).text, strip(text).counts) == (text, {})
+
+
+def test_values_of_fields_are_replaced_whole_and_by_the_words_of_a_name() -> None:
+    record = {"user": {"name": "Anna von Long"}, "customer": ["K-77", 4711], "empty": ""}
+    values = field_values(record, ["user.name", "customer", "empty", "missing"])
+    assert values == {"user.name": ["Anna von Long"], "customer": ["K-77", "4711"], "empty": [], "missing": []}
+    found = strip("I am ANNA VON LONG, or Anna. How long for k-77, 4711, 47110, Annabel?", values)
+    assert found.text == "I am [name], or [name]. How long for [customer], [customer], 47110, Annabel?"
+    assert found.counts == {"name": 2, "customer": 2}
+
+
+def test_values_of_fields_are_no_patterns() -> None:
+    assert strip("a.*b axxb", {"x": ["a.*b", "("]}).text == "[x] axxb"
+
+
+def test_replacements_are_counted_in_words() -> None:
+    assert [replacements("email", 1), replacements("ip", 2), replacements("name", 1)] == [
+        "1 e-mail address",
+        "2 IP addresses",
+        "1 value of name",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a'" * 50_000,
+        "1 " * 50_000,
+        "0" * 100_000,
+        "+1" * 50_000,
+        "a@b." * 30_000,
+        "DE12 " * 20_000,
+        "tel " * 30_000 + "1",
+    ],
+)
+def test_a_hostile_text_takes_no_time_that_grows_with_its_square(text: str) -> None:
+    began = time.process_time()
+    strip(text)
+    assert time.process_time() - began < 20.0
