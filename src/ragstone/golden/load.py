@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
+import tempfile
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,7 @@ from ragstone.golden.profile import Profile, profile_rows
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
+from ragstone.golden.spool import Spool
 from ragstone.golden.tables import find_table
 
 FORMATS: Mapping[str, str] = {
@@ -117,31 +122,52 @@ def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
 def _read(
     sources: Iterable[tuple[SourceFile, Callable[[], _Table]]], wanted: Mapping[str, str], limit: int | None
 ) -> GoldenSet:
-    samples: list[Sample] = []
+    samples: Spool[Sample] = Spool()
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
-    places: dict[str, int] = {}
+    ids = array("Q")
     limited = False
+
+    def add(sample: Sample) -> None:
+        ids.append(_digest(sample.id))
+        try:
+            samples.append(sample)
+        except OSError as error:
+            raise GoldenSetError(
+                f"a temporary file for its samples can't be written: {error.strerror}.",
+                where=tempfile.gettempdir(),
+                hint="Set TMPDIR to a folder with more space.",
+            ) from None
+
     for source, open_table in sources:
         left = None if limit is None else limit - len(samples)
         if left == 0:  # every other file has samples too
             missing, limited = {}, True
             break
         table = open_table()
-        mapping, found, rows = _load_table(source, table, wanted, missing, left)
+        mapping, rows = _load_table(source, table, wanted, missing, left, add)
         limited = left is not None and rows > left
         mappings.append(mapping)
-        for sample in found:
-            if (first := places.setdefault(sample.id, len(samples))) != len(samples):
-                apart = _telling_apart(table, samples[first], sample)
-                raise _duplicate(samples[first], sample, mapping, apart)
-            samples.append(sample)
+        _refuse_duplicates(samples, ids, table, mapping)
         if limited:
             missing = {}
             break
     if missing:
         raise _column_not_found(missing, mappings)
-    return GoldenSet(tuple(samples), tuple(mappings), limited)
+    return GoldenSet(samples, tuple(mappings), limited)
+
+
+def _digest(sample_id: str) -> int:
+    return int.from_bytes(hashlib.blake2b(sample_id.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+def _refuse_duplicates(samples: Iterable[Sample], ids: Iterable[int], table: _Table, mapping: ColumnMapping) -> None:
+    """Raise GoldenSetError if two samples have one id; `ids` are its digests, `table` is the one read last."""
+    repeated = {one for one, other in pairwise(sorted(ids)) if one == other}
+    seen: dict[str, Sample] = {}
+    for sample in samples if repeated else ():
+        if _digest(sample.id) in repeated and (first := seen.setdefault(sample.id, sample)) is not sample:
+            raise _duplicate(first, sample, mapping, _telling_apart(table, first, sample))
 
 
 def find_files(
@@ -200,9 +226,14 @@ def _relative(path: Path, root: Path) -> str:
 
 
 def _load_table(
-    source: SourceFile, table: _Table, wanted: Mapping[str, str], missing: dict[str, str], limit: int | None
-) -> tuple[ColumnMapping, Iterator[Sample], int]:
-    """The mapping of one table, its samples as they are read, and the number of its rows.
+    source: SourceFile,
+    table: _Table,
+    wanted: Mapping[str, str],
+    missing: dict[str, str],
+    limit: int | None,
+    add: Callable[[Sample], None],
+) -> tuple[ColumnMapping, int]:
+    """Read one table, with `add` for each sample, and return its mapping and the number of its rows.
 
     Removes from `missing` what the table has.
     """
@@ -215,8 +246,9 @@ def _load_table(
             del missing[name]
     plan = _plan(source, profile, asked)
     reader = SampleReader(source, plan)
-    samples = [reader.sample(row) for _, row in zip(range(limit or profile.rows), table.rows(), strict=False)]
-    return _mapping(source, table, plan, reader), iter(samples), profile.rows
+    for row in islice(table.rows(), limit or profile.rows):
+        add(reader.sample(row))
+    return _mapping(source, table, plan, reader), profile.rows
 
 
 def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> ColumnPlan:

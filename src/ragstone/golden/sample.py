@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Literal, Self, overload
 
 from ragstone.formatting import counted, some
+from ragstone.golden.spool import spooled
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,9 @@ class Origin:
 
     def __str__(self) -> str:
         return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Origin, (self.file, self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,13 @@ class Sample:
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as a call with its fields, in less than half the time of a dataclass's own state."""
+        return Sample, _FIELDS(self)
+
+
+_FIELDS = attrgetter(*(one.name for one in fields(Sample)))
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
@@ -145,9 +157,12 @@ class ColumnMapping:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GoldenSet:
-    """The samples of one evaluation, with unique ids, in file order. `limited`: a limit left samples out."""
+    """The samples of one evaluation, with unique ids, in file order. `limited`: a limit left samples out.
 
-    samples: tuple[Sample, ...]
+    `samples` may be read from a file each time that they are iterated.
+    """
+
+    samples: Sequence[Sample]
     mappings: tuple[ColumnMapping, ...] = ()
     limited: bool = False
 
@@ -167,6 +182,10 @@ class GoldenSet:
         """The sample at a place, or a golden set of some samples: ``golden[:5]``."""
         return self.samples[place] if isinstance(place, int) else replace(self, samples=self.samples[place])
 
+    def only(self, wanted: Callable[[Sample], bool]) -> Self:
+        """The golden set of the samples for which `wanted` is true."""
+        return replace(self, samples=spooled(filter(wanted, self.samples)))
+
     @property
     def sources(self) -> tuple[str, ...]:
         """The files, or other sources, of the samples, each once."""
@@ -178,7 +197,12 @@ class GoldenSet:
 
     def content_hash(self) -> str:
         """SHA-256 (hex) over ids and contents, independent of order and file layout."""
-        digest = hashlib.sha256()
-        for sample in sorted(self.samples, key=lambda s: s.id):
-            digest.update(f"{sample.id}\0{sample.content_hash()}\n".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+        return hash_of_contents((sample.id, sample.content_hash()) for sample in self.samples)
+
+
+def hash_of_contents(hashes: Iterable[tuple[str, str]]) -> str:
+    """`GoldenSet.content_hash` of the samples with these ids and content hashes."""
+    digest = hashlib.sha256()
+    for line in sorted(f"{name}\0{content_hash}\n" for name, content_hash in hashes):
+        digest.update(line.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

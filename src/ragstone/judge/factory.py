@@ -86,8 +86,8 @@ def _offline(
     from ragstone.judge.offline import OfflineJudge
 
     topic, endpoint = _topic(settings, environ, within)
-    questions = [sample.question for sample in golden_set]
-    references = [reference for sample in golden_set for reference in sample.references if reference]
+    questions = (sample.question for sample in golden_set)
+    references = (reference for sample in golden_set for reference in sample.references if reference)
     if topic is None or endpoint is not None:
         # An endpoint is used for answers only: otherwise each sentence of each context would cost money.
         return OfflineJudge(questions, references, topic=topic, endpoint=endpoint, rarity=rarity)

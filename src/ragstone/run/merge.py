@@ -19,7 +19,7 @@ from pathlib import Path
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.formatting import counted
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, hash_of_contents
 from ragstone.judge.cache import JudgementCache
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.metric import Metric
@@ -28,7 +28,7 @@ from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, SYSTEM_LOG, RunDire
 from ragstone.run.files import replace_text
 from ragstone.run.manifest import Canaries, Cost, Counts, Manifest, Observed, ShardManifest
 from ragstone.run.record import SampleRecord
-from ragstone.run.replay import contradicted, golden_hash, recomputable
+from ragstone.run.replay import contradicted, recomputable
 from ragstone.run.scoring import sample_scores, sample_state, scored_answer
 from ragstone.run.serialise import RecordFacts, facts_from_line, record_from_line
 from ragstone.run.shards import Shard, decode_places, shard_number
@@ -284,7 +284,10 @@ def _check_together(manifest: Manifest, whole: Sequence[_Part], hashes: dict[str
         if place != expected:
             break
         expected += 1
-    if expected == manifest.golden.samples == len(hashes) and golden_hash(hashes) == manifest.golden.content_hash:
+    if (
+        expected == manifest.golden.samples == len(hashes)
+        and hash_of_contents(hashes.items()) == manifest.golden.content_hash
+    ):
         return
     raise RunDirectoryError(
         "the samples of the shards together are not the golden set that they were made from.",

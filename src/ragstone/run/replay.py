@@ -6,12 +6,11 @@ that this version can't recompute are unverified.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.errors import RunDirectoryError
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, hash_of_contents
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score, Scored
@@ -73,7 +72,7 @@ def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
         replace_text(run.path / SAMPLES, "".join(f"{record_to_line(record)}\n" for record in run.records()))
         run = RunDirectory(run.path, run.manifest)  # to be read as it is now
     golden = run.manifest.golden
-    if len(hashes) != golden.samples or golden.content_hash == (found := golden_hash(hashes)):
+    if len(hashes) != golden.samples or golden.content_hash == (found := hash_of_contents(hashes.items())):
         return run
     manifest = run.manifest.model_copy(update={"golden": golden.model_copy(update={"content_hash": found})})
     write_manifest(run.path, manifest)
@@ -92,14 +91,6 @@ def _alike(recorded: Sequence[float], replayed: Sequence[float]) -> bool:
     return len(recorded) == len(replayed) and all(
         abs(one - other) <= _TOLERANCE for one, other in zip(recorded, replayed, strict=True)
     )
-
-
-def golden_hash(hashes: Mapping[str, str]) -> str:
-    """As `GoldenSet.content_hash`, without the samples."""
-    digest = hashlib.sha256()
-    for name in sorted(hashes):
-        digest.update(f"{name}\0{hashes[name]}\n".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 def unverified(run: RunDirectory, custom: Sequence[Metric] = ()) -> dict[str, str]:

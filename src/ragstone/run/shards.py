@@ -34,7 +34,7 @@ class Shard:
 
     def part(self, golden: GoldenSet) -> GoldenSet:
         """The samples of this shard, in golden order."""
-        return GoldenSet(tuple(sample for sample in golden if self.holds(sample)), golden.mappings)
+        return golden.only(self.holds)
 
     def describe(self, golden: GoldenSet) -> ShardManifest:
         """This shard of `golden` in a manifest."""

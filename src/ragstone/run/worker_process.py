@@ -23,7 +23,7 @@ from operator import attrgetter
 from typing import Any, BinaryIO
 
 from ragstone.errors import RagstoneError
-from ragstone.golden.sample import Origin, Sample
+from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.portable import Recipe
@@ -91,7 +91,7 @@ def _by_fields(kind: type[Any]) -> Callable[[object], tuple[type[object], tuple[
 
 
 _BY_FIELDS: dict[type[Any], Callable[[Any], Any]] = dict(copyreg.dispatch_table)
-_BY_FIELDS.update((kind, _by_fields(kind)) for kind in (Job, Sample, Response, Context, Origin, TokenUsage))
+_BY_FIELDS.update((kind, _by_fields(kind)) for kind in (Job, Response, Context, TokenUsage))
 """Pickles objects as calls with their fields, in less than half the time of a dataclass's own state."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.judge.judgements import ContextGrades, ContextUse
@@ -44,8 +44,8 @@ class MeaningJudge(OfflineJudge):
 
     def __init__(
         self,
-        questions: Sequence[str] = (),
-        references: Sequence[str] = (),
+        questions: Iterable[str] = (),
+        references: Iterable[str] = (),
         *,
         topic: Topic,
         rarity: Rarity | None = None,

@@ -67,7 +67,7 @@ def check_drafts_file(file: Path, table: AlertsTable, settings: Settings, where:
     _golden(settings, file)
 
 
-def _kept(file: Path) -> tuple[Sample, ...]:
+def _kept(file: Path) -> Sequence[Sample]:
     return load_golden_set([str(file.absolute())]).samples if file.exists() and file.stat().st_size else ()
 
 
@@ -149,7 +149,7 @@ class _Texts(dict[bytes, _Case]):
         self.fields: set[str] = set()
 
 
-def _golden(settings: Settings, file: Path) -> tuple[Sample, ...]:
+def _golden(settings: Settings, file: Path) -> Sequence[Sample]:
     """The samples of the golden set in the config, which may not be there yet."""
     there = [path for path in settings.golden.paths if settings.path(path).exists() or set("*?[") & set(path)]
     others = [path for path in there if settings.path(path).resolve() != file.resolve()]
