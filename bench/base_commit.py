@@ -120,6 +120,7 @@ class _Timed:
     """Answers after a random time, and notes when it was asked."""
 
     entrypoint = "python:bench:answer"
+    can_be_asked_again = True
 
     def __init__(self, rng: random.Random, median_s: float, concurrency: int) -> None:
         self.concurrency = concurrency

@@ -46,6 +46,7 @@ class _Given:
 
     entrypoint = "bench"
     concurrency = 4
+    can_be_asked_again = True
 
     def __init__(self, responses: Mapping[str, Response]) -> None:
         self._responses = responses

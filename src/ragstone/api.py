@@ -47,7 +47,8 @@ from ragstone.run.engine import Progress, Quiet
 from ragstone.run.record import SampleRecord
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import RunScores, means
-from ragstone.system.build import build_system, of_part, part_of
+from ragstone.system.build import build_system, of_part
+from ragstone.system.fields import part_of
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 

@@ -261,7 +261,8 @@ async def _gate(
 
     from ragstone.app.context import RunContext
     from ragstone.app.gate import gate
-    from ragstone.system.build import build_system, of_part, part_of
+    from ragstone.system.build import build_system, of_part
+    from ragstone.system.fields import part_of
     from ragstone.system.in_process import CallableSystem
 
     def made(settings: Settings, _environ: Mapping[str, str]) -> System:
@@ -329,6 +330,7 @@ class _Given:
     """A `System` that has the answers that tests recorded."""
 
     concurrency = 16
+    can_be_asked_again = False
 
     def __init__(self, entrypoint: str, responses: Mapping[str, Response]) -> None:
         self.entrypoint = entrypoint

@@ -44,6 +44,7 @@ class System:
 
     entrypoint = "python:app:answer"
     concurrency = 2
+    can_be_asked_again = True
 
     def __init__(self, behave: Behave, *, starts: int = 99) -> None:
         self.behave = behave

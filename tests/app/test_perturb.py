@@ -40,6 +40,7 @@ class System:
 
     entrypoint = "python:app:answer"
     concurrency = 2
+    can_be_asked_again = True
 
     def __init__(self, behave: Behave) -> None:
         self.behave = behave

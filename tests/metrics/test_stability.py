@@ -85,6 +85,7 @@ def run(answers: Sequence[str | None], metrics: Sequence[str], judge: object) ->
     class System:
         entrypoint = "python:app:answer"
         concurrency = 1
+        can_be_asked_again = True
 
         async def start(self) -> None: ...
 

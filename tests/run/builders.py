@@ -53,6 +53,7 @@ class Answering:
     """A system in this process; `behave` may raise, wait, or return a Response of its own."""
 
     entrypoint = "python:world:answer"
+    can_be_asked_again = True
 
     def __init__(self, behave: Callable[[Sample], Response] | None = None, concurrency: int = 2) -> None:
         self.concurrency = concurrency

@@ -41,6 +41,7 @@ class InTurn:
 
     entrypoint = "python:world:answer"
     concurrency = 3
+    can_be_asked_again = True
 
     def __init__(self, fails: frozenset[int] = frozenset(), answer: Callable[[int], str] = "Answer {}.".format) -> None:
         self.asked: list[str] = []

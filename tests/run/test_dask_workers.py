@@ -85,6 +85,7 @@ class Answers:
 
     entrypoint = "python:world:answer"
     concurrency = 2
+    can_be_asked_again = True
 
     def __init__(self, before: Callable[[Sample], Awaitable[None]] | None = None) -> None:
         self._before = before

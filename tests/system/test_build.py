@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.system.build import build_system, split_scheme
+from ragstone.system.build import build_system
+from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool
 from ragstone.system.recorded import RecordedAnswers
@@ -29,7 +30,9 @@ from ragstone.system.recorded import RecordedAnswers
     ],
 )
 def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str, scheme: str, rest: str) -> None:
-    assert split_scheme(entrypoint) == (scheme, rest)
+    found = parse_entrypoint(entrypoint)
+    assert scheme in found.kind.schemes
+    assert found.rest == rest
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_forbidden_names_are_refused_for_every_kind(tmp_path: Path) -> None:
 @given(st.text(max_size=30) | st.from_regex(r"(python|command|file|https?|pyhton):[^\s]{0,20}", fullmatch=True))
 def test_any_string_is_an_entrypoint_or_a_configuration_error(entrypoint: str) -> None:
     try:
-        split_scheme(entrypoint)
+        parse_entrypoint(entrypoint)
     except ConfigError as error:
         where = error.where
     else:

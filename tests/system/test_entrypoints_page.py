@@ -13,7 +13,7 @@ import pytest
 from ragstone.config import SystemSettings, load_settings
 from ragstone.golden.sample import Sample
 from ragstone.system import command_line, environment, http_service, pool, worker
-from ragstone.system.build import split_scheme
+from ragstone.system.entrypoint import parse_entrypoint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "entrypoints.md").read_text(encoding="utf-8")
 
@@ -41,7 +41,7 @@ def test_every_program_on_the_page_answers(room: Any, source: str) -> None:
 def test_every_configuration_on_the_page_loads(tmp_path: Path, source: str) -> None:
     (tmp_path / "ragstone.toml").write_text(source, encoding="utf-8")
     loaded = load_settings(directory=tmp_path, environ={}).system
-    split_scheme(loaded.entrypoint or "")
+    parse_entrypoint(loaded.entrypoint)
     environment.check_names(loaded.env)
 
 

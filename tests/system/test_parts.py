@@ -13,7 +13,8 @@ from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.build import build_system, of_part, part_of
+from ragstone.system.build import build_system, of_part
+from ragstone.system.fields import part_of
 from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts

@@ -31,7 +31,8 @@ from ragstone.run.engine import Quiet
 from ragstone.run.manifest import SAME_JOB, BaselineFact
 from ragstone.run.side_by_side import Pace
 from ragstone.run.writer import write_manifest
-from ragstone.system.build import build_system, split_scheme
+from ragstone.system.build import build_system
+from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.environment import child_environment
 from ragstone.system.response import System
 
@@ -246,28 +247,29 @@ def _python(settings: Settings) -> str | None:
     return str((settings.root / python).absolute())
 
 
-def _check_entrypoint(entrypoint: str, current: str, above: Path) -> None:
-    scheme, rest = split_scheme(entrypoint.strip()) if entrypoint.strip() else ("", "")
-    if scheme == "file":
+def _check_entrypoint(text: str, current: str, above: Path) -> None:
+    if not text.strip():
+        return
+    entrypoint = parse_entrypoint(text)
+    if not entrypoint.can_be_asked_again:
         raise ConfigError(
             "recorded answers are not asked for, so they can't be asked for in the same job.",
             where="gate.baseline_commit",
             hint="Compare with a run directory: --baseline RUN_DIR.",
         )
-    if scheme in ("http", "https") and entrypoint.strip() == current.strip():
+    if entrypoint.kind.is_address and entrypoint.text == current.strip():
         raise ConfigError(
-            f"the base commit's system would have the same address as the current one, {_without_user(entrypoint)}.",
+            f"the base commit's system would have the same address as the current one, {_without_user(text)}.",
             where="gate.baseline_entrypoint",
             hint="Start the base commit's service on another port, and name it with --baseline-entrypoint URL.",
         )
-    if scheme == "command":
-        for word in shlex.split(rest)[1:]:
-            if Path(word).is_absolute() and Path(word).is_relative_to(above):
-                raise ConfigError(
-                    f"the entrypoint names {word}, which is in the current checkout and not in the base commit's.",
-                    where="system.entrypoint",
-                    hint="Use a path relative to the folder of the config file.",
-                )
+    for path in entrypoint.kind.paths(entrypoint.rest):
+        if path.is_absolute() and path.is_relative_to(above):
+            raise ConfigError(
+                f"the entrypoint names {path}, which is in the current checkout and not in the base commit's.",
+                where="system.entrypoint",
+                hint="Use a path relative to the folder of the config file.",
+            )
 
 
 def _without_user(url: str) -> str:

@@ -250,7 +250,7 @@ def _part(settings: Settings, system: System) -> str | None:
         return "retrieval alone: contexts are scored, and no answer is expected"
     if settings.system.part != GENERATION:
         return None
-    if system.entrypoint.startswith("file:"):
+    if not system.can_be_asked_again:
         return "generation alone: recorded answers, judged by the reference contexts"
     said = "takes" if takes_contexts(system) or settings.system.takes_contexts else "is sent"
     unknown = "" if said == "takes" else "; whether the system reads them can't be known"
@@ -270,7 +270,7 @@ async def _try_oracle(
 
 
 def _oracle(settings: Settings, golden: GoldenSet, metrics: Sequence[Metric], system: System) -> str | None:
-    if settings.system.part is not None or system.entrypoint.startswith("file:"):
+    if settings.system.part is not None or not system.can_be_asked_again:
         return None
     taken = settings.system.takes_contexts
     taken = takes_contexts(system) if taken is None else taken
@@ -301,7 +301,7 @@ def _refuse_places(settings: Settings, golden: GoldenSet) -> None:
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     """A warning about samples without a recorded answer, if answers are recorded: asking for them costs nothing."""
-    if not system.entrypoint.startswith("file:"):
+    if system.can_be_asked_again:
         return ()
     try:
         await system.start()

@@ -25,7 +25,9 @@ from ragstone.run.files import writing_to
 from ragstone.run.manifest import Cost, Observed
 from ragstone.run.stored import StoredAnswers
 from ragstone.run.writer import write_manifest
+from ragstone.system.entrypoint import recognised
 from ragstone.system.response import RETRIEVAL, Response, System
+from ragstone.system.wrapped import Wrapped
 
 Decide = Callable[[RunDirectory, float], GateVerdict]
 """The verdict on a run at a share of the policy's error rate."""
@@ -91,8 +93,8 @@ async def confirm_run(
 
 def _left(found: Doubt, settings: Settings) -> Settings | str:
     """The settings to ask again with: what is left of budget and time limit; or why that can't be done, as a clause."""
-    entrypoint = settings.system.entrypoint or ""
-    if entrypoint.startswith("file:"):
+    entrypoint = recognised(settings.system.entrypoint)
+    if entrypoint is not None and not entrypoint.can_be_asked_again:
         return "recorded answers can't be asked for again"
     judge, limit = settings.judge, settings.run.time_limit_s
     spent = found.run.manifest.cost.usd
@@ -177,22 +179,14 @@ def _all_alike(run: RunDirectory) -> bool:
     return not system.failures and all(len(set(answers)) == 1 for answers in system.answers.values())
 
 
-class _AskedAgain:
+class _AskedAgain(Wrapped):
     """A `System` that plays back the answers of a run and asks `system` for one more; started once, for all rounds."""
 
     def __init__(self, system: System) -> None:
-        self._system = system
+        super().__init__(system)
         self._started = False
         self._stored = StoredAnswers()
         self._asked: dict[str, int] = {}
-
-    @property
-    def entrypoint(self) -> str:
-        return self._system.entrypoint
-
-    @property
-    def concurrency(self) -> int:
-        return self._system.concurrency
 
     def after(self, stored: StoredAnswers) -> _AskedAgain:
         """Play back `stored` from now on."""

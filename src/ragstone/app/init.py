@@ -15,7 +15,7 @@ from ragstone.errors import ConfigError
 from ragstone.files import read_regular
 from ragstone.formatting import figure
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.system.build import split_scheme
+from ragstone.system.entrypoint import parse_entrypoint
 
 GOLDEN = "golden/golden.jsonl"
 WORKFLOW = ".github/workflows/ragstone.yml"
@@ -49,7 +49,7 @@ def write_starter(
 
     A starter golden set is written if there is no `golden`. Raises ConfigError if a file can't be written.
     """
-    split_scheme(proposal.entrypoint)
+    parse_entrypoint(proposal.entrypoint)
     home = directory.resolve()
     repository = git_root(home)
     workflow = os.path.relpath((repository or home) / WORKFLOW, home)
@@ -128,7 +128,7 @@ def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) 
     if proposal.entrypoint == PLACEHOLDER:
         lines[0] += ' # a function answer(question) -> {"answer": ..., "contexts": [...]}'
     lines += [f"{key} = {_quoted(value)}" for key, value in proposal.settings.items()]
-    ours = proposal.entrypoint.startswith("python:")
+    ours = parse_entrypoint(proposal.entrypoint).kind.uses_interpreter
     if python is not None and ours:
         lines.append(f"python = {_quoted(python)}")
         text = _without(text, "# python = ")

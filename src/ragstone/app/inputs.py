@@ -10,6 +10,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.run.shards import Shard
 from ragstone.system.build import build_system
+from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.response import GENERATION, System
 
 
@@ -38,7 +39,7 @@ def make_system(settings: Settings, context: RunContext) -> System:
             "no entrypoint.",
             hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
         )
-    if settings.run.answers > 1 and settings.system.entrypoint.startswith("file:"):
+    if settings.run.answers > 1 and not parse_entrypoint(settings.system.entrypoint).can_be_asked_again:
         raise ConfigError(
             f"answers = {settings.run.answers}, but a file has one recorded answer to each question.",
             where=settings.system.entrypoint,

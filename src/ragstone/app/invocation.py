@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from ragstone.config import OPTIONS, Option, Settings
 from ragstone.run.manifest import Invocation
-from ragstone.system.build import shown_entrypoint
+from ragstone.system.entrypoint import shown_entrypoint
 
 _NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
 """A run is reproduced from its start, on any machine, and its copy is not kept."""

@@ -25,6 +25,7 @@ from ragstone.run.directory import CACHE, MANIFEST, ORACLE, RunDirectory, read_m
 from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Manifest, OracleFact
 from ragstone.run.writer import write_manifest
+from ragstone.system.entrypoint import recognised
 from ragstone.system.given import ignores
 from ragstone.system.response import GENERATION, System
 
@@ -42,14 +43,14 @@ async def run_with_oracle(settings: Settings, context: RunContext) -> RunDirecto
 
 def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric], settings: Settings) -> None:
     """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
-    where, entrypoint = "run.oracle", settings.system.entrypoint or ""
+    where, entrypoint = "run.oracle", recognised(settings.system.entrypoint)
     if settings.system.part is not None:
         raise ConfigError(
             f'an oracle half compares the whole system with its generation, and part = "{settings.system.part}".',
             where=where,
             hint="Leave out --oracle, or part under [system].",
         )
-    if entrypoint.startswith("file:"):
+    if entrypoint is not None and not entrypoint.can_be_asked_again:
         raise ConfigError(
             "recorded answers can't be asked for again with other contexts.",
             where=where,

@@ -30,6 +30,7 @@ from ragstone.run.manifest import Cost, Counts, JudgeManifest, Manifest, Perturb
 from ragstone.run.partners import AsksPartners
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import RunWriter, write_manifest
+from ragstone.system.entrypoint import recognised
 from ragstone.system.response import System
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ class Partners:
 
 def refuse_recorded(settings: Settings) -> None:
     """Raise ConfigError if the answers to perturbed questions would have to be found in a file."""
-    entrypoint = settings.system.entrypoint or ""
-    if settings.run.perturb and entrypoint.startswith("file:"):
+    entrypoint = recognised(settings.system.entrypoint)
+    if settings.run.perturb and entrypoint is not None and not entrypoint.can_be_asked_again:
         raise ConfigError(
             "perturbed questions have no recorded answers.",
-            where=entrypoint,
+            where=entrypoint.text,
             hint="Remove --perturb, or use an entrypoint that can be asked.",
         )
 

@@ -90,6 +90,7 @@ def _report(result: Written) -> Iterator[str]:
 def _next(directory: Path, result: Written, chosen: Proposal | None) -> Iterator[str]:
     from ragstone.app.init import GOLDEN, is_starter
     from ragstone.config import read_text
+    from ragstone.system.entrypoint import parse_entrypoint
 
     yield "Next:"
     if directory.resolve() != Path.cwd():
@@ -101,7 +102,7 @@ def _next(directory: Path, result: Written, chosen: Proposal | None) -> Iterator
         yield f'  if ragstone.toml has no entrypoint yet, set entrypoint = "{chosen.entrypoint}" under [system]'
     if is_starter(directory / GOLDEN):
         yield f"  replace the questions in {GOLDEN}, about a made-up shop, with your own"
-    if chosen is not None and kept is None and chosen.entrypoint.startswith("http"):
+    if chosen is not None and kept is None and parse_entrypoint(chosen.entrypoint).kind.is_address:
         yield f"  start your service: {chosen.entrypoint} must answer"
     yield "  ragstone check    asks your system one question"
     yield "  ragstone gate     asks all of them, and decides"

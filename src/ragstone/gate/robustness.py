@@ -24,6 +24,7 @@ from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
+from ragstone.system.entrypoint import recognised
 from ragstone.system.response import Response, SystemFailureKind
 
 CONFIDENCE = 0.95
@@ -120,7 +121,8 @@ def robustness(
         if record.sample.perturbation is not None and record.sample.perturbation.kind in by_kind:
             by_kind[record.sample.perturbation.kind].append(record)
     lower = set(lower_is_better)
-    replies = manifest.system.entrypoint.startswith("command:")
+    entrypoint = recognised(manifest.system.entrypoint)
+    replies = entrypoint is not None and entrypoint.kind.error_is_reply
     kinds = tuple(
         _result(kind, records, current, lower, unmade=plan.unmade.get(kind, 0), error_replies=replies)
         for kind, records in by_kind.items()

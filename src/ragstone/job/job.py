@@ -21,6 +21,7 @@ from ragstone.job.plan import JobPlan
 from ragstone.report.parts import Links
 from ragstone.report.redact import Redactor
 from ragstone.report.templates import Templates
+from ragstone.system.entrypoint import recognised
 
 
 @dataclass(slots=True)
@@ -56,8 +57,9 @@ class Job:
         """Whether any code of the checkout is run; not for an HTTP service, recorded answers, or merged shards."""
         if self.inputs.merge is not None:
             return False
-        scheme = (self.settings.system.entrypoint or "").partition(":")[0].strip().lower()
-        return bool(self.inputs.setup or self.inputs.requirements) or scheme not in ("http", "https", "file")
+        entrypoint = recognised(self.settings.system.entrypoint)
+        runs = entrypoint is None or entrypoint.kind.runs_users_code
+        return runs or bool(self.inputs.setup or self.inputs.requirements)
 
     def links(self) -> Links:
         event = self.event

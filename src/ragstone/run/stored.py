@@ -31,6 +31,7 @@ from ragstone.system import worker
 from ragstone.system.payload import failed
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
 from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.wrapped import Wrapped
 
 _ANSWER_COLUMNS = frozenset({*worker.ANSWER_NAMES, *RECORDED["answer"].strong, *RECORDED["answer"].weak})
 _CONTEXT_COLUMNS = frozenset({*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong})
@@ -58,6 +59,7 @@ class StoredAnswers:
     """
 
     concurrency = 16
+    can_be_asked_again = False
 
     def __init__(self, entrypoint: str = "") -> None:
         self.entrypoint = entrypoint
@@ -253,24 +255,16 @@ class StoredAnswers:
         self._open.close()
 
 
-class AnswersFirst:
+class AnswersFirst(Wrapped):
     """A `System` that plays back the answers that are stored, and asks `system` for the rest of `golden`.
 
     `system` is started only if an answer is missing.
     """
 
     def __init__(self, stored: StoredAnswers, system: System, golden: GoldenSet) -> None:
+        super().__init__(system)
         self._stored = stored
-        self._system = system
         self._complete = all(sample.id in stored for sample in golden)
-        self.entrypoint = system.entrypoint
-        self.concurrency = system.concurrency
-
-    @property
-    def accepts(self) -> frozenset[str] | None:
-        """As the system says."""
-        found: object = getattr(self._system, "accepts", None)
-        return found if isinstance(found, frozenset) else None
 
     async def start(self) -> None:
         if not self._complete:

@@ -21,7 +21,7 @@ def refuse_without_contexts(system: System, declared: bool | None, why: str) -> 
 
     `declared` is what the settings say; `why` is what needs it, as a clause.
     """
-    recorded = system.entrypoint.startswith("file:")
+    recorded = not system.can_be_asked_again
     if recorded or declared is False or (declared is None and takes_contexts(system) is False):
         what = "recorded answers can't be given any" if recorded else "it takes none"
         raise SystemUnderTestError(
@@ -44,7 +44,7 @@ class GivenContexts(Wrapped):
     async def start(self) -> None:
         """Raises SystemUnderTestError, also if the system is known to take no contexts."""
         await self._system.start()
-        if not self.entrypoint.startswith("file:"):
+        if self.can_be_asked_again:
             refuse_without_contexts(self._system, self._declared, 'part = "generation"')
 
     async def ask(self, sample: Sample) -> Response:

@@ -82,6 +82,8 @@ class _Reply:
 class HttpService:
     """The `System` behind a URL."""
 
+    can_be_asked_again = True
+
     def __init__(self, target: HttpTarget, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._target = target
         self._sleep = sleep

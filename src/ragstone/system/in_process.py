@@ -28,6 +28,8 @@ class CallableSystem:
     longer than `timeout_s` is abandoned (its thread ends when the call ends). `entrypoint` is the name in the manifest.
     """
 
+    can_be_asked_again = True
+
     def __init__(
         self,
         callable_: Callable[..., Any] | object,

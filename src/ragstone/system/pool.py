@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.system.child import ChildContext
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, SystemFailureKind
 
@@ -47,6 +49,8 @@ class Peer(Protocol):
 class Pool:
     """The `System` over child processes."""
 
+    can_be_asked_again = True
+
     def __init__(
         self,
         *,
@@ -71,6 +75,22 @@ class Pool:
         self._closed = False
         self.accepts: frozenset[str] | None = None
         """What the entrypoint takes besides the question, found at the start; None if that can't be known."""
+
+    @classmethod
+    def of(cls, entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext) -> Pool:
+        """A pool as `settings` say, which ends the guardian and the log in `context` when it is closed."""
+
+        def release() -> None:
+            context.guardian.close()
+            context.log.close()
+
+        return cls(
+            entrypoint=entrypoint,
+            concurrency=settings.concurrency,
+            retries=settings.retries,
+            new_peer=new_peer,
+            release=release,
+        )
 
     @property
     def entrypoint(self) -> str:

@@ -41,6 +41,8 @@ _RESPONSE = TypeAdapter(Response)
 class RecordedAnswers:
     """The `System` for one file. Records are matched by id, or by question if a record has no id."""
 
+    can_be_asked_again = False
+
     def __init__(
         self,
         path: Path,

@@ -21,6 +21,10 @@ class Wrapped:
         return self._system.concurrency
 
     @property
+    def can_be_asked_again(self) -> bool:
+        return self._system.can_be_asked_again
+
+    @property
     def accepts(self) -> frozenset[str] | None:
         """As the system says, once it is started."""
         found: object = getattr(self._system, "accepts", None)

@@ -179,6 +179,7 @@ def test_an_answer_that_comes_twice_is_judged_once(world: Any, tmp_path: Path) -
     class System:
         entrypoint = "python:app:answer"
         concurrency = 1
+        can_be_asked_again = True
 
         async def start(self) -> None: ...
 

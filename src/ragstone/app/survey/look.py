@@ -18,7 +18,7 @@ from ragstone.golden.formats import yaml_document
 from ragstone.golden.load import FORMATS, load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.run.directory import MANIFEST, SAMPLES
-from ragstone.system.build import split_scheme
+from ragstone.system.entrypoint import parse_entrypoint
 
 MAX_FILES = 5_000
 MAX_DEPTH = 5
@@ -91,7 +91,7 @@ def _order(proposal: Proposal) -> tuple[int, int, str]:
 
 def _usable(proposal: Proposal) -> bool:
     try:
-        split_scheme(proposal.entrypoint)
+        parse_entrypoint(proposal.entrypoint)
     except ConfigError:
         return False
     return proposal.entrypoint.isprintable() and proposal.why.isprintable()

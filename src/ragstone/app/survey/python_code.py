@@ -63,7 +63,7 @@ def proposals_in(source: bytes, path: PurePosixPath) -> Iterator[Proposal]:
             found = _assigned(node, framework) or _instance(node, classes)
         if found is None:
             continue
-        if found.entrypoint.startswith("http"):
+        if found.entrypoint.startswith(_LOCAL):
             yield Proposal(found.entrypoint, f"{found.why} in {path}", found.rank, {}, found.question_field)
         else:
             yield Proposal(f"python:{module}:{found.entrypoint}", f"{found.why} in {path}", found.rank, settings)

@@ -1,0 +1,93 @@
+"""The entrypoint string, parsed: only this module takes it apart, and lists the kinds that there are."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from ragstone.errors import ConfigError
+from ragstone.system import command_line, http_service
+from ragstone.system.kind import EntrypointKind
+from ragstone.system.kinds.answers_file import AnswersFile
+from ragstone.system.kinds.http_url import HttpUrl
+from ragstone.system.kinds.python_callable import ATTRIBUTE, PythonCallable
+from ragstone.system.kinds.shell_command import ShellCommand
+
+PYTHON = PythonCallable()
+"""The kind of an entrypoint without a scheme."""
+
+KINDS: tuple[EntrypointKind, ...] = (
+    PYTHON,
+    ShellCommand(),
+    HttpUrl(),
+    AnswersFile(),
+)
+_BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
+_WHERE = "system.entrypoint"
+_FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form} (docs/entrypoints.md)."
+
+
+@dataclass(frozen=True, slots=True)
+class Entrypoint:
+    """What an entrypoint string says. `rest` follows the scheme; for an address it is the whole `text`."""
+
+    kind: EntrypointKind
+    rest: str
+    text: str
+
+    @property
+    def can_be_asked_again(self) -> bool:
+        """As of a `System`."""
+        return self.kind.can_be_asked_again
+
+
+def parse_entrypoint(text: str | None) -> Entrypoint:
+    """The entrypoint in `text`. Raises ConfigError, which shows no secrets.
+
+    A scheme must be lower case without spaces, so that no two readers of a string disagree.
+    """
+    text = (text or "").strip()
+    if not text:
+        raise ConfigError("no entrypoint.", where=_WHERE, hint=_FORMS)
+    if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        hint = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
+        raise ConfigError(f"{text!a} is not UTF-8.", where=_WHERE, hint=hint)
+    scheme, colon, rest = text.partition(":")
+    kind = _BY_SCHEME.get(scheme) if colon else None
+    if kind is None or (kind.is_address and not rest.startswith("//")):
+        _refuse_misspelt(scheme, rest if colon else None, text)
+        kind, rest = PYTHON, text
+    elif not rest.strip():
+        raise ConfigError(f"'{text}' has nothing after '{scheme}:'.", where=_WHERE, hint=_FORMS)
+    rest = text if kind.is_address else rest.strip()
+    if not kind.is_valid(rest):
+        raise ConfigError(f"'{shown_entrypoint(text)}' is not {kind.noun}.", where=_WHERE, hint=_FORMS)
+    return Entrypoint(kind, rest, text)
+
+
+def recognised(text: str | None) -> Entrypoint | None:
+    """The entrypoint in `text`; None if there is none, as in the manifest of a run that asked an object."""
+    try:
+        return parse_entrypoint(text)
+    except ConfigError:
+        return None
+
+
+def shown_entrypoint(text: str) -> str:
+    """`text` without the secrets in a URL or a command, whether or not it can be parsed."""
+    try:
+        return http_service.without_secrets(text) if "://" in text else command_line.without_secrets(text)
+    except ValueError:
+        return text.partition(":")[0]
+
+
+def _refuse_misspelt(scheme: str, rest: str | None, text: str) -> None:
+    """Raise ConfigError if `scheme` looks like one, and not like a module. `rest` is None without a colon."""
+    close = difflib.get_close_matches(scheme.strip().lower(), _BY_SCHEME, n=1, cutoff=0.7)
+    hint = _FORMS
+    if rest is not None and close and (not ATTRIBUTE.fullmatch(rest) or rest.endswith((".jsonl", ".json"))):
+        guess = "//" + rest.lstrip("/") if _BY_SCHEME[close[0]].is_address else rest
+        hint = f"Did you mean '{shown_entrypoint(f'{close[0]}:{guess}')}'?"
+    elif "://" not in text:
+        return
+    raise ConfigError(f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.", where=_WHERE, hint=hint)

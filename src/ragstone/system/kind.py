@@ -1,0 +1,79 @@
+"""What a kind of entrypoint is: its schemes, what its systems can do, and how one is built."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ragstone.config import SystemSettings
+from ragstone.errors import ConfigError
+from ragstone.system.child import ChildContext, Guardian
+from ragstone.system.environment import RunAs
+from ragstone.system.log import SystemLog
+from ragstone.system.response import System
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a system is built: see `build_system`. `child_environ` is what its processes see of `environ`."""
+
+    root: Path
+    environ: Mapping[str, str]
+    child_environ: dict[str, str]
+    log: Path | None = None
+    run_as: RunAs | None = None
+    within: Path | None = None
+    not_from: Path | None = None
+
+    def child_context(self, settings: SystemSettings) -> ChildContext:
+        """What the child processes of a system are started with. Raises ConfigError."""
+        directory = (self.root / (settings.working_directory or "")).resolve()
+        if not directory.is_dir():
+            raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
+        return ChildContext(directory, self.child_environ, SystemLog(self.log), Guardian(), self.run_as)
+
+
+class EntrypointKind(ABC):
+    """One kind of entrypoint. Register it in `entrypoint.KINDS`."""
+
+    schemes: ClassVar[tuple[str, ...]]
+    form: ClassVar[str]
+    """An example, for messages."""
+    noun: ClassVar[str] = "an entrypoint"
+    """What an invalid one is not."""
+
+    can_be_asked_again: ClassVar[bool] = True
+    """Whether a question can be asked twice, or in other words; recorded answers can't."""
+
+    runs_users_code: ClassVar[bool] = True
+    """Whether asking runs code of the checkout in a process of this job."""
+
+    is_address: ClassVar[bool] = False
+    """Whether it is a URL, at which there can be only one version of the system at a time. Then `rest` is all of it."""
+
+    uses_interpreter: ClassVar[bool] = False
+    """Whether the setting `python` applies."""
+
+    error_is_reply: ClassVar[bool] = False
+    """Whether an error is something that the system said, rather than a crash."""
+
+    def is_valid(self, rest: str) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether `rest` can name a system."""
+        return True
+
+    def paths(self, rest: str) -> tuple[Path, ...]:  # noqa: ARG002 - for subclasses
+        """What may be paths in `rest`, besides the system itself."""
+        return ()
+
+    @abstractmethod
+    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+        """The system, not yet started. Raises ConfigError."""
+
+
+def has_folder(program: str) -> bool:
+    """Whether `program` is a path rather than a name on PATH."""
+    return any(separator in program for separator in filter(None, (os.sep, os.altsep)))

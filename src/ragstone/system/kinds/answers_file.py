@@ -1,0 +1,25 @@
+"""file: entrypoints: answers that were recorded before."""
+
+from __future__ import annotations
+
+from ragstone.config import SystemSettings
+from ragstone.system.fields import answer_fields
+from ragstone.system.kind import EntrypointKind, Surroundings
+from ragstone.system.recorded import RecordedAnswers
+from ragstone.system.response import System
+
+
+class AnswersFile(EntrypointKind):
+    schemes = ("file",)
+    form = "file:outputs.jsonl"
+    can_be_asked_again = False
+    runs_users_code = False
+
+    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+        return RecordedAnswers(
+            around.root / rest,
+            shown=rest,
+            concurrency=settings.concurrency,
+            within=around.within,
+            fields=answer_fields(settings),
+        )
