@@ -99,7 +99,7 @@ def test_a_share_reads_the_same_in_reasons_and_in_every_report() -> None:
     scores = {"faithfulness": MetricScores(values, failed={"q49": Failed("judge", "no verdict")})}
     current = RunScores("run", scores, {name: SampleFacts() for name in (*values, "q49")})
     view = build_view(decide_gate(current, None, default_policy()), current)
-    coverage = [check for check in view.checks if check.title.startswith("Coverage")]
+    coverage = [check for check in view.check_rows if check.title.startswith("Coverage")]
     assert [check.found for check in coverage] == ["98 %"]
     assert "98 %" in coverage[0].check.reason
     for format in ("text", "md", "html", "json"):

@@ -11,8 +11,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ragstone.gate.verdict import Status
+from ragstone.report.document import FailedSamplePart, FailurePart, StatementPart
 from ragstone.report.markdown import LEVELS, length, wrapped
-from ragstone.report.parts import BadStatement, FailedSample, FailureGroup, ReportView
+from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from tests.report.conftest import Text, view_of
 from tests.report.test_escape import parser
@@ -25,16 +26,16 @@ def huge(view: ReportView, times: int = 60) -> ReportView:
         sample,
         question=sample.question * 40,
         answer=sample.answer * 200,
-        unsupported=tuple(BadStatement(f"{number} " + "is not so | " * 60, "unsupported") for number in range(30)),
+        unsupported=tuple(StatementPart(f"{number} " + "is not so | " * 60, "unsupported") for number in range(30)),
         missing=("it should say so " * 60,) * 30,
     )
-    failed = tuple(FailedSample(f"sample-{number}", None, None) for number in range(500))
+    failed = tuple(FailedSamplePart(f"sample-{number}", None) for number in range(500))
     return replace(
         view,
         metrics=tuple(replace(row, slice=f"slice-{number}") for number in range(times) for row in view.metrics),
-        all_checks=view.all_checks * times,
+        checks=view.checks * times,
         worst=tuple(replace(loud, id=f"{sample.id}-{number}") for number in range(times)),
-        failures=tuple(FailureGroup("judge", f"reason {number} " * 50, (), failed) for number in range(times)),
+        failures=tuple(FailurePart("judge", f"reason {number} " * 50, (), failed) for number in range(times)),
         notes=("a long note " * 60,) * times,
         reason="a long reason " * 400,
         reproduce=("ragstone gate " + "x" * 5000,),
@@ -107,22 +108,22 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
     worst = tuple(
         replace(
             sample,
-            unsupported=(BadStatement(nasty * 2000, "unsupported"),) * 30,
+            unsupported=(StatementPart(nasty * 2000, "unsupported"),) * 30,
             missing=(nasty * 2000,) * 30,
             tags=(nasty * 99,) * 9,
         )
         for sample in view.worst
     )
     notes = (nasty * 2000,) * 60
-    checks = tuple(replace(check, reason=nasty * 2000) for check in view.all_checks)
-    markdown = render(replace(view, worst=worst, notes=notes, all_checks=checks), "md")
+    checks = tuple(replace(check, reason=nasty * 2000) for check in view.checks)
+    markdown = render(replace(view, worst=worst, notes=notes, checks=checks), "md")
     assert markdown.startswith("## ❌ Ragstone: fail")
     check_tables(markdown)
 
 
 def test_the_words_that_contradict_a_statement_are_shown(make_view: Callable[..., ReportView]) -> None:
     view = make_view(Status.FAIL)
-    bad = BadStatement("It costs €9.", "contradicted", quote="costs @everyone 11 euros")
+    bad = StatementPart("It costs €9.", "contradicted", quote="costs @everyone 11 euros")
     view = replace(view, worst=(replace(view.worst[0], unsupported=(bad,), detailed=True), *view.worst[1:]))
     assert "11 euros" in render(view, "md")
     assert "11 euros" in render(view, "html")

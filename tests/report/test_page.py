@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.golden.sample import Origin
 from ragstone.report import page
+from ragstone.report.document import PlacePart, StatementPart
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import BadStatement, Links, ReportView, SampleRow
+from ragstone.report.parts import Links, ReportView, SampleRow
 from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.report.texts import Json
@@ -23,7 +23,7 @@ from tests.report.paged import packed_in, page_lines, paged, unpacked
 
 
 def rows(count: int) -> list[SampleRow]:
-    return [SampleRow(f"q{at}", "Which?", (), Origin("g.jsonl", at + 1), None, (), None, None) for at in range(count)]
+    return [SampleRow(f"q{at}", "Which?", (), PlacePart("g.jsonl", at + 1), (), None, None) for at in range(count)]
 
 
 def about(text: str, made: list[str] | None = None) -> Callable[[], Json]:
@@ -106,7 +106,7 @@ def test_rows_are_redacted() -> None:
     secret = "sk-live-0123456789abcdef"
     (row,) = rows(1)
     row = replace(
-        row, id=secret, question=secret, tags=(secret,), origin=Origin(secret, 1), failure=secret, cause=secret
+        row, id=secret, question=secret, tags=(secret,), place=PlacePart(secret, 1), failure=secret, cause=secret
     )
     assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "r"))
 
@@ -145,7 +145,7 @@ def test_the_page_without_javascript_has_the_worst_samples(make_view: Callable[.
 
 def test_more_than_twenty_samples_that_got_worse_are_counted(make_view: Callable[..., ReportView]) -> None:
     view = make_view()
-    view = replace(view, worst=tuple(replace(view.worst[-1], id=f"w{at}") for at in range(30)), worse_left=5)
+    view = replace(view, worst=tuple(replace(view.worst[-1], id=f"w{at}") for at in range(30)), worst_left=5)
     html = render(view, "html")
     assert html.count("<article") == 20
     assert "And 15 more samples: see the table of samples." in html
@@ -158,7 +158,7 @@ def test_more_than_twenty_samples_that_got_worse_are_counted(make_view: Callable
 
 def test_reports_say_how_much_of_a_long_answer_they_leave_out(make_view: Callable[..., ReportView]) -> None:
     view = make_view()
-    bad = BadStatement("So it is.", "unsupported")
+    bad = StatementPart("So it is.", "unsupported")
     long = replace(view.worst[0], answer="a" * 2_000_000, baseline_answer="b" * 2_000_000, unsupported=(bad,) * 50)
     view = replace(view, worst=(long, *view.worst[1:]))
     for form in ("html", "json"):

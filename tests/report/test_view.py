@@ -23,7 +23,7 @@ from ragstone.gate.verdict import (
 from ragstone.golden.sample import Origin, Turn
 from ragstone.metrics.score import Failed
 from ragstone.report import wording
-from ragstone.report.parts import Links, Spread
+from ragstone.report.parts import Links
 from ragstone.report.picture import Scale
 from ragstone.report.plots import axis_for, mark
 from ragstone.report.render import render
@@ -126,7 +126,8 @@ def test_the_worst_sample_says_what_was_wrong_with_it() -> None:
     assert sample.missing == ("The gateway listens on port 8443.",)
     assert (sample.contexts, sample.useful_contexts) == (2, 1)
     assert sample.baseline_answer == "The gateway listens on port 8443."
-    assert sample.url == "https://github.com/acme/helpdesk/blob/3f2c1e9/golden/helpdesk.jsonl?plain=1#L1"
+    assert sample.place is not None
+    assert sample.place.url == "https://github.com/acme/helpdesk/blob/3f2c1e9/golden/helpdesk.jsonl?plain=1#L1"
 
 
 def test_a_worst_sample_shows_every_metric_that_it_lost_on() -> None:
@@ -317,15 +318,14 @@ def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
     sliced = Check(
         "de/tone", CheckKind.FLOOR, Status.PASS, Action.BLOCK, "", metric="tone", slice="de", estimate=0.3, n=2
     )
-    rows = {(row.metric, row.slice): row.spread for row in metric_rows((sliced,), run, None, None, {})}
+    rows = {(row.metric, row.slice): row for row in metric_rows((sliced,), run, None, None, {})}
     whole, part = rows["tone", None], rows["tone", "de"]
-    assert whole is not None
-    assert part is not None
-    assert (whole.lowest, whole.highest) == (0.2, 0.9)
-    assert whole.deviation == pytest.approx(0.3605551)
-    assert (part.lowest, part.highest) == (0.2, 0.4)
-    assert part.deviation == pytest.approx(0.1414214)
-    assert rows["one", None] == Spread(0.5, 0.5, None)
+    assert (whole.min, whole.max) == (0.2, 0.9)
+    assert whole.sd == pytest.approx(0.3605551)
+    assert (part.min, part.max) == (0.2, 0.4)
+    assert part.sd == pytest.approx(0.1414214)
+    one = rows["one", None]
+    assert (one.min, one.max, one.sd) == (0.5, 0.5, None)
 
 
 def test_the_spread_is_in_json_and_html() -> None:

@@ -129,6 +129,10 @@ class CauseCount:
     source: str
     samples: tuple[str, ...]
 
+    @property
+    def count(self) -> int:
+        return len(self.samples)
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from ragstone.ci.github.commands import Annotation, Level
 from ragstone.errors import RagstoneError
-from ragstone.formatting import score
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.golden.sample import Origin
-from ragstone.report.parts import ReportView, WorstSample
+from ragstone.report.document import SamplePart
+from ragstone.report.parts import ReportView
+from ragstone.report.wording import moved
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
 _TEXT = 200
@@ -52,15 +53,15 @@ class Places:
 
 def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator[Annotation]:
     """All annotations of a verdict, most severe first; the printer applies limits."""
-    for check in sorted(view.all_checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
+    for check in sorted(view.checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
         if check.status is not Status.PASS:
             yield _of_check(check, policy, places)
     for sample in view.worst[:_SAMPLES]:
-        file, line = _at(sample.origin, places)
+        file, line = _at(sample.place, places)
         yield Annotation(Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line)
     for group in view.failures:
         for failed in group.samples:
-            file, line = _at(failed.origin, places)
+            file, line = _at(failed.place, places)
             what = ", ".join(group.metrics) or "no response"
             message = f"{what}: {_short(group.reason)}"
             yield Annotation(Level.WARNING, message, f"Sample {_short(failed.id)} failed ({group.by})", file, line)
@@ -87,14 +88,8 @@ def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
     return Annotation(Level.ERROR if grave else Level.WARNING, check.reason, title, file, line)
 
 
-def _of_sample(sample: WorstSample) -> str:
-    changes = "; ".join(
-        f"{change.title} {score(change.current)}"
-        if change.baseline is None
-        else f"{change.title} {score(change.baseline)} → {score(change.current)}"
-        for change in sample.changes
-        if change.current is not None
-    )
+def _of_sample(sample: SamplePart) -> str:
+    changes = "; ".join(moved(change) for change in sample.changes if change.current is not None)
     parts = [changes or "worse", _short(sample.question)]
     parts += [f"not in the contexts: {_short(bad.text)}" for bad in sample.unsupported[:2]]
     parts += [f"missing from the contexts: {_short(text)}" for text in sample.missing[:2]]

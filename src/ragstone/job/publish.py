@@ -89,7 +89,7 @@ class Report:
             return False
         if any(row.change is not None and abs(row.change) >= _NOTABLE for row in self.view.metrics):
             return False
-        return all(check.status is Status.PASS for check in self.view.all_checks if check.action is Action.BLOCK)
+        return all(check.status is Status.PASS for check in self.view.checks if check.action is Action.BLOCK)
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working one."""

@@ -1,23 +1,55 @@
-"""The JSON report, a versioned document. `schema/report.schema.json` is generated from these models."""
+"""The facts that all reports share, and the JSON report, which is these facts and no others.
+
+What the report itself gathers is in dataclasses, which the view holds as they are. What the gate found is read from its
+own types by attribute, so that the published names stay when those change.
+`schema/report.schema.json` is generated from these models.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
+from pydantic_core import core_schema
 
+from ragstone.formatting import percent
+from ragstone.gate.verdict import Action, CheckKind, Interval, Side, Status
+from ragstone.golden.sample import Origin
 from ragstone.metrics.score import FailedBy
 
 SCHEMA_VERSION: Literal[1] = 1
 
-Status = Literal["pass", "fail", "inconclusive", "error"]
+
+def _word(words: type[StrEnum]) -> GetPydanticSchema:
+    """One of `words`, which the JSON Schema lists where it is used."""
+    literal = core_schema.literal_schema([word.value for word in words])
+    return GetPydanticSchema(lambda _, __: core_schema.no_info_after_validator_function(words, literal))
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+StatusWord = Annotated[Status, _word(Status)]
+ActionWord = Annotated[Action, _word(Action)]
+KindWord = Annotated[CheckKind, _word(CheckKind)]
+SideWord = Annotated[Side, _word(Side)]
+Count = Annotated[int, Field(ge=0)]
 
 
-class IntervalPart(_Part):
+class _Found(BaseModel):
+    """Something that the gate found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+
+class _Gathered:
+    """Something that the report gathers."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+class IntervalPart(_Found):
     """A two-sided interval."""
 
     low: float
@@ -25,16 +57,26 @@ class IntervalPart(_Part):
     confidence: float = Field(gt=0, lt=1)
     method: str
 
+    @classmethod
+    def of(cls, found: Interval | None) -> IntervalPart | None:
+        """The interval that the gate found, if any."""
+        return None if found is None else cls.model_validate(found)
 
-class PlacePart(_Part):
+
+@dataclass(frozen=True, slots=True)
+class PlacePart(Origin, _Gathered):
     """Where a sample comes from."""
 
-    file: str
-    line: int | None = None
     url: str | None = None
 
+    @classmethod
+    def of(cls, origin: Origin | None, to_url: Callable[[Origin], str | None]) -> PlacePart | None:
+        """The place of `origin` with its address; None without an origin."""
+        return None if origin is None else cls(origin.file, origin.line, to_url(origin))
 
-class MetricPart(_Part):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPart(_Gathered):
     """One metric, for the whole run or one slice."""
 
     metric: str
@@ -42,48 +84,33 @@ class MetricPart(_Part):
     slice: str | None
     score: float | None
     interval: IntervalPart | None
-    change: float | None = Field(description="current minus baseline, over the samples that both runs have")
+    change: Annotated[float | None, Field(description="current minus baseline, over the samples that both runs have")]
     change_interval: IntervalPart | None
     floor: float | None
     max_drop: float | None
-    ceiling: float | None = Field(default=None, description="instead of a floor, where less is better")
-    max_rise: float | None = Field(default=None, description="instead of max_drop, where less is better")
-    target: float | None = Field(default=None, description="the ideal; missing it only warns")
+    ceiling: Annotated[float | None, Field(description="instead of a floor, where less is better")] = None
+    max_rise: Annotated[float | None, Field(description="instead of max_drop, where less is better")] = None
+    target: Annotated[float | None, Field(description="the ideal; missing it only warns")] = None
     lower_is_better: bool = False
-    status: Status | None = Field(description="null if no check covers this metric")
-    action: Literal["block", "warn"] | None
-    state: str = Field(description="a few words for display")
-    n: int = Field(ge=0, description="samples behind the score")
-    not_applicable: int = Field(ge=0)
-    failed: int = Field(ge=0)
-    min: float | None = Field(default=None, description="lowest score of a sample")
-    max: float | None = Field(default=None, description="highest score of a sample")
-    sd: float | None = Field(default=None, description="standard deviation of the samples' scores (n - 1)")
-    offline_reliability: str | None = Field(description="measured grade of the offline judge for this metric")
+    status: Annotated[StatusWord | None, Field(description="null if no check covers this metric")]
+    action: ActionWord | None
+    state: Annotated[str, Field(description="a few words for display")]
+    n: Annotated[Count, Field(description="samples behind the score")]
+    not_applicable: Count
+    failed: Count
+    min: Annotated[float | None, Field(description="lowest score of a sample")] = None
+    max: Annotated[float | None, Field(description="highest score of a sample")] = None
+    sd: Annotated[float | None, Field(description="standard deviation of the samples' scores (n - 1)")] = None
+    offline_reliability: Annotated[str | None, Field(description="measured grade of the offline judge for this metric")]
 
 
-class CheckPart(_Part):
+class CheckPart(_Found):
     """One check of the gate, as decided."""
 
     name: str
-    kind: Literal[
-        "floor",
-        "ceiling",
-        "drop",
-        "rise",
-        "target",
-        "drift",
-        "coverage",
-        "must_pass",
-        "latency",
-        "usage",
-        "error_rate",
-        "agreement",
-        "baseline",
-        "answers",
-    ]
-    status: Status
-    action: Literal["block", "warn"]
+    kind: KindWord
+    status: StatusWord
+    action: ActionWord
     reason: str
     metric: str | None
     slice: str | None
@@ -100,14 +127,15 @@ class CheckPart(_Part):
     accepted: str | None = Field(description="id of the accepted drop that the threshold comes from")
 
 
-class AttributionPart(_Part):
+class AttributionPart(_Found):
     """Which half of the system to look at first."""
 
-    side: Literal["retrieval", "generation", "both", "unclear"]
+    side: SideWord
     reason: str
 
 
-class ChangePart(_Part):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePart(_Gathered):
     """One metric of one sample."""
 
     metric: str
@@ -116,15 +144,17 @@ class ChangePart(_Part):
     note: str | None
 
 
-class StatementPart(_Part):
+@dataclass(frozen=True, slots=True)
+class StatementPart(_Gathered):
     """A statement of an answer that no context supports."""
 
     text: str
     verdict: Literal["unsupported", "contradicted"]
-    quote: str | None = Field(default=None, description="the contradicting passage, if the judge quoted one")
+    quote: Annotated[str | None, Field(description="the contradicting passage, if the judge quoted one")] = None
 
 
-class SamplePart(_Part):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplePart(_Gathered):
     """A sample that got worse, or that is far below a floor."""
 
     id: str
@@ -136,21 +166,23 @@ class SamplePart(_Part):
     baseline_answer: str | None
     reference: str | None
     unsupported: tuple[StatementPart, ...]
-    missing: tuple[str, ...] = Field(description="statements of the reference that no context supports")
-    cause: str | None = Field(default=None, description="why it is worse, in words")
-    contexts: int = Field(ge=0)
+    missing: Annotated[tuple[str, ...], Field(description="statements of the reference that no context supports")]
+    cause: Annotated[str | None, Field(description="why it is worse, in words")] = None
+    contexts: Count
     useful_contexts: int | None
-    detailed: bool = Field(default=True, description="whether its answer is here; all are in samples.jsonl")
+    detailed: Annotated[bool, Field(description="whether its answer is here; all are in samples.jsonl")] = True
 
 
-class FailedSamplePart(_Part):
+@dataclass(frozen=True, slots=True)
+class FailedSamplePart(_Gathered):
     """A sample without a score."""
 
     id: str
     place: PlacePart | None
 
 
-class FailurePart(_Part):
+@dataclass(frozen=True, slots=True)
+class FailurePart(_Gathered):
     """Samples that failed for one reason."""
 
     by: FailedBy
@@ -159,7 +191,7 @@ class FailurePart(_Part):
     samples: tuple[FailedSamplePart, ...]
 
 
-class RankUsePart(_Part):
+class RankUsePart(_Found):
     """How many answers have a context at a rank, and how many draw on it."""
 
     rank: int = Field(ge=1)
@@ -168,7 +200,7 @@ class RankUsePart(_Part):
     used: int = Field(ge=0)
 
 
-class ContextsUsedPart(_Part):
+class ContextsUsedPart(_Found):
     """On which contexts the answers draw: those that support one of their statements."""
 
     answers: int = Field(ge=0, description="answers to answerable samples, with statements and contexts")
@@ -178,60 +210,73 @@ class ContextsUsedPart(_Part):
     ranks: tuple[RankUsePart, ...]
 
 
-class GonePart(_Part):
+class GonePart(_Found):
     """A sample whose evidence is gone from the contexts."""
 
     id: str
     left: float = Field(ge=0, le=1, description="share of the words of its evidence that is still returned")
 
 
-class RetrievalPart(_Part):
+def _gone(found: object) -> object:
+    return [GonePart(id=key, left=left) for key, left in found.items()] if isinstance(found, Mapping) else found
+
+
+class RetrievalPart(_Found):
     """The samples whose retrieval fell since the baseline, by what became of their evidence."""
 
-    gone: tuple[GonePart, ...]
+    gone: Annotated[tuple[GonePart, ...], BeforeValidator(_gone)]
     lower: tuple[str, ...] = Field(description="it ranks lower")
     rechunked: tuple[str, ...] = Field(description="it is still returned, in other chunks or under other ids")
     other: tuple[str, ...] = Field(description="it is where it was, or not known")
 
 
-class ComparisonPart(_Part):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPart(_Gathered):
     """What the run was compared with."""
 
     baseline: str | None
     comparable: bool
-    paired: int = Field(ge=0)
-    total: int = Field(ge=0)
+    paired: Count
+    total: Count
     notes: tuple[str, ...]
     commit: str | None
     url: str | None
 
 
-class JudgePart(_Part):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePart(_Gathered):
     """The judge."""
 
     label: str
     offline: bool
 
 
-class CostPart(_Part):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostPart(_Gathered):
     """The cost of judging; `usd` is null if a price is unknown."""
 
-    calls: int = Field(ge=0)
-    cached_calls: int = Field(ge=0)
-    input_tokens: int = Field(ge=0)
-    cached_input_tokens: int = Field(default=0, ge=0, description="input tokens read from the provider's prompt cache")
-    output_tokens: int = Field(ge=0)
+    calls: Count
+    cached_calls: Count
+    input_tokens: Count
+    cached_input_tokens: Annotated[Count, Field(description="input tokens read from the provider's prompt cache")] = 0
+    output_tokens: Count
     usd: float | None
 
+    @property
+    def cached_share(self) -> str:
+        """The share of the input that the provider read from its prompt cache, in words; empty if none."""
+        share = self.cached_input_tokens / max(1, self.input_tokens)
+        return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
 
-class PricePart(_Part):
+
+class PricePart(_Found):
     """US dollars per million tokens."""
 
     input: float
     output: float
 
 
-class UsagePart(_Part):
+class UsagePart(_Found):
     """The tokens that the system under test reports: totals over all answers, mean and p95 over the first answers.
 
     The costs are null without a price.
@@ -251,47 +296,54 @@ class UsagePart(_Part):
     cost_p95_usd: float | None = None
 
 
-class RunPart(_Part):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPart(_Gathered):
     """What was run."""
 
     label: str
-    samples: int = Field(ge=0)
+    samples: Count
     entrypoint: str | None
     commit: str | None
     golden_files: tuple[str, ...]
     created_at: str | None
     ragstone_version: str | None
     wall_s: float | None
-    repeats: int = Field(ge=1)
-    answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
+    repeats: Annotated[int, Field(ge=1)]
+    answers: Annotated[int, Field(ge=1, description="how often the system was asked each question")] = 1
     state: str | None
     stop_reason: str | None
-    usage: UsagePart | None = Field(default=None, description="null: the system reports no tokens")
+    usage: Annotated[UsagePart | None, Field(description="null: the system reports no tokens")] = None
 
 
-class CausePart(_Part):
+class CausePart(_Found):
     """The worse samples with one cause."""
 
     cause: str
     title: str
-    side: Literal["retrieval", "generation", "both", "unclear"]
+    side: SideWord
     count: int = Field(ge=1)
     samples: tuple[str, ...]
     action: str = Field(description="what the field recommends")
     source: str
 
 
-class DiagnosisPart(_Part):
+class DiagnosisPart(_Found):
     """Why samples got worse, or are below a floor."""
 
     samples: int = Field(ge=1, description="samples that are clearly worse")
-    causes: tuple[CausePart, ...] = Field(description="the most frequent first; samples without one are unexplained")
+    causes: tuple[CausePart, ...] = Field(
+        validation_alias=AliasChoices("causes", "counts"),
+        description="the most frequent first; samples without one are unexplained",
+    )
     retrieval: int = Field(ge=0, description="samples with a cause in retrieval")
     generation: int = Field(ge=0, description="samples with a cause in generation")
-    retrieval_share: IntervalPart | None = Field(description="interval of the share of retrieval among both")
+    retrieval_share: IntervalPart | None = Field(
+        validation_alias=AliasChoices("retrieval_share", "share"),
+        description="interval of the share of retrieval among both",
+    )
 
 
-class SharesPart(_Part):
+class SharesPart(_Found):
     """What is missing from a metric's best score: missing = retrieval + generation, means over `n` samples."""
 
     metric: str
@@ -304,7 +356,7 @@ class SharesPart(_Part):
     generation_interval: IntervalPart | None
 
 
-class OraclePart(_Part):
+class OraclePart(_Found):
     """Retrieval and generation by the oracle half of a run, which was given the reference contexts."""
 
     metrics: tuple[SharesPart, ...]
@@ -318,17 +370,17 @@ class OraclePart(_Part):
     incomplete: str | None = Field(description="why the half has not reached its end")
 
 
-class PairedChangePart(_Part):
+class PairedChangePart(_Found):
     """A metric of perturbed questions minus that of the same questions unperturbed."""
 
     metric: str
     n: int = Field(ge=1, description="pairs")
-    change: float
+    change: float = Field(validation_alias=AliasChoices("change", "estimate"))
     interval: IntervalPart
     worse: bool = Field(description="whether the interval shows that it got worse")
 
 
-class SharePart(_Part):
+class SharePart(_Found):
     """A share of perturbed questions."""
 
     hits: int = Field(ge=0)
@@ -336,7 +388,7 @@ class SharePart(_Part):
     interval: IntervalPart
 
 
-class PerturbedCasePart(_Part):
+class PerturbedCasePart(_Found):
     """A perturbed question to look at."""
 
     id: str = Field(description="of the unperturbed sample")
@@ -345,7 +397,7 @@ class PerturbedCasePart(_Part):
     got: str
 
 
-class PerturbedKindPart(_Part):
+class PerturbedKindPart(_Found):
     """One kind of perturbed questions."""
 
     kind: str
@@ -360,7 +412,7 @@ class PerturbedKindPart(_Part):
     cases: tuple[PerturbedCasePart, ...] = Field(description="at most 100")
 
 
-class RobustnessPart(_Part):
+class RobustnessPart(_Found):
     """What perturbed questions show; no part of the verdict."""
 
     samples: int = Field(ge=0, description="questions that were drawn")
@@ -368,12 +420,12 @@ class RobustnessPart(_Part):
     kinds: tuple[PerturbedKindPart, ...]
 
 
-class ReportDocument(_Part):
+class ReportDocument(_Found):
     """A Ragstone report."""
 
     schema_version: Literal[1] = 1
     title: str
-    status: Status
+    status: StatusWord
     passed: bool
     exit_code: int = Field(ge=0, le=8)
     reason: str

@@ -17,6 +17,7 @@ from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind
 from ragstone.report import plots, wording
+from ragstone.report.document import PlacePart
 from ragstone.report.escape import bounded, url
 from ragstone.report.escape import clean as visible
 from ragstone.report.escape import html as clean
@@ -51,8 +52,8 @@ def html_environment(package: str = PACKAGE) -> Environment:
         score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
     )
     environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading)
-    environment.filters.update(url=url, cell=cell, state=state, fragment=_fragment, bounded=bounded)
-    environment.filters.update(inert=_inert)
+    environment.filters.update(address=_address, cell=cell, state=state, fragment=_fragment, bounded=bounded)
+    environment.filters.update(inert=_inert, metric_title=wording.metric_title)
     return environment
 
 
@@ -86,8 +87,8 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
                 "base-uri 'none'; form-action 'none'"
             ),
             metrics=_metrics(view),
-            floor_axis=plots.axis_for(view.all_checks, LEVELS),
-            drop_axis=plots.axis_for(view.all_checks, CHANGES),
+            floor_axis=plots.axis_for(view.checks, LEVELS),
+            drop_axis=plots.axis_for(view.checks, CHANGES),
             lower=any(row.lower_is_better for row in view.metrics),
             differences=[
                 {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
@@ -95,7 +96,7 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
                 for found in view.differences
             ],
             ranks=plots.rank_bars(view.contexts_used) if view.contexts_used else (),
-            checks=[_check(check) for check in view.all_checks],
+            checks=[_check(check) for check in view.checks],
             trends=[
                 {"title": wording.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}
                 | {"plot": picture(trend), "since": f"{trend.points[0].time:%Y-%m-%d}", "runs": len(trend.points)}
@@ -159,6 +160,10 @@ def _finalize(value: object) -> object:
     return clean(value) if type(value) is str else "–" if value is None else value
 
 
+def _address(place: PlacePart | None) -> str | None:
+    return None if place is None else url(place.url)
+
+
 def _fragment(sample_id: str) -> str:
     """The end of a link to a sample in the page, where its id is as `page.row_values` writes it."""
     return quote(visible(sample_id), safe="")
@@ -187,9 +192,9 @@ def _robustness(view: ReportView) -> dict[str, Any] | None:
 
 
 def _metrics(view: ReportView) -> list[dict[str, Any]]:
-    floors = plots.axis_for(view.all_checks, LEVELS)
-    drops = plots.axis_for(view.all_checks, CHANGES)
-    by_key = {(check.kind, check.metric, check.slice): check for check in view.all_checks}
+    floors = plots.axis_for(view.checks, LEVELS)
+    drops = plots.axis_for(view.checks, CHANGES)
+    by_key = {(check.kind, check.metric, check.slice): check for check in view.checks}
     return [_metric(row, by_key, floors, drops) for row in view.metrics]
 
 
@@ -206,7 +211,7 @@ def _metric(
         "row": row,
         "word": wording.status_word(row.status, row.action),
         **asdict(wording.figures(row)),
-        "spread": wording.spread(row.spread),
+        "spread": wording.spread(row),
         "thresholds": wording.thresholds(row),
         "floor": _drawn(floor, floors),
         "drop": _drawn(drop, drops),

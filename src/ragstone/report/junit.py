@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import wording
+from ragstone.report.document import FailurePart, PlacePart, SamplePart
 from ragstone.report.escape import clip, xml
-from ragstone.report.parts import FailureGroup, ReportView, WorstSample
+from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_title
 
 _LENGTH = 4000
@@ -28,7 +28,7 @@ def render_junit(view: ReportView) -> str:
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
     _describe(checks, view)
-    checks.add_testcases(_named_apart([_check_case(check, view) for check in view.all_checks]))
+    checks.add_testcases(_named_apart([_check_case(check, view) for check in view.checks]))
     checks.add_testcases([_warning_case(number, warning) for number, warning in enumerate(view.warnings, 1)])
     document.add_testsuite(checks)
     cases = [_worst_case(sample, view) for sample in view.worst]
@@ -37,8 +37,8 @@ def render_junit(view: ReportView) -> str:
     if cases:
         samples = TestSuite("samples")
         samples.add_testcases(_named_apart(cases))
-        if view.worse_left:
-            samples.add_property("samples_left_out", str(view.worse_left))
+        if view.worst_left:
+            samples.add_property("samples_left_out", str(view.worst_left))
         if len(failed) > _MAX_FAILED:
             samples.add_property("failed_left_out", str(len(failed) - _MAX_FAILED))
         document.add_testsuite(samples)
@@ -99,16 +99,10 @@ def _warning_case(number: int, warning: str) -> TestCase:
     return case
 
 
-def _worst_case(sample: WorstSample, view: ReportView) -> TestCase:
+def _worst_case(sample: SamplePart, view: ReportView) -> TestCase:
     case = TestCase(name=_line(sample.id), classname="ragstone.samples")
-    _place(case, sample.origin)
-    moves = [
-        f"{change.title} {formatting.score(change.baseline)} → {formatting.score(change.current)}"
-        if change.baseline is not None
-        else f"{change.title} {formatting.score(change.current)}"
-        for change in sample.changes
-    ]
-    message = _line("; ".join(moves), 1000)
+    _place(case, sample.place)
+    message = _line("; ".join(wording.moved(change) for change in sample.changes), 1000)
     if view.status is not Status.FAIL:
         case.result = [Skipped(message)]
         return case
@@ -118,15 +112,14 @@ def _worst_case(sample: WorstSample, view: ReportView) -> TestCase:
     return case
 
 
-def _place(case: TestCase, origin: object) -> None:
-    file, line = getattr(origin, "file", None), getattr(origin, "line", None)
-    if file:
-        case._elem.set("file", _line(str(file)))
-    if line:
-        case._elem.set("line", str(line))
+def _place(case: TestCase, place: PlacePart | None) -> None:
+    if place is not None and place.file:
+        case._elem.set("file", _line(place.file))
+    if place is not None and place.line:
+        case._elem.set("line", str(place.line))
 
 
-def _story(sample: WorstSample) -> str:
+def _story(sample: SamplePart) -> str:
     lines = [f"question: {sample.question}"]
     lines += [f"{bad.verdict}: {bad.text}" for bad in sample.unsupported]
     lines += [f"cause: {sample.cause}"] if sample.cause else []
@@ -136,11 +129,11 @@ def _story(sample: WorstSample) -> str:
     return "\n".join(lines)
 
 
-def _failed_cases(group: FailureGroup) -> list[TestCase]:
+def _failed_cases(group: FailurePart) -> list[TestCase]:
     cases = []
     for sample in group.samples:
         case = TestCase(name=_line(f"{sample.id} (no score)"), classname="ragstone.samples")
-        _place(case, sample.origin)
+        _place(case, sample.place)
         case.result = [Error(_line(group.reason, 1000), group.by)]
         cases.append(case)
     return cases

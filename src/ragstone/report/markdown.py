@@ -10,7 +10,8 @@ from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.history.trend import Trend
 from ragstone.report import escape, wording
-from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
+from ragstone.report.document import FailurePart, SamplePart
+from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
@@ -141,14 +142,14 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
                 "state": wording.status_word(row.check.status, row.check.action),
                 "reason": escape.clip(check_reason(row.check), detail.text),
             }
-            for row in [row for row in view.checks if row.check.status is not Status.PASS][: detail.rows]
+            for row in [row for row in view.check_rows if row.check.status is not Status.PASS][: detail.rows]
         ],
-        "passing": [f"{row.title} {row.found}" for row in view.checks if row.check.status is Status.PASS],
+        "passing": [f"{row.title} {row.found}" for row in view.check_rows if row.check.status is Status.PASS],
         "trends": [_trend(trend) for trend in view.trends[: detail.rows]] if detail.about else [],
         "worst_heading": wording.worst_heading(view.worst),
         "worst": worst[: detail.open_worst],
         "worst_folded": worst[detail.open_worst :],
-        "worst_left": len(view.worst) + view.worse_left - len(worst),
+        "worst_left": len(view.worst) + view.worst_left - len(worst),
         "robustness": _robustness(view, detail),
         "failures": [_failure(group, len(view.sample_metrics), detail) for group in view.failures[: detail.groups]],
         "failures_left": max(0, len(view.failures) - detail.groups),
@@ -169,8 +170,8 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "resolution": None if view.resolution is None else escape.clip(view.resolution, max(detail.text, 200)),
         "warnings_left": max(0, len(view.warnings) - detail.warnings),
         "notes": [escape.clip(wording.sentence(note), detail.text) for note in view.notes[: detail.notes]],
-        "all_checks": [_check(check, detail) for check in view.all_checks[: detail.checks]],
-        "all_checks_left": max(0, len(view.all_checks) - detail.checks) if detail.checks else 0,
+        "all_checks": [_check(check, detail) for check in view.checks[: detail.checks]],
+        "all_checks_left": max(0, len(view.checks) - detail.checks) if detail.checks else 0,
         "counts": _counts(view),
         "run": _run(view) if detail.about else None,
         "reproduce": "\n".join(view.reproduce) if detail.about else "",
@@ -230,11 +231,11 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
         "n": row.n,
         "not_applicable": row.not_applicable,
         "failed": row.failed,
-        "grade": row.grade,
+        "grade": row.offline_reliability,
     }
 
 
-def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
+def _worst(sample: SamplePart, detail: Detail) -> dict[str, object]:
     texts = detail.statements
     unsupported = sample.unsupported[:texts]
     missing = sample.missing[:texts]
@@ -242,12 +243,12 @@ def _worst(sample: WorstSample, detail: Detail) -> dict[str, object]:
     return {
         "id": escape.clip(sample.id, 120),
         "question": escape.clip(sample.question, detail.text),
-        "place": None if sample.origin is None else str(sample.origin),
-        "url": sample.url,
+        "place": None if sample.place is None else str(sample.place),
+        "url": None if sample.place is None else sample.place.url,
         "tags": [escape.clip(tag, 60) for tag in sample.tags[:8]],
         "changes": [
             {
-                "title": change.title,
+                "title": wording.metric_title(change.metric),
                 "current": formatting.score(change.current),
                 "baseline": None if change.baseline is None else formatting.score(change.baseline),
                 "note": change.note,
@@ -298,14 +299,17 @@ def _robustness(view: ReportView, detail: Detail) -> dict[str, object] | None:
     }
 
 
-def _failure(group: FailureGroup, metrics: int, detail: Detail) -> dict[str, object]:
+def _failure(group: FailurePart, metrics: int, detail: Detail) -> dict[str, object]:
     shown = group.samples[: detail.ids]
     return {
         "by": group.by,
         "reason": escape.clip(group.reason, detail.text),
         "metrics": list(group.metrics) if len(group.metrics) < metrics else [],
         "count": formatting.counted(len(group.samples), "sample"),
-        "samples": [{"id": escape.clip(sample.id, 120), "url": sample.url} for sample in shown],
+        "samples": [
+            {"id": escape.clip(sample.id, 120), "url": None if sample.place is None else sample.place.url}
+            for sample in shown
+        ],
         "left": len(group.samples) - len(shown),
     }
 
@@ -315,7 +319,7 @@ def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
     if found is None:
         return None
     return {
-        "label": found.label,
+        "label": found.baseline,
         "comparable": found.comparable,
         "paired": found.paired,
         "total": found.total,
@@ -354,7 +358,7 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
 
 def _counts(view: ReportView) -> list[dict[str, object]]:
     found: dict[str, int] = {}
-    for check in view.all_checks:
+    for check in view.checks:
         word = wording.status_word(check.status, check.action)
         found[word] = found.get(word, 0) + 1
     return [{"state": word, "icon": ICONS[word], "count": found[word]} for word in ICONS if word in found]

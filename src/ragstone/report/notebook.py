@@ -15,7 +15,7 @@ from ragstone.report import wording
 from ragstone.report.escape import clip, one_line
 from ragstone.report.html import html_environment
 from ragstone.report.markdown import ICONS
-from ragstone.report.parts import MetricChange, MetricRow, ReportView
+from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
@@ -86,13 +86,15 @@ def verdict_html(view: ReportView) -> str:
     """The verdict as at the top of a report: why, the metrics, other checks that don't pass, and the worst samples."""
     left = len(view.warnings) - MAX_WARNINGS
     more = [f"and {counted(left, 'more warning')}"] if left > 0 else []
-    others = [(wording.status_word(row.check.status, row.check.action), row) for row in view.checks]
+    others = [(wording.status_word(row.check.status, row.check.action), row) for row in view.check_rows]
     open_ = [f"{ICONS[word]} {row.title}: {check_reason(row.check)}" for word, row in others if word != "pass"]
     below = open_[:MAX_WARNINGS]
     if view.attribution is not None:
         below.append(wording.attribution(view.attribution))
     worst = [
-        (sample.id, sample.question, _moved(sample.changes[0])) for sample in view.worst[:MAX_SAMPLES] if sample.changes
+        (sample.id, sample.question, wording.moved(sample.changes[0]))
+        for sample in view.worst[:MAX_SAMPLES]
+        if sample.changes
     ]
     return _fragment(
         headline=f"{ICONS[str(view.status)]} {wording.STATUS_TITLES[view.status]}",
@@ -126,11 +128,6 @@ def _row(row: MetricRow) -> tuple[str, ...]:
         " · ".join(wording.thresholds(row)),
         row.state,
     )
-
-
-def _moved(change: MetricChange) -> str:
-    now = score(change.current)
-    return f"{change.title} {now}" if change.baseline is None else f"{change.title} {score(change.baseline)} → {now}"
 
 
 def _fragment(

@@ -99,14 +99,14 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
     def shown(text: str) -> str:
         return clean(redact(text))
 
-    origin = row.origin
+    place = row.place
     return [
         shown(row.id),
         shown(row.question),
         [shown(tag) for tag in row.tags],
-        None if origin is None else shown(origin.file),
-        None if origin is None else origin.line,
-        url(row.url),
+        None if place is None else shown(place.file),
+        None if place is None else place.line,
+        None if place is None else url(place.url),
         [_cell_values(cell, shown) for cell in row.cells],
         [formatting.seconds(row.latency_s), -1 if row.latency_s is None else row.latency_s],
         None if row.failure is None else shown(row.failure),

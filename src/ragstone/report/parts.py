@@ -1,6 +1,7 @@
 """The view model of a report: raw text and numbers, neither escaped nor formatted.
 
-Every string may be foreign (written by a user, a system under test or a judge). Renderers escape for their target.
+It holds the facts of the JSON report (`document.py`), and what only other formats show. Every string may be foreign
+(written by a user, a system under test or a judge). Renderers escape for their target.
 """
 
 from __future__ import annotations
@@ -10,23 +11,21 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
-from ragstone.formatting import percent
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.robustness import Robustness
-from ragstone.gate.verdict import (
-    Action,
-    Attribution,
-    Check,
-    Diagnosis,
-    Interval,
-    OracleShares,
-    RetrievalChanges,
-    Status,
-)
+from ragstone.gate.verdict import Attribution, Check, Diagnosis, OracleShares, RetrievalChanges, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
-from ragstone.metrics.score import FailedBy
-from ragstone.run.manifest import SystemUsage
+from ragstone.report.document import (
+    ComparisonPart,
+    CostPart,
+    FailurePart,
+    JudgePart,
+    MetricPart,
+    PlacePart,
+    RunPart,
+    SamplePart,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,49 +62,11 @@ class Links:
         return cls(origin=url, run=run, baseline=baseline, artifact=artifact)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How the scores of the samples differ: lowest, highest, and standard deviation (n - 1; None for one sample)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow(MetricPart):
+    """The row of a metric (of one slice). `deciding` is the check that its state comes from."""
 
-    lowest: float
-    highest: float
-    deviation: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRow:
-    """One metric (of one slice): its score, change, thresholds and state.
-
-    `change` is current minus baseline over the samples that both runs have. `status` is None if no check covers the
-    metric. `state` is a few words. `deciding` is the check that the state comes from. Where less is better, there are a
-    ceiling and an allowed rise instead of a floor and an allowed drop.
-    """
-
-    metric: str
-    title: str
-    slice: str | None
-    score: float | None
-    interval: Interval | None
-    change: float | None
-    change_interval: Interval | None
-    floor: float | None
-    max_drop: float | None
-    status: Status | None
-    action: Action | None
-    state: str
     deciding: Check | None
-    n: int
-    not_applicable: int
-    failed: int
-    grade: str | None
-    ceiling: float | None = None
-    max_rise: float | None = None
-    lower_is_better: bool = False
-    spread: Spread | None = None
-    """None without a score."""
-
-    target: float | None = None
-    """The ideal that the policy names, on the metric's own scale."""
 
     @property
     def level(self) -> float | None:
@@ -130,130 +91,11 @@ class CheckRow:
     check: Check
 
 
-@dataclass(frozen=True, slots=True)
-class MetricChange:
-    """One metric of one sample: its score in both runs, and the note that came with the score."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFacts(JudgePart):
+    """Who judged. `grades` are pairs of a metric and the offline judge's measured reliability for it."""
 
-    metric: str
-    title: str
-    current: float | None
-    baseline: float | None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BadStatement:
-    """A statement of the answer that no context supports."""
-
-    text: str
-    verdict: Literal["unsupported", "contradicted"]
-    quote: str | None = None
-    """The contradicting passage, if the judge quoted one."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorstSample:
-    """A sample that got worse, or that is far below a floor, with the problems of its answer.
-
-    `missing` are the statements of the reference that no context supports. `useful_contexts` is None if usefulness was
-    not judged. `detailed` is False if its record is not available.
-    """
-
-    id: str
-    question: str
-    changes: tuple[MetricChange, ...]
-    origin: Origin | None = None
-    url: str | None = None
-    tags: tuple[str, ...] = ()
-    answer: str = ""
-    baseline_answer: str | None = None
-    reference: str | None = None
-    unsupported: tuple[BadStatement, ...] = ()
-    missing: tuple[str, ...] = ()
-    cause: str | None = None
-    contexts: int = 0
-    useful_contexts: int | None = None
-    detailed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FailedSample:
-    """A sample without a score, by name."""
-
-    id: str
-    origin: Origin | None
-    url: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Samples that failed for one reason. `metrics` is empty if the system under test gave no response."""
-
-    by: FailedBy
-    reason: str
-    metrics: tuple[str, ...]
-    samples: tuple[FailedSample, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeFacts:
-    """Who judged. `grades` are (metric title, grade) pairs of the offline judge's measured reliability."""
-
-    label: str
-    offline: bool
     grades: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What was run. Everything that a plain score file doesn't contain is None or empty."""
-
-    label: str
-    samples: int
-    entrypoint: str | None = None
-    commit: str | None = None
-    golden_files: tuple[str, ...] = ()
-    created_at: str | None = None
-    ragstone_version: str | None = None
-    wall_s: float | None = None
-    repeats: int = 1
-    answers: int = 1
-    state: str | None = None
-    stop_reason: str | None = None
-    usage: SystemUsage | None = None
-    """The tokens that the system reports for its answers; None if it reports none."""
-
-
-@dataclass(frozen=True, slots=True)
-class CostFacts:
-    """The cost of judging. `usd` is None if a price is unknown."""
-
-    calls: int
-    cached_calls: int
-    input_tokens: int
-    output_tokens: int
-    usd: float | None
-    cached_input_tokens: int = 0
-    """Input tokens that the provider read from its prompt cache."""
-
-    @property
-    def cached_share(self) -> str:
-        """The share of the input that the provider read from its prompt cache, in words; empty if none."""
-        share = self.cached_input_tokens / max(1, self.input_tokens)
-        return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What the run was compared with. `label` is None if there was no baseline."""
-
-    label: str | None
-    comparable: bool
-    paired: int
-    total: int
-    notes: tuple[str, ...]
-    commit: str | None = None
-    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +116,7 @@ class SampleRow:
     id: str
     question: str
     tags: tuple[str, ...]
-    origin: Origin | None
-    url: str | None
+    place: PlacePart | None
     cells: tuple[Cell, ...]
     latency_s: float | None
     failure: str | None
@@ -309,16 +150,16 @@ class ReportView:
     passed: bool
     exit_code: int
     reason: str
-    run: RunFacts
+    run: RunPart
     metrics: tuple[MetricRow, ...]
-    checks: tuple[CheckRow, ...]
-    all_checks: tuple[Check, ...]
+    checks: tuple[Check, ...]
+    check_rows: tuple[CheckRow, ...]
     attribution: Attribution | None
-    worst: tuple[WorstSample, ...]
-    failures: tuple[FailureGroup, ...]
-    comparison: Comparison | None
+    worst: tuple[SamplePart, ...]
+    failures: tuple[FailurePart, ...]
+    comparison: ComparisonPart | None
     judge: JudgeFacts | None
-    cost: CostFacts | None
+    cost: CostPart | None
     warnings: tuple[str, ...]
     resolution: str | None
     notes: tuple[str, ...]
@@ -328,7 +169,7 @@ class ReportView:
     sample_metrics: tuple[str, ...]
     samples: tuple[SampleRow, ...]
     samples_total: int
-    worse_left: int = 0
+    worst_left: int = 0
     """Samples that lost but are not in `worst`."""
 
     trends: tuple[Trend, ...] = ()

@@ -11,7 +11,8 @@ from ragstone import formatting
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Comparability, Status
 from ragstone.gate.warnings import is_below_by_chance
 from ragstone.report import wording
-from ragstone.report.parts import CheckRow, MetricRow, Spread
+from ragstone.report.document import IntervalPart
+from ragstone.report.parts import CheckRow, MetricRow
 from ragstone.run.scores import MetricScores, RunScores
 
 _SEVERITY = (
@@ -64,7 +65,7 @@ def metric_rows(
             baseline.metrics.get(metric) if baseline is not None and metric in comparable else None,
             grades.get(metric),
             metric in lower_is_better,
-            _spread(current, metric, slice_),
+            _values(current, metric, slice_),
         )
         for metric, slice_ in keys
     )
@@ -78,7 +79,7 @@ def _metric_row(
     baseline: MetricScores | None,
     grade: str | None,
     lower: bool,
-    spread: Spread | None,
+    inside: Sequence[float],
 ) -> MetricRow:
     floor = next((check for check in checks if check.kind in LEVELS), None)
     drop = next((check for check in checks if check.kind in CHANGES), None)
@@ -98,9 +99,9 @@ def _metric_row(
         title=wording.metric_title(metric),
         slice=slice_,
         score=score,
-        interval=shown.interval if shown else None,
+        interval=IntervalPart.of(shown.interval) if shown else None,
         change=drop.estimate if drop else _plain_change(values, baseline) if slice_ is None else None,
-        change_interval=drop.interval if drop else None,
+        change_interval=IntervalPart.of(drop.interval) if drop else None,
         floor=None if lower else level,
         max_drop=None if lower else allowed,
         status=deciding.status if deciding else None,
@@ -110,25 +111,25 @@ def _metric_row(
         n=next((check.n for check in (floor, drop, target) if check is not None), len(values)),
         not_applicable=len(scores.not_applicable) if slice_ is None else 0,
         failed=len(scores.failed) if slice_ is None else 0,
-        grade=grade,
+        min=min(inside, default=None),
+        max=max(inside, default=None),
+        sd=float(np.std(inside, ddof=1)) if len(inside) > 1 else None,
+        offline_reliability=grade,
         ceiling=level if lower else None,
         max_rise=allowed if lower else None,
         lower_is_better=lower,
-        spread=spread,
         target=target.threshold if target else None,
     )
 
 
-def _spread(current: RunScores, metric: str, slice_: str | None) -> Spread | None:
+def _values(current: RunScores, metric: str, slice_: str | None) -> list[float]:
+    """The scores of the samples in the slice, or of all."""
     scores = current.metrics.get(metric)
-    values = [
+    return [
         value
         for sample, value in (scores.values.items() if scores is not None else ())
         if slice_ is None or (sample in current.samples and slice_ in current.samples[sample].tags)
     ]
-    if not values:
-        return None
-    return Spread(min(values), max(values), float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
 def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,16 +14,8 @@ from ragstone.golden.sample import Origin
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
 from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report import wording
-from ragstone.report.parts import (
-    BadStatement,
-    Cell,
-    Differences,
-    FailedSample,
-    FailureGroup,
-    MetricChange,
-    SampleRow,
-    WorstSample,
-)
+from ragstone.report.document import ChangePart, FailedSamplePart, FailurePart, PlacePart, SamplePart, StatementPart
+from ragstone.report.parts import Cell, Differences, SampleRow
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
@@ -44,7 +37,7 @@ def worst_samples(
     details: Mapping[str, SampleRecord],
     baseline_details: Mapping[str, SampleRecord],
     url: ToUrl,
-) -> tuple[WorstSample, ...]:
+) -> tuple[SamplePart, ...]:
     """One entry per sample in `regressions`, in their order.
 
     Each has all of `metrics` (those compared with `baseline`) in which the sample lost, not only those in the list.
@@ -81,32 +74,40 @@ def _worst(
     details: Mapping[str, SampleRecord],
     baseline_details: Mapping[str, SampleRecord],
     url: ToUrl,
-) -> WorstSample:
+) -> SamplePart:
     record = details.get(sample_id)
     before = baseline_details.get(sample_id)
     changes = tuple(
-        MetricChange(
+        ChangePart(
             metric=regression.metric,
-            title=wording.metric_title(regression.metric),
             current=regression.current,
             baseline=regression.baseline,
             note=_note(record, regression.metric),
         )
         for regression in regressions
     )
-    shared = {
-        "id": sample_id,
-        "changes": changes,
-        "origin": facts.origin,
-        "url": url(facts.origin) if facts.origin else None,
-        "tags": facts.tags,
-    }
+    known = SamplePart(
+        id=sample_id,
+        question=facts.question,
+        place=PlacePart.of(facts.origin, url),
+        tags=facts.tags,
+        changes=changes,
+        answer="",
+        baseline_answer=None,
+        reference=None,
+        unsupported=(),
+        missing=(),
+        contexts=0,
+        useful_contexts=None,
+        detailed=False,
+    )
     if record is None:
-        return WorstSample(question=facts.question, **shared)  # type: ignore[arg-type]
+        return known
     shown = _worst_answer(record, [change.metric for change in changes])
     judged = shown.judgements[0] if shown.judgements else Judgements()
     use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
-    return WorstSample(
+    return replace(
+        known,
         question=_asked(record, judged) or facts.question,
         answer=shown.response.answer,
         baseline_answer=before.response.answer if before is not None else None,
@@ -116,7 +117,6 @@ def _worst(
         contexts=len(shown.response.contexts),
         useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
         detailed=True,
-        **shared,  # type: ignore[arg-type]
     )
 
 
@@ -145,14 +145,14 @@ def _note(record: SampleRecord | None, metric: str) -> str | None:
     return score.note if isinstance(score, Scored) else None
 
 
-def _unsupported(judged: Judgements) -> tuple[BadStatement, ...]:
+def _unsupported(judged: Judgements) -> tuple[StatementPart, ...]:
     if not isinstance(judged.statements, StatementList) or not isinstance(judged.support, SupportTable):
         return ()
     texts = {statement.id: statement.text for statement in judged.statements.statements}
     bad = [support for support in judged.support.supports if support.verdict is not Verdict.SUPPORTED]
     bad.sort(key=lambda support: support.verdict is not Verdict.CONTRADICTED)
     return tuple(
-        BadStatement(
+        StatementPart(
             texts.get(support.statement_id, support.statement_id),
             "contradicted" if support.verdict is Verdict.CONTRADICTED else "unsupported",
             support.quote,
@@ -172,7 +172,7 @@ def _missing(use: ContextUse | None) -> tuple[str, ...]:
     )
 
 
-def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
+def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailurePart, ...]:
     """Failed samples by reason, the system's first, then the larger groups first."""
     found: dict[tuple[FailedBy, str], tuple[dict[str, None], dict[str, None]]] = {}
     for sample_id, reason in current.system.failures.items():
@@ -186,7 +186,7 @@ def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
             samples[sample_id] = None
     order = sorted(found.items(), key=lambda item: (item[0][0] != "system", -len(item[1][1])))
     return tuple(
-        FailureGroup(
+        FailurePart(
             by=by,
             reason=reason,
             metrics=tuple(metrics),
@@ -196,9 +196,9 @@ def failure_groups(current: RunScores, url: ToUrl) -> tuple[FailureGroup, ...]:
     )
 
 
-def _failed_sample(sample_id: str, current: RunScores, url: ToUrl) -> FailedSample:
+def _failed_sample(sample_id: str, current: RunScores, url: ToUrl) -> FailedSamplePart:
     origin = current.samples.get(sample_id, SampleFacts()).origin
-    return FailedSample(id=sample_id, origin=origin, url=url(origin) if origin else None)
+    return FailedSamplePart(sample_id, PlacePart.of(origin, url))
 
 
 def differences(
@@ -285,8 +285,7 @@ def sample_rows(
             id=sample_id,
             question=facts.question,
             tags=facts.tags,
-            origin=facts.origin,
-            url=url(facts.origin) if facts.origin else None,
+            place=PlacePart.of(facts.origin, url),
             cells=cells,
             latency_s=current.system.latencies_s.get(sample_id),
             failure=current.system.failures.get(sample_id),

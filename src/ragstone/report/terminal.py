@@ -20,8 +20,9 @@ from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import Status
 from ragstone.metrics.score import FAILED_BY
 from ragstone.report import wording
+from ragstone.report.document import FailurePart, SamplePart
 from ragstone.report.escape import clip, terminal_line
-from ragstone.report.parts import FailureGroup, MetricRow, ReportView, WorstSample
+from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.picture import Scale
 from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
@@ -133,7 +134,7 @@ def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[Renderabl
     if view.metrics:
         parts.append(_metric_table(view.metrics, console))
     parts += _facts(view)
-    parts += _worst(view.worst, view.worse_left)
+    parts += _worst(view.worst, view.worst_left)
     parts += _robustness(view.robustness)
     parts += _failures(view.failures)
     parts += _about(view, console.width if wraps else None)
@@ -199,7 +200,7 @@ def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
 
 def _facts(view: ReportView) -> list[RenderableType]:
     lines: list[RenderableType] = [Text("")]
-    for row in view.checks:
+    for row in view.check_rows:
         word = wording.status_word(row.check.status, row.check.action)
         said = row.found + (f" ({row.wanted})" if row.wanted else "")
         if row.check.status is not Status.PASS or not said:
@@ -222,7 +223,7 @@ def _facts(view: ReportView) -> list[RenderableType]:
     return lines
 
 
-def _worst(samples: tuple[WorstSample, ...], left: int) -> list[RenderableType]:
+def _worst(samples: tuple[SamplePart, ...], left: int) -> list[RenderableType]:
     if not samples:
         return []
     parts: list[RenderableType] = [Text(""), Text(wording.worst_heading(samples), style="bold")]
@@ -232,16 +233,12 @@ def _worst(samples: tuple[WorstSample, ...], left: int) -> list[RenderableType]:
     return parts
 
 
-def _sample(sample: WorstSample) -> Group:
+def _sample(sample: SamplePart) -> Group:
     head = Text(clip(terminal_line(sample.id), 80), style="bold")
-    if sample.origin is not None:
-        head.append(f"  {clip(terminal_line(str(sample.origin)), 160)}", style="not bold dim")
+    if sample.place is not None:
+        head.append(f"  {clip(terminal_line(str(sample.place)), 160)}", style="not bold dim")
     lines: list[RenderableType] = [head, _text(sample.question, length=300)]
-    moves = []
-    for change in sample.changes:
-        before = "" if change.baseline is None else f"{formatting.score(change.baseline)} → "
-        note = f" ({change.note})" if change.note else ""
-        moves.append(f"{change.title} {before}{formatting.score(change.current)}{note}")
+    moves = [wording.moved(change) + (f" ({change.note})" if change.note else "") for change in sample.changes]
     lines.append(_text(" · ".join(moves)))
     for bad in sample.unsupported[:_STATEMENTS]:
         said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
@@ -274,7 +271,7 @@ def _block(text: str, style: str) -> Text:
     return Text("\n".join(clip(terminal_line(line), 300) for line in text.split("\n")), style)
 
 
-def _failures(groups: tuple[FailureGroup, ...]) -> list[RenderableType]:
+def _failures(groups: tuple[FailurePart, ...]) -> list[RenderableType]:
     if not groups:
         return []
     lines: list[RenderableType] = [Text(""), Text("Samples without a score", style="bold")]
@@ -303,10 +300,10 @@ def _about(view: ReportView, width: int | None) -> list[RenderableType]:
         facts.append(f"system: {wording.system_usage(view.run.usage)}")
     if view.run.wall_s:
         facts.append(formatting.seconds(view.run.wall_s))
-    if view.comparison is not None and view.comparison.label is not None:
+    if view.comparison is not None and view.comparison.baseline is not None:
         found = view.comparison
         on = f" {wording.compared_on(found.paired, found.total)}" if found.comparable else ""
-        facts.append(f"compared with {found.label}{on}")
+        facts.append(f"compared with {found.baseline}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
     if view.accept:
         lines += _commands("To accept the drop:", view.accept, width)

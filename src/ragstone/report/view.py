@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TypeVar
 
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict
-from ragstone.report.parts import (
-    Comparison,
-    CostFacts,
-    FailedSample,
-    JudgeFacts,
-    Links,
-    ReportView,
-    RunFacts,
-    SampleRow,
-    WorstSample,
+from ragstone.report.document import (
+    ComparisonPart,
+    CostPart,
+    FailedSamplePart,
+    PlacePart,
+    RunPart,
+    SamplePart,
+    UsagePart,
 )
+from ragstone.report.parts import JudgeFacts, Links, ReportView, SampleRow
 from ragstone.report.reliability import language_warnings, offline_grades
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
@@ -37,7 +36,7 @@ from ragstone.run.scores import RunScores
 
 __all__ = ["Links", "ReportView", "build_view"]
 
-Placed = TypeVar("Placed", WorstSample, FailedSample, SampleRow)
+Placed = TypeVar("Placed", SamplePart, FailedSamplePart, SampleRow)
 _NO_RECORDS: Mapping[str, SampleRecord] = MappingProxyType({})
 
 
@@ -79,8 +78,8 @@ def build_view(
         metrics=()
         if unanswered
         else metric_rows(verdict.checks, current, compared, verdict.comparability, grades, verdict.lower_is_better),
-        checks=check_rows(verdict.checks),
-        all_checks=verdict.checks,
+        checks=verdict.checks,
+        check_rows=check_rows(verdict.checks),
         attribution=verdict.attribution,
         worst=tuple(
             replace(sample, cause=causes.get(sample.id))
@@ -88,7 +87,7 @@ def build_view(
                 verdict.regressions, current, compared, shared, details, baseline_details, links.origin
             )
         ),
-        worse_left=verdict.regressed_left,
+        worst_left=verdict.regressed_left,
         failures=failure_groups(current, links.origin),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
@@ -118,7 +117,7 @@ def with_links(view: ReportView, links: Links) -> ReportView:
     """The same view with the places of samples linked by `links`."""
 
     def linked(found: Placed) -> Placed:
-        return replace(found, url=None if found.origin is None else links.origin(found.origin))
+        return replace(found, place=PlacePart.of(found.place, links.origin))
 
     return replace(
         view,
@@ -155,24 +154,23 @@ def shown_metrics(current: RunScores) -> tuple[str, ...]:
     return tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
 
 
-def _run(current: RunScores) -> RunFacts:
+def _run(current: RunScores) -> RunPart:
     manifest = current.manifest
-    if manifest is None:
-        return RunFacts(label=current.label, samples=len(current.samples))
-    return RunFacts(
+    usage = manifest.usage if manifest is not None else None
+    return RunPart(
         label=current.label,
         samples=len(current.samples),
-        entrypoint=manifest.system.entrypoint,
-        commit=manifest.system.commit,
-        golden_files=manifest.golden.files,
-        created_at=manifest.created_at,
-        ragstone_version=manifest.ragstone_version,
-        wall_s=manifest.wall_s,
-        repeats=manifest.repeats,
-        answers=manifest.answers,
-        state=manifest.state,
-        stop_reason=manifest.stop_reason,
-        usage=manifest.usage,
+        entrypoint=manifest.system.entrypoint if manifest is not None else None,
+        commit=manifest.system.commit if manifest is not None else None,
+        golden_files=manifest.golden.files if manifest is not None else (),
+        created_at=manifest.created_at if manifest is not None else None,
+        ragstone_version=manifest.ragstone_version if manifest is not None else None,
+        wall_s=manifest.wall_s if manifest is not None else None,
+        repeats=manifest.repeats if manifest is not None else 1,
+        answers=manifest.answers if manifest is not None else 1,
+        state=manifest.state if manifest is not None else None,
+        stop_reason=manifest.stop_reason if manifest is not None else None,
+        usage=None if usage is None else UsagePart.model_validate(usage),
     )
 
 
@@ -192,21 +190,13 @@ def _judge(current: RunScores, metrics: tuple[str, ...]) -> JudgeFacts | None:
     )
 
 
-def _cost(current: RunScores) -> CostFacts | None:
+def _cost(current: RunScores) -> CostPart | None:
     if current.manifest is None:
         return None
-    cost = current.manifest.cost
-    return CostFacts(
-        calls=cost.calls,
-        cached_calls=cost.cached_calls,
-        input_tokens=cost.input_tokens,
-        output_tokens=cost.output_tokens,
-        usd=cost.usd,
-        cached_input_tokens=cost.cached_input_tokens,
-    )
+    return CostPart(**{field.name: getattr(current.manifest.cost, field.name) for field in fields(CostPart)})
 
 
-def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> Comparison | None:
+def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> ComparisonPart | None:
     found = verdict.comparability
     if found is None and baseline is None:
         return None
@@ -214,8 +204,8 @@ def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) 
     label = links.baseline_name or (baseline.label if baseline is not None else None)
     if manifest is not None and manifest.same_job:
         label = f"commit {(manifest.system.commit or 'unknown')[:12]}, asked in the same job"
-    return Comparison(
-        label=label,
+    return ComparisonPart(
+        baseline=label,
         comparable=found is not None and found.comparable,
         paired=found.paired if found is not None else 0,
         total=found.total if found is not None else 0,

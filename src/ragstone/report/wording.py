@@ -20,8 +20,8 @@ from ragstone.gate.verdict import (
 )
 from ragstone.metrics.registry import HEADLINE, METRICS
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.report.parts import MetricRow, Spread, WorstSample
-from ragstone.run.manifest import SystemUsage
+from ragstone.report.document import ChangePart, IntervalPart, MetricPart, SamplePart, UsagePart
+from ragstone.report.parts import MetricRow
 
 STATUS_TITLES = {
     Status.PASS: "Pass",
@@ -61,7 +61,7 @@ def usage(name: str, value: float) -> str:
     return answer_cost(value) if "cost" in name else whole(value)
 
 
-def system_usage(found: SystemUsage | None) -> str:
+def system_usage(found: UsagePart | None) -> str:
     """What an answer of the system under test takes: ``1,234 tokens per answer (p95 2,345), $0.0012 (p95 $0.0031)``."""
     if found is None:
         return "tokens not reported"
@@ -79,7 +79,7 @@ def metric_title(name: str) -> str:
     return metric.info.title if metric else name
 
 
-def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -> str:
+def interval(found: Interval | IntervalPart | None, digits: int = 2, *, signed: bool = False) -> str:
     """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
     if found is None:
         return ""
@@ -94,12 +94,18 @@ def shown_score(found: Score) -> str:
     return "n/a" if isinstance(found, NotApplicable) else "failed"
 
 
-def spread(found: Spread | None) -> str:
+def spread(row: MetricPart) -> str:
     """``0.00 to 1.00, sd 0.21``: lowest, highest and standard deviation; nothing without scores."""
-    if found is None:
+    if row.min is None:
         return ""
-    deviation = "" if found.deviation is None else f", sd {score(found.deviation)}"
-    return f"{score(found.lowest)} to {score(found.highest)}{deviation}"
+    deviation = "" if row.sd is None else f", sd {score(row.sd)}"
+    return f"{score(row.min)} to {score(row.max)}{deviation}"
+
+
+def moved(change: ChangePart) -> str:
+    """``Faithfulness 0.90 → 0.40``, or the score alone without a baseline."""
+    before = "" if change.baseline is None else f"{score(change.baseline)} → "
+    return f"{metric_title(change.metric)} {before}{score(change.current)}"
 
 
 def status_word(status: Status | None, action: Action | None) -> str:
@@ -117,7 +123,7 @@ def sentence(text: str) -> str:
     return text if any(sign in first for sign in "_./") else text[:1].upper() + text[1:]
 
 
-def worst_heading(samples: Iterable[WorstSample]) -> str:
+def worst_heading(samples: Iterable[SamplePart]) -> str:
     """The heading of the list of worst samples: without a baseline, nothing can have got worse."""
     compared = any(change.baseline is not None for sample in samples for change in sample.changes)
     return "What got worse" if compared else "What falls short"
@@ -151,7 +157,7 @@ def figures(row: MetricRow) -> Figures:
     )
 
 
-def _digits(bound: float | None, value: float | None, found: Interval | None, *, less_is_worse: bool) -> int:
+def _digits(bound: float | None, value: float | None, found: IntervalPart | None, *, less_is_worse: bool) -> int:
     """Decimals with which a value, or an interval, on the wrong side of `bound` isn't rounded onto it."""
     if bound is None:
         return 2
