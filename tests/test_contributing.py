@@ -84,7 +84,7 @@ def test_the_hook_for_generated_files_runs_where_their_sources_change() -> None:
 
 # The worked examples: each is applied to a copy of the code, and its tests run there.
 
-EXAMPLES = ("Add a metric", "Add a judge", "Add an input", "Add a golden-set format")
+EXAMPLES = ("Add a metric", "Add a judge", "Add an input", "Add a golden-set format", "Add an entrypoint kind")
 
 
 def section(title: str) -> str:

@@ -12,7 +12,7 @@ from ragstone.system.response import System
 class AnswersFile(EntrypointKind):
     schemes = ("file",)
     form = "file:outputs.jsonl"
-    can_be_asked_again = False
+    can_be_asked_again = RecordedAnswers.can_be_asked_again
     runs_users_code = False
 
     def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
