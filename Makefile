@@ -53,7 +53,7 @@ test-container: $(VENV)/.installed-dev
 # Tests that need root but no container: changing users, and killing another user's processes.
 test-as-root: $(VENV)/.installed-dev
 	test "$$(id -u)" = 0
-	$(BIN)/python -m pytest tests/container/test_strays.py tests/ci/github/test_command_files.py \
+	$(BIN)/python -m pytest tests/container/test_strays.py tests/container/test_runner_folders.py \
 		tests/container/test_confinement.py tests/container/test_user_environment.py $(PYTEST_ARGS)
 
 # Real LangChain and LlamaIndex objects, and a tracking server of MLflow, in a separate environment of many packages.

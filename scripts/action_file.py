@@ -11,8 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-from ragstone.ci.github.outputs import OUTPUTS
 from ragstone.job.inputs import INPUTS
+from ragstone.job.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/github-action.md", "README.md")

@@ -17,7 +17,6 @@ SLOW = (
     "bench",
     "ci/github/test_base_files.py",
     "ci/github/test_client.py",
-    "ci/github/test_command_files.py",
     "ci/github/test_comment.py",
     "ci/github/test_issue.py",
     "ci/github/test_shared_comment.py",

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from ragstone.ci.github.command_files import RunnerFolders
 from ragstone.ci.github.commands import mask
 from ragstone.cli import collect_seldom
 from ragstone.config import Settings, load_settings
 from ragstone.container.confinement import confine, confine_base, wipe_environment
 from ragstone.container.container import Container
+from ragstone.container.runner_folders import RunnerFolders
 from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
 from ragstone.job.inputs import ActionInputs, read_inputs

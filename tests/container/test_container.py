@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.ci.github.command_files import RunnerFolders
 from ragstone.config import RunSettings, Settings
 from ragstone.container.confinement import Confinement
 from ragstone.container.container import Container
+from ragstone.container.runner_folders import RunnerFolders
 from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
 from ragstone.system.environment import RunAs

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from ragstone import __version__
-from ragstone.ci.github.outputs import OUTPUTS, is_output_name
+from ragstone.ci.github.outputs import is_output_name
 from ragstone.config import OPTIONS
 from ragstone.job.inputs import INPUTS, read_inputs
+from ragstone.job.outputs import OUTPUTS
 from ragstone.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.base_tree import download_tree
 from ragstone.ci.github.client import GitHubApi
-from ragstone.run.archive import ArchiveRefused
 from tests.ci.github import fake as fakes
 from tests.ci.github.fake import BASE_SHA, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA, MERGE_SHA

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from ragstone.ci.github.outputs import OUTPUTS
 from ragstone.errors import ConfigError
 from ragstone.gate.diagnosis import catalogue
+from ragstone.job.outputs import OUTPUTS
 from ragstone.run.directory import RunDirectory
 from tests.ci.github.fake import FORK_ID, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run

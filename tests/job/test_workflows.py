@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from ragstone.ci.github.event import EventKind
-from ragstone.ci.github.outputs import OUTPUTS
 from ragstone.job.inputs import INPUTS
+from ragstone.job.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "docs" / "github-action.md", ROOT / "docs" / "history.md")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ragstone.printable import ZERO_WIDTH_SPACE, clean
 from ragstone.report import escape
 from tests.report.hostile import FRAGMENTS, hostile
 
@@ -77,7 +78,7 @@ def check_inline(text: str) -> None:
 def test_a_reader_sees_the_text_as_it_was(text: str) -> None:
     tokens = parser().parse(escape.markdown_inline(text))
     seen = "".join(child.content for token in tokens for child in token.children or [] if child.type != "html_inline")
-    assert seen.replace(escape.ZERO_WIDTH_SPACE, "") == " ".join(text.split())
+    assert seen.replace(ZERO_WIDTH_SPACE, "") == " ".join(text.split())
 
 
 @settings(max_examples=150, deadline=None)
@@ -149,11 +150,11 @@ def test_only_characters_that_xml_allows_are_left(text: str) -> None:
 
 def test_emoji_and_scripts_that_need_joiners_are_left_alone() -> None:
     text = "👩‍💻 می‌خواهم क्‍ष é 漢字"
-    assert escape.clean(text) == text
+    assert clean(text) == text
 
 
 def test_control_characters_are_shown_not_dropped() -> None:
-    assert escape.clean("a\x1b[2Jb\x00c\u202ed") == "a␛[2Jb␀c\ufffdd"
+    assert clean("a\x1b[2Jb\x00c\u202ed") == "a␛[2Jb␀c\ufffdd"
 
 
 @pytest.mark.parametrize(

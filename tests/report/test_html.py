@@ -16,7 +16,7 @@ import pytest
 
 from ragstone.gate.alignment import ContextsUsed, RankUse
 from ragstone.gate.verdict import Status
-from ragstone.report.escape import clean
+from ragstone.printable import clean
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.run.record import SampleRecord

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.run.archive import MAX_ENTRIES, ArchiveRefused, read_members
+from ragstone.archive import MAX_ENTRIES, ArchiveRefused, read_members
 from tests.ci.github.fake import zip_of
 
 LIMITS = {"manifest.json": 1_000, "samples.jsonl": 100_000}

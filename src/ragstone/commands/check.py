@@ -149,7 +149,7 @@ def command(**flags: object) -> int:
     with run_context(settings) as context:
         stored = None
         if settings.gate.baseline_store is not None:
-            from ragstone.ci.gate import look_up
+            from ragstone.job.stored_gate import look_up
 
             stored = look_up(settings, context)
         found = run_to_end(check(settings, context))

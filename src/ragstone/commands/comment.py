@@ -19,6 +19,6 @@ def command(run: Path, name: str) -> None:
     On GitLab CI with a token in GITLAB_TOKEN, on Azure Pipelines with $(System.AccessToken) in SYSTEM_ACCESSTOKEN. In a
     job without a merge request, it does nothing. Exits with 7 if the platform refuses.
     """
-    from ragstone.ci.comments import comment
+    from ragstone.job.comment import comment
 
     say(comment(run, os.environ, name=name))

@@ -96,7 +96,7 @@ def command(
     with run_context(settings) as context:
         if settings.run.shard is not None and not shards:
             if settings.gate.baseline_store is not None:
-                from ragstone.ci.gate import shard_with_store
+                from ragstone.job.stored_gate import shard_with_store
 
                 say(run_line(run_to_end(shard_with_store(settings, context))))
                 return 0
@@ -104,7 +104,7 @@ def command(
             return 0
         merging = Shards(shards, allow_missing) if shards else None
         if settings.gate.baseline_store is not None:
-            from ragstone.ci.gate import gate_with_store
+            from ragstone.job.stored_gate import gate_with_store
 
             return run_to_end(gate_with_store(settings, context, show, shards=merging)).exit_code
         outcome = run_to_end(gate(settings, context, shards=merging))

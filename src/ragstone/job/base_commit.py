@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ragstone.app.base_commit import BaseSystem, accepted_at, base_settings, commit_fingerprint
 from ragstone.app.known_secrets import known_secrets
+from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.base_tree import compared_commit, download_tree, lfs_files, submodules
 from ragstone.ci.github.client import GitHubApiError
 from ragstone.config import Settings
@@ -15,7 +16,6 @@ from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
-from ragstone.run.archive import ArchiveRefused
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 

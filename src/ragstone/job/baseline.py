@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.ci.github.trusted_runs import TrustedRuns, WorkflowRun
-from ragstone.run.archive import ArchiveRefused
-from ragstone.run.archive_members import carried_run, manifest_of, open_members, own_run
+from ragstone.run.archive_members import MEMBER_LIMITS, carried_run, manifest_of, open_members, own_run
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import Manifest
 
@@ -152,7 +152,7 @@ class _Search:
         if self._downloads == MAX_DOWNLOADS:
             raise _Enough
         self._downloads += 1
-        return read_artifact(self._api, artifact)
+        return read_artifact(self._api, artifact, MEMBER_LIMITS)
 
     def _carried(self, run: WorkflowRun, manifest: Manifest, files: Mapping[str, bytes]) -> TrustedBaseline | None:
         try:

@@ -16,6 +16,7 @@ from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, read_pol
 from ragstone.app.history import Book
 from ragstone.app.inputs import read_golden_set
 from ragstone.app.rejudge import Rejudged, rejudge
+from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
 from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
@@ -35,8 +36,7 @@ from ragstone.job.publish import Report
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.metric import Metric
 from ragstone.report.parts import Links
-from ragstone.run.archive import ArchiveRefused
-from ragstone.run.archive_members import open_members
+from ragstone.run.archive_members import MEMBER_LIMITS, open_members
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
@@ -198,7 +198,7 @@ def _read_run(
         raise _NothingToPost(f"Run {head.id} left no artifact called '{artifact_name}': nothing to post.")
     if artifact.size_in_bytes > MAX_UNTRUSTED_BYTES:
         raise ArchiveRefused(f"it is larger than {MAX_UNTRUSTED_BYTES:,} bytes")
-    files = read_artifact(api, artifact)
+    files = read_artifact(api, artifact, MEMBER_LIMITS)
     # A cache can't prove that its judgements are true: an untrusted one is never used.
     files.pop(CACHE, None)
     return open_members(files, directory, custom)

@@ -12,7 +12,7 @@ from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.ci.github.comment import post_comment
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.issue import IssueResult, IssueStep, follow_up
-from ragstone.ci.github.outputs import is_output_name, metric_output, output_path, write_outputs
+from ragstone.ci.github.outputs import output_path, write_outputs
 from ragstone.ci.github.posts import MAX_BODY, marker
 from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.ci.github.summary import write_summary
@@ -22,7 +22,6 @@ from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import CommentMode
 from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import IssueMode
-from ragstone.metrics.registry import METRICS
 from ragstone.report import wording
 from ragstone.report.escape import markdown_fence
 from ragstone.report.gates import (
@@ -263,45 +262,12 @@ def tell_issue(
             published.notices.append(f"The issue {published.issue.url} was {published.issue.step}.")
 
 
-def output_values(
-    report: Report, *, baseline_run_id: int | None, run_directory: str, files: Mapping[str, str], comment_url: str
-) -> dict[str, str]:
-    """All outputs as strings; unknown ones are empty."""
-    values = {
-        "verdict": report.verdict,
-        "passed": "true" if report.passed else "false",
-        **{metric_output(name): "" for name in METRICS if "@" not in name},
-        "coverage": "",
-        "cost-usd": "",
-        "baseline-run-id": str(baseline_run_id or ""),
-        "run-directory": run_directory,
-        "report-json": files.get("json", ""),
-        "report-markdown": files.get("md", ""),
-        "comment-url": comment_url,
-    }
-    view = report.view
-    if view is not None:
-        for row in view.metrics:
-            name = metric_output(row.metric)
-            if row.slice is None and row.score is not None and is_output_name(name):
-                values[name] = f"{row.score:.6g}"
-        values["coverage"] = _coverage(view)
-        if view.cost is not None and view.cost.usd is not None:
-            values["cost-usd"] = f"{view.cost.usd:.6f}"
-    return values
-
-
 def tell_outputs(values: Mapping[str, str], environ: Mapping[str, str], published: Published) -> None:
     try:
         for name in write_outputs(output_path(environ), values):
             published.notices.append(f"The output '{name}' is too long and was left empty.")
     except OSError as error:
         published.notices.append(f"Can't write the outputs: {error.strerror}.")
-
-
-def _coverage(view: ReportView) -> str:
-    shares = [row.n / (row.n + row.failed) for row in view.metrics if row.slice is None and row.n + row.failed > 0]
-    return f"{min(shares):.6g}" if shares else ""
 
 
 def _no_comment(api_error: GitHubApiError) -> str:

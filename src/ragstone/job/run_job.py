@@ -29,12 +29,12 @@ from ragstone.job.forks import fork_report
 from ragstone.job.inputs import ActionInputs, CommentMode, read_variables
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected
+from ragstone.job.outputs import output_values
 from ragstone.job.plan import BaselineSource, JobTask, make_plan
 from ragstone.job.publish import (
     Published,
     Report,
     close_quietly,
-    output_values,
     row_of,
     tell_check,
     tell_comment,

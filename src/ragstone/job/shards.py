@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.merge import Shards
+from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import artifacts_like, read_artifact
 from ragstone.ci.github.client import GitHubApiError
 from ragstone.config import MAX_SHARDS, Settings
@@ -20,7 +21,6 @@ from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource, IssueMode
 from ragstone.judge.names import split_name
-from ragstone.run.archive import ArchiveRefused
 from ragstone.run.archive_members import SHARD_LIMITS, write_members
 from ragstone.run.directory import MANIFEST, REJUDGED, SAMPLES, RunDirectory
 
@@ -84,7 +84,7 @@ def fetch_shards(job: Job, write: Callable[[str], None]) -> Shards | None:
         for artifact in found:
             name = artifact.name if _FOLDER.fullmatch(artifact.name) else f"artifact-{artifact.id}"
             try:
-                _write(read_artifact(job.api, artifact, limits=SHARD_LIMITS), folder / name)
+                _write(read_artifact(job.api, artifact, SHARD_LIMITS), folder / name)
             except ArchiveRefused as refused:
                 if not job.inputs.allow_missing:
                     raise RunDirectoryError(

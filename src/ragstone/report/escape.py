@@ -8,22 +8,15 @@ and backslashes don't prevent that; a zero-width space inside the trigger does.
 from __future__ import annotations
 
 import re
-import unicodedata
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ragstone.formatting import counted
+from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 
-ZERO_WIDTH_SPACE = "\u200b"
-REPLACEMENT = "\ufffd"
 LONGEST = 20_000
 """Characters of an answer in a report; all of it is in samples.jsonl."""
 
-_JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them
-_BLANKS = "\u115f\u1160\u3164\uffa0"  # letters that show nothing
-_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_UNUSUAL = re.compile("[^\n\t -~]")
 _SPACES = re.compile(r"[ \t\n]+")
 
 _MARKDOWN_ESCAPES = str.maketrans(
@@ -45,35 +38,6 @@ _TICKET = re.compile(r"(?<=[A-Za-z]-)(?=\d|$)|(?i:(?<=ghsa-))")
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{7,}(?![0-9A-Za-z])")
 _BLOCK_START = re.compile(r"^([-+=]|\d{1,9}(?=[.)](?:\s|$)))")
 _COLONS = re.compile(":(?=:)")
-_COMMAND = re.compile(r"(?m)^([^\S\n]*)::|(##)(?=\[)")
-
-
-def clean(text: str) -> str:
-    """`text` with line breaks as ``\\n`` and everything invisible or unsafe made visible.
-
-    Control characters become their symbols (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
-    characters, surrogates and non-characters become U+FFFD. Tabs and joiners stay.
-    """
-    return _UNUSUAL.sub(_clean_match, _LINE_ENDS.sub("\n", text))
-
-
-def _clean_match(found: re.Match[str]) -> str:
-    return _clean_char(found[0])
-
-
-@lru_cache(maxsize=4096)
-def _clean_char(char: str) -> str:
-    code = ord(char)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
-    if char in _JOINERS:
-        return char
-    hidden = unicodedata.category(char) in {"Cc", "Cf", "Cs"} or char in _BLANKS
-    tag = 0xE0000 <= code <= 0xE0FFF
-    noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-    return REPLACEMENT if hidden or tag or noncharacter else char
 
 
 def one_line(text: str) -> str:
@@ -89,11 +53,6 @@ def clip(text: str, length: int) -> str:
 def bounded(text: str, length: int = LONGEST) -> str:
     """The first `length` characters of `text`, and how many are left out."""
     return text if len(text) <= length else f"{text[:length]}… (and {counted(len(text) - length, 'more character')})"
-
-
-def without_commands(text: str) -> str:
-    """`text` without lines that GitHub's runner would execute as commands when a job prints them."""
-    return _COMMAND.sub(lambda at: f"##{ZERO_WIDTH_SPACE}" if at[2] else f"{at[1]}:{ZERO_WIDTH_SPACE}:", text)
 
 
 def terminal(text: str) -> str:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from ragstone.formatting import counted, some
 from ragstone.gate.verdict import Action, Check, Status
+from ragstone.printable import without_commands
 from ragstone.report import escape, wording
 from ragstone.report.markdown import ICONS, length
 from ragstone.report.parts import ReportView
@@ -182,7 +183,7 @@ def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: i
             title = f"<code>{escape.markdown_inline(one.gate)}</code>"
             lines += ["", f"<details><summary>{title}: what does not pass</summary>", "", *listed, "", "</details>"]
     lines += ["", f"<sub>{_foot(counts, sha)}</sub>"]
-    return escape.without_commands("\n".join(lines)) + "\n"
+    return without_commands("\n".join(lines)) + "\n"
 
 
 def _headline(shown: Sequence[_Shown]) -> str:

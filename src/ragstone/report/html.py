@@ -16,10 +16,10 @@ from markupsafe import Markup, escape
 from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind
+from ragstone.printable import clean as visible
 from ragstone.report import plots, wording
 from ragstone.report.document import PlacePart
 from ragstone.report.escape import bounded, url
-from ragstone.report.escape import clean as visible
 from ragstone.report.escape import html as clean
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
 from ragstone.report.parts import MetricRow, ReportView

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from ragstone import formatting
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.history.trend import Trend
+from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
 from ragstone.report.document import FailurePart, SamplePart
 from ragstone.report.parts import MetricRow, ReportView
@@ -72,7 +73,7 @@ def render_markdown(view: ReportView, *, limit: int, templates: Templates | None
         level = 0
         while level < len(LEVELS):
             text = _rendered(view, LEVELS[level], name, templates, last=level == len(LEVELS) - 1)
-            if text is not None and length(whole := escape.without_commands(f"{first}\n\n{text}")) <= limit:
+            if text is not None and length(whole := without_commands(f"{first}\n\n{text}")) <= limit:
                 return whole
             level += 1 if text is not None else _STEP_WHEN_EXHAUSTED
     raise ValueError(f"a limit of {limit} characters is too small for a verdict")
@@ -107,7 +108,7 @@ def filters(detail: Detail) -> dict[str, Callable[..., SafeText | str]]:
 
 def wrapped(text: str, width: int = 100) -> str:
     """`text` with long lines wrapped: a fence doesn't wrap them."""
-    lines = escape.clean(text).split("\n")
+    lines = clean(text).split("\n")
     return "\n".join(textwrap.fill(line, width, replace_whitespace=False) for line in lines)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from ragstone import formatting
 from ragstone.golden.sample import Origin
-from ragstone.report.escape import clean, url
+from ragstone.printable import clean
+from ragstone.report.escape import url
 from ragstone.report.parts import Cell, Links, SampleRow
 from ragstone.report.texts import Json, Redact
 

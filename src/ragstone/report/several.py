@@ -16,6 +16,7 @@ from rich.text import Text
 from ragstone.errors import EXIT_PASS
 from ragstone.formatting import counted, some
 from ragstone.gate.verdict import Status
+from ragstone.printable import without_commands
 from ragstone.report import escape, wording
 from ragstone.report.html import embedded, render_html_page
 from ragstone.report.markdown import ICONS
@@ -172,7 +173,7 @@ def _markdown(baseline: str, found: Sequence[NamedView]) -> str:
         title = f"<code>{escape.markdown_inline(one.name)}</code>: {wording.STATUS_TITLES[one.view.status].lower()}"
         report = render(one.view, "md", limit=room).rstrip()
         lines += ["", f"<details><summary>{title}</summary>", "", report, "", "</details>"]
-    return escape.without_commands("\n".join(lines)) + "\n"
+    return without_commands("\n".join(lines)) + "\n"
 
 
 # -- JUnit -------------------------------------------------------------------------------------------------------------

@@ -17,8 +17,9 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.evidence import locate, passages
 from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.printable import clean
 from ragstone.report import wording
-from ragstone.report.escape import LONGEST, clean
+from ragstone.report.escape import LONGEST
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ragstone.archive import ArchiveRefused
 from ragstone.errors import RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.metrics.metric import Metric
-from ragstone.run.archive import ArchiveRefused
 from ragstone.run.directory import (
     CACHE,
     HISTORY,

@@ -22,8 +22,9 @@ from ragstone.ci.github.commands import (
     print_annotations,
     render_annotation,
 )
-from ragstone.ci.github.outputs import MAX_VALUE_BYTES, OUTPUTS, format_output, write_outputs
+from ragstone.ci.github.outputs import MAX_VALUE_BYTES, format_output, write_outputs
 from ragstone.ci.github.summary import MAX_BYTES, write_summary
+from ragstone.job.outputs import OUTPUTS
 
 
 def parse_outputs(text: str) -> dict[str, str]:

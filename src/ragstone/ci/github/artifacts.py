@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
+from ragstone.archive import ArchiveRefused, read_members
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.run.archive import ArchiveRefused, read_members
-from ragstone.run.archive_members import MEMBER_LIMITS
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 MAX_DOWNLOAD_S = 120.0
@@ -83,11 +82,11 @@ def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artif
 def read_artifact(
     api: GitHubApi,
     artifact: Artifact,
+    limits: Mapping[str, int],
     *,
-    limits: Mapping[str, int] = MEMBER_LIMITS,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, bytes]:
-    """The members of a run directory in `artifact`, those in `limits`, checked against its digest.
+    """The members of `artifact` that `limits` names, each of at most that many bytes, checked against its digest.
 
     Raises GitHubApiError if it can't be downloaded, ArchiveRefused if it is not valid.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
-from ragstone.report.escape import ZERO_WIDTH_SPACE, clean, without_commands
+from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 
 MAX_PER_LEVEL = 10
 """GitHub shows 10 annotations per level and step, and silently drops the rest."""

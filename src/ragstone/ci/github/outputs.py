@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.ci.github.command_files import append
-from ragstone.metrics.registry import METRICS
 
 MAX_VALUE_BYTES = 200_000
 """GitHub allows 1 MB of outputs per job; longer values are left out rather than truncated."""
@@ -17,38 +15,8 @@ MAX_VALUE_BYTES = 200_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    name: str
-    description: str
-
-
-def metric_output(metric: str) -> str:
-    """The output for a metric's mean: ``context_recall`` → ``context-recall``, ``hit@5`` → ``hit-at-5``."""
-    return metric.replace("_", "-").replace("@", "-at-")
-
-
 def is_output_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
-
-
-OUTPUTS: tuple[Output, ...] = (
-    Output("verdict", "`pass`, `fail`, `inconclusive` or `error`; with `gates-file` also `not-affected`"),
-    Output("passed", "`true` if the gate passed, else `false`, regardless of `fail-on`"),
-    *(
-        Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty if nothing was scored")
-        for name, metric in METRICS.items()
-        if "@" not in name
-    ),
-    Output("coverage", "Share of samples that could be scored, in [0, 1]"),
-    Output("cost-usd", "Cost of judging, empty if a price is unknown"),
-    Output("baseline-run-id", "Id of the baseline's workflow run, empty if there was none"),
-    Output("run-directory", "The run directory, relative to the workspace, to upload as the artifact"),
-    Output("report-json", "The report as JSON, relative to the workspace"),
-    Output("report-markdown", "The report as Markdown, relative to the workspace"),
-    Output("comment-url", "URL of the pull request comment, empty if there is none"),
-)
-"""The outputs in action.yml. A metric with a parameter (``recall@5``) is an output if the run has it."""
 
 
 def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> str:

@@ -14,7 +14,8 @@ from jinja2 import BaseLoader, Environment, Template, TemplateError, TemplateNot
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular
-from ragstone.report.escape import clean, markdown_inline, one_line
+from ragstone.printable import clean
+from ragstone.report.escape import markdown_inline, one_line
 from ragstone.report.sandbox import Compiled, ExhaustedError, SafeText, TemplateSandbox
 
 REPORT = "report.md.j2"

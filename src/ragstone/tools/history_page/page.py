@@ -21,7 +21,8 @@ from ragstone.history.codes import sample_codes
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.history.trend import marks
-from ragstone.report.escape import clean, clip, url
+from ragstone.printable import clean
+from ragstone.report.escape import clip, url
 from ragstone.report.html import html_environment
 from ragstone.report.page import packed
 from ragstone.report.templates import read_template

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from ragstone.report.escape import clean
+from ragstone.printable import clean
 from ragstone.report.templates import read_template
 
 MAX_CHARACTERS = 200_000

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.ci.baseline import MAX_READ, find_baseline
-from ragstone.ci.folder import FolderStore
-from ragstone.ci.git import Git
-from ragstone.ci.git_notes import REF, GitNotesStore
 from ragstone.ci.store import KEPT, StoreFailed
 from ragstone.errors import ConfigError
+from ragstone.job.stored_baseline import MAX_READ, find_baseline
+from ragstone.job.stores.folder import FolderStore
+from ragstone.job.stores.git import Git
+from ragstone.job.stores.git_notes import REF, GitNotesStore
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import read_manifest
 from tests.ci.fakes import WORSE, Repository, git
@@ -273,12 +273,12 @@ def test_a_note_that_would_be_too_large_goes_without_judgements_or_not_at_all(
     _, checkout, commit, run = kept_run(repository)
     (run / "judgements.sqlite").write_bytes(os.urandom(200_000))
     store = GitNotesStore(checkout, "origin")
-    monkeypatch.setattr("ragstone.ci.git_notes.MAX_NOTE_BYTES", 100_000)
+    monkeypatch.setattr("ragstone.job.stores.git_notes.MAX_NOTE_BYTES", 100_000)
     store.keep(commit, run, (commit,))
     (stored,) = store.newest((commit,))
     assert "judgements.sqlite" not in zipfile.ZipFile(io.BytesIO(stored.archive)).namelist()
     assert "judgements.sqlite" in zipfile.ZipFile(io.BytesIO(pack_run(run))).namelist()
-    monkeypatch.setattr("ragstone.ci.git_notes.MAX_NOTE_BYTES", 1_000)
+    monkeypatch.setattr("ragstone.job.stores.git_notes.MAX_NOTE_BYTES", 1_000)
     with pytest.raises(StoreFailed, match="use another store"):
         store.keep(commit, run, (commit,))
 

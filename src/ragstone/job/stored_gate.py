@@ -11,13 +11,13 @@ from ragstone.app.context import RunContext
 from ragstone.app.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
 from ragstone.app.history import Book
 from ragstone.app.merge import Shards
-from ragstone.ci.baseline import StoredBaseline, find_baseline, refusal_of
-from ragstone.ci.git import Git
 from ragstone.ci.store import BaselineStore, StoreFailed
-from ragstone.ci.stores import open_store
 from ragstone.config import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.history.file import History, parse_history
+from ragstone.job.stored_baseline import StoredBaseline, find_baseline, refusal_of
+from ragstone.job.stores.git import Git
+from ragstone.job.stores.names import open_store
 from ragstone.report.parts import Links
 from ragstone.run.directory import HISTORY, RunDirectory
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ragstone.ci.folder import FolderStore
-from ragstone.ci.git import Git
-from ragstone.ci.git_notes import GitNotesStore
 from ragstone.ci.gitlab import GitLabArtifacts
-from ragstone.ci.s3 import S3Store
 from ragstone.ci.store import BaselineStore
 from ragstone.errors import ConfigError
+from ragstone.job.stores.folder import FolderStore
+from ragstone.job.stores.git import Git
+from ragstone.job.stores.git_notes import GitNotesStore
+from ragstone.job.stores.s3 import S3Store
 
 FORMS = "folder:PATH, s3://BUCKET/PREFIX, git-notes, git-notes:REMOTE, gitlab, or gitlab:JOB (docs/other-ci.md)"
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.git import Git, GitFailed
 from ragstone.ci.store import KEPT, Stored, StoreFailed
+from ragstone.job.stores.git import Git, GitFailed
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import CACHE
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.ci.comments import comment
 from ragstone.ci.gitlab import without_commands
 from ragstone.errors import ConfigError, PlatformError
+from ragstone.job.comment import comment
 from tests.ci.fakes import ME, Fake, azure, gitlab, serving
 from tests.commands.project import ragstone
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragstone.ci.git import Git
+from ragstone.archive import ArchiveRefused, read_members
 from ragstone.ci.jobs import job_of
 from ragstone.ci.store import BaselineStore, Stored, StoreFailed
 from ragstone.errors import RunDirectoryError
-from ragstone.run.archive import ArchiveRefused, read_members
+from ragstone.job.stores.git import Git
 from ragstone.run.archive_members import MEMBER_LIMITS, EligibleRun, carried_run, manifest_of, open_members, own_run
 from ragstone.run.directory import HISTORY, RunDirectory
 

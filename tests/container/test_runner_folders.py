@@ -1,0 +1,146 @@
+"""The folders of the runner: closed to the user's code, and given back."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ragstone.ci.github.command_files import append
+from ragstone.container.confinement import Confinement, confine
+from ragstone.container.runner_folders import RunnerFolders
+from ragstone.errors import ConfigError
+from tests.ci.github.test_command_files import FAKES
+
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
+
+
+class Host:
+    """A runner's working folder, as hosted runners lay it out: everything below RUNNER_TEMP, all the same owner's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.uid = 1_000_000 + os.getpid()
+        self.workspace = folder / "workspace"
+        self.temporary = folder / "_temp"
+        self.commands = self.temporary / "_runner_file_commands"
+        self.workflow = self.temporary / "_github_workflow"
+        self.home = self.temporary / "_github_home"
+        for one in (self.workspace, self.temporary, self.commands, self.workflow, self.home):
+            one.mkdir()
+            one.chmod(0o755)
+        self.output = self.commands / "set_output_1"
+        self.output.write_text("", encoding="utf-8")
+        (self.workflow / "event.json").write_text("{}", encoding="utf-8")
+        for one in (folder / "workspace", self.temporary, *self.temporary.rglob("*")):
+            os.chown(one, self.uid, self.uid)
+        self.environ = {
+            "GITHUB_OUTPUT": str(self.output),
+            "GITHUB_EVENT_PATH": str(self.workflow / "event.json"),
+            "HOME": str(self.home),
+            "RUNNER_TEMP": str(self.temporary),
+        }
+        found = confine(self.workspace, self.temporary, sockets=())
+        assert found is not None
+        self.confinement: Confinement = found
+        self.folders = RunnerFolders(self.environ, self.workspace)
+
+    def system(self, line: str) -> bool:
+        """Whether the user's code gets away with `line`."""
+        return self.confinement.call(["/bin/sh", "-c", f"cd {self.temporary} && {line}"]).returncode == 0
+
+    def runner(self, line: str) -> bool:
+        """Whether the runner itself may do `line`."""
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"cd {self.temporary} && {line}"],
+            check=False,
+            user=self.uid,
+            group=self.uid,
+            extra_groups=[],
+        )
+        return done.returncode == 0
+
+    def rights(self) -> list[tuple[int, int, int]]:
+        found = (one.lstat() for one in (self.temporary, *sorted(self.temporary.glob("_*"))))
+        return [(one.st_uid, one.st_gid, stat.S_IMODE(one.st_mode)) for one in found]
+
+
+@pytest.fixture
+def host(open_folder: Path) -> Host:
+    return Host(open_folder)
+
+
+ATTEMPTS = [
+    "echo verdict=pass >> _runner_file_commands/set_output_1",
+    "rm -f _runner_file_commands/set_output_1",
+    "ln -sf /etc/passwd _runner_file_commands/set_output_1",
+    "mkfifo _runner_file_commands/other",
+    "mv _runner_file_commands elsewhere",
+    "ls _runner_file_commands",
+    "echo '{}' > _github_workflow/event.json",
+    "mv _github_workflow elsewhere",
+    "touch _github_home/.gitconfig",
+    "touch new",
+    "chmod 777 _runner_file_commands",
+]
+
+
+@as_root
+@pytest.mark.parametrize("line", ATTEMPTS)
+def test_the_users_code_does_not_get_at_the_runners_folders(host: Host, line: str) -> None:
+    before = host.rights()
+    host.folders.close(host.confinement)
+    assert not host.system(line)
+    assert host.system(f"touch {host.confinement.folder}/tmp/own"), "its own folder stays its own"
+    host.folders.give_back()
+    assert host.rights() == before
+    assert host.system(line), "it would have got away with it"
+
+
+@as_root
+def test_if_the_gate_is_killed_the_runner_goes_on_and_finds_what_is_ours(host: Host) -> None:
+    host.folders.close(host.confinement)  # and nothing after it
+    append(host.output, b"verdict=error\n")
+    assert host.runner("grep -q verdict=error _runner_file_commands/set_output_1")
+    assert host.runner("rm _runner_file_commands/set_output_1 && touch _runner_file_commands/set_output_2")
+    assert host.runner("touch _github_workflow/event.json _github_home/x script.sh")
+
+
+@as_root
+@pytest.mark.parametrize("fake", [name for name in FAKES if name != "folder"])
+def test_whatever_stands_in_place_of_a_command_file_is_replaced(host: Host, tmp_path: Path, fake: str) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("keep", encoding="utf-8")
+    host.output.unlink()
+    FAKES[fake](host.output, precious)
+    host.folders.renew()
+    assert stat.S_ISREG(host.output.lstat().st_mode)
+    assert host.output.read_text(encoding="utf-8") == ""
+    assert precious.read_text(encoding="utf-8") == "keep"
+
+
+@as_root
+def test_a_folder_in_place_of_a_command_file_is_an_error(host: Host) -> None:
+    host.output.unlink()
+    host.output.mkdir()
+    with pytest.raises(ConfigError, match="can't be protected"):
+        host.folders.renew()
+
+
+@as_root
+def test_command_files_below_a_folder_of_the_users_are_an_error(host: Host) -> None:
+    # RUNNER_TEMP is not told, so it is not taken over, and the folder could be moved away whole.
+    folders = RunnerFolders({"GITHUB_OUTPUT": str(host.output)}, host.workspace)
+    with pytest.raises(ConfigError, match="may replace what is in it"):
+        folders.close(host.confinement)
+
+
+@as_root
+def test_the_files_are_given_back_to_the_runner(host: Host) -> None:
+    host.folders.close(host.confinement)
+    append(host.output, b"verdict=fail\n")
+    host.folders.give_back()
+    assert host.output.stat().st_uid == host.uid
+    assert host.runner("grep -q verdict=fail _runner_file_commands/set_output_1")
