@@ -59,7 +59,7 @@ class Rescored:
 
 
 async def rescore(
-    sources: Sequence[Path],
+    sources: Sequence[Path] | StoredAnswers,
     settings: Settings,
     context: RunContext,
     *,
@@ -69,7 +69,8 @@ async def rescore(
 ) -> Rescored:
     """Judge and score the answers in `sources` as `settings` say, and write a run to `settings.run.out`.
 
-    A source is a run directory, its samples.jsonl, or a file of recorded interactions. With `missing`, the run in the
+    A source is a run directory, its samples.jsonl, or a file of recorded interactions; answers in memory are given as
+    `StoredAnswers`, which are closed. With `missing`, the run in the
     directory is extended: what it has scored under the same judge with the same versions of the metrics is kept, and
     everything else in it is scored again. `golden_paths` are golden sets to take references from. The metrics are those
     in `settings`, else those of the runs, else the default metrics that apply. A `dry_run` only counts and estimates.
@@ -77,9 +78,9 @@ async def rescore(
     """
     out = settings.path(settings.run.out)
     with run_lock(out):
-        stored = StoredAnswers()
+        stored, paths = (sources, ()) if isinstance(sources, StoredAnswers) else (StoredAnswers(), sources)
         try:
-            runs = _read(stored, sources, settings)
+            runs = _read(stored, paths, settings)
             existing = RunDirectory.open(out) if missing and (out / MANIFEST).is_file() else None
             _refuse_to_overwrite(out, runs, allowed=missing or settings.run.resume)
             if existing is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +65,7 @@ class StoredAnswers:
         self.entrypoint = entrypoint
         self._samples: dict[str, Sample] = {}
         self._places: dict[str, _Place] = {}
+        self._given: dict[str, Response] = {}
         self._asked: dict[str, int] = {}
         self._mappings: list[ColumnMapping] = []
         self._fields = worker.Fields()
@@ -77,11 +78,21 @@ class StoredAnswers:
         stored.read_run(run)
         return stored
 
+    @classmethod
+    def given(cls, name: str, answers: Iterable[tuple[Sample, Response]]) -> StoredAnswers:
+        """Answers that are in memory, each of another id; `name` is that of their source in the manifest."""
+        stored = cls()
+        stored._mappings.append(ColumnMapping(name, "interactions", {}))
+        for sample, response in answers:
+            stored._samples[sample.id] = sample
+            stored._given[sample.id] = response
+        return stored
+
     def __len__(self) -> int:
         return len(self._samples)
 
     def __contains__(self, sample_id: str) -> bool:
-        return sample_id in self._places
+        return sample_id in self._places or sample_id in self._given
 
     @property
     def golden(self) -> GoldenSet:
@@ -149,7 +160,7 @@ class StoredAnswers:
         for number, line in lines:
             where = f"{path}:{number}"
             record = record_from_line(line, where)
-            if not (only_new and record.sample.id in self._places):
+            if not (only_new and record.sample.id in self):
                 self._add_record(record, file, start, len(line), where)
             start += len(line)
 
@@ -223,6 +234,8 @@ class StoredAnswers:
 
     def response(self, sample_id: str, number: int = 0) -> Response:
         """The stored response to the sample `sample_id`: the one with this `number`, from 0. Raises KeyError."""
+        if sample_id in self._given:
+            return self._given[sample_id]
         place = self._places[sample_id]
         place.file.seek(place.start)
         try:
@@ -249,7 +262,8 @@ class StoredAnswers:
         """The stored response; of several, the next one each time."""
         asked = self._asked.get(sample.id, 0)
         self._asked[sample.id] = asked + 1
-        return self.response(sample.id, asked % self._places[sample.id].answers)
+        place = self._places.get(sample.id)
+        return self.response(sample.id, 0 if place is None else asked % place.answers)
 
     async def close(self) -> None:
         self._open.close()

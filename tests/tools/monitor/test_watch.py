@@ -22,6 +22,8 @@ import ragstone
 from ragstone.app.context import RunContext
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
+from ragstone.run.directory import RunDirectory
+from ragstone.system.response import Context
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 from ragstone.tools.monitor.interaction import Problem
 from ragstone.tools.monitor.outcome import Monitored
@@ -274,6 +276,33 @@ def test_the_sample_is_scored_and_kept_as_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "2026-10-01" / "manifest.json").is_file()
     with sqlite3.connect(tmp_path / "state.sqlite") as state:
         assert state.execute("SELECT count(*) FROM interactions WHERE payload IS NOT NULL").fetchone() == (0,)
+
+
+def test_the_run_has_the_drawn_interactions_as_they_were_logged(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.jsonl",
+        [
+            line(
+                0.1,
+                query="How long, please?",
+                answer="30 days.",
+                sources=[{"page_content": "Shoes: 30 days.", "doc_id": 7}, "Hats are never taken back."],
+                latency_ms=1500,
+                session_id="s1",
+                route="shop,help",
+            )
+        ],
+    )
+    watch(tmp_path, log, day=1.5, rules={"sample": {"size": 5}})
+    run = RunDirectory.open(tmp_path / "out" / "2026-10-01")
+    (record,) = run.records()
+    assert (record.sample.question, record.sample.tags) == ("How long, please?", ("shop,help",))
+    assert record.sample.group is not None
+    assert "s1" not in record.sample.group
+    response = record.response
+    assert (response.answer, response.latency_s) == ("30 days.", 1.5)
+    assert response.contexts == (Context("Shoes: 30 days.", "7"), Context("Hats are never taken back."))
+    assert run.manifest.system.entrypoint == "file:interactions of 2026-10-01"
 
 
 def test_sources_without_texts_are_counted_and_not_judged(tmp_path: Path) -> None:

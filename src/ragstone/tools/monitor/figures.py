@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -70,13 +69,6 @@ class Figure:
     value: float
     n: float = 0.0
     variance: float = 0.0
-
-    def as_json(self) -> dict[str, float]:
-        return {"value": self.value, "n": self.n, "variance": self.variance}
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Figure:
-        return cls(float(found["value"]), float(found["n"]), float(found["variance"]))
 
 
 _COUNTS = """

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragstone.formatting import NONE, counted, percent
 from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
-from ragstone.tools.monitor.alerts import Watched
+from ragstone.tools.monitor.alerts import Watched, Window
 from ragstone.tools.monitor.outcome import Drafts, LogRead, Monitored
 from ragstone.tools.monitor.personal import replacements
 
@@ -72,18 +72,10 @@ def monitor_json(found: Monitored) -> str:
         "decided": list(found.decided),
         "figures": [_figure(one) for one in found.figures],
         "windows": [
-            {
-                "window": one.name,
-                "judge": one.judge,
-                "scored": one.scored,
-                "figures": {name: figure.as_json() for name, figure in one.figures.items()},
-            }
+            {"window": one.name, "judge": one.judge, "scored": one.scored, "figures": _values(one)}
             for one in found.windows
         ],
-        "open": [
-            {"window": one.name, "figures": {name: figure.as_json() for name, figure in one.figures.items()}}
-            for one in found.open
-        ],
+        "open": [{"window": one.name, "figures": _values(one)} for one in found.open],
         "logs": [
             {
                 "name": log.name,
@@ -207,6 +199,10 @@ def _counts(log: LogRead) -> str:
     parts += [f"the file {log.damage}"] if log.damage else []
     parts += ["an unfinished last line"] if log.rest else []
     return ", ".join(parts) or NONE
+
+
+def _values(window: Window) -> dict[str, dict[str, float]]:
+    return {name: asdict(figure) for name, figure in window.figures.items()}
 
 
 def _figure(one: Watched) -> dict[str, Any]:

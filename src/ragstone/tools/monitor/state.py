@@ -52,12 +52,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """An interaction of a random sample, the probability with which it was drawn, and its route."""
+    """An interaction of a random sample, and the probability with which it was drawn."""
 
     key: str
     payload: str
     probability: float
-    route: str
 
 
 class State:
@@ -327,7 +326,7 @@ class State:
                 " ORDER BY draw LIMIT ?",
                 (window, route, n),
             ).fetchall()
-            found += [Drawn(key.hex(), text, n / total, route) for key, text in texts if text is not None]
+            found += [Drawn(key.hex(), text, n / total) for key, text in texts if text is not None]
         return found
 
     def close(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -15,22 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from ragstone.app.context import RunContext
-from ragstone.app.rescore import rescore
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
-from ragstone.formatting import counted
 from ragstone.judge.offline.abstention import answer_abstains
-from ragstone.run.directory import RunDirectory
-from ragstone.run.files import open_new, writing_to
-from ragstone.system import worker
 from ragstone.tools.monitor.alerts import Watched, Window, is_known, watch_figures
 from ragstone.tools.monitor.alerts_file import AlertsTable
-from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file, worst_scores
-from ragstone.tools.monitor.figures import Figure, figures_of, kind_of, weighted
+from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
+from ragstone.tools.monitor.figures import Figure, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
 from ragstone.tools.monitor.logs import Damaged, Line, Log, Place, is_table, whole_records
 from ragstone.tools.monitor.outcome import LogRead, Monitored
-from ragstone.tools.monitor.state import Drawn, Row, State
+from ragstone.tools.monitor.scoring import payload_of, summarise
+from ragstone.tools.monitor.state import Row, State
 from ragstone.tools.monitor.traces import interactions_of, is_trace
 from ragstone.tools.monitor.windows import Windows
 
@@ -38,7 +32,6 @@ KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
 _BATCH = 2000
 _AHEAD = timedelta(hours=1)
 _BEHIND = timedelta(days=800)
-_MAX_PAYLOAD = 2_000_000
 
 
 async def monitor(
@@ -81,7 +74,7 @@ async def monitor(
         logs = tuple(job.read(path) for path in files)
         decided, runs = [], []
         for name in job.over():
-            summary, run = await _summary(job, name, settings, context, out)
+            summary, run = await summarise(state, name, table, settings, context, out)
             with state.transaction():
                 state.decide(name, summary, now)
             state.forget_texts(name)
@@ -255,7 +248,7 @@ class _Job:
         abstained = one.abstained
         if abstained is None and one.answer:
             abstained = answer_abstains(one.answer)
-        return Row(one, window, abstained, _payload(one))
+        return Row(one, window, abstained, payload_of(one))
 
     def over(self) -> list[str]:
         """The windows to decide, oldest first, also those without any interaction between or after others."""
@@ -313,86 +306,8 @@ def _hasher(key: bytes) -> Callable[[str], bytes]:
     return hashed
 
 
-def _payload(one: Interaction) -> str | None:
-    """What a judge needs, as a recorded interaction; None if it lacks an answer, or the texts of its sources."""
-    if not (one.answer and one.query) or one.sources is None:
-        return None
-    contexts = []
-    for source in one.sources:
-        text = source if isinstance(source, str) else None
-        if isinstance(source, Mapping):
-            text = next((source[name] for name in worker.TEXT_NAMES if isinstance(source.get(name), str)), None)
-        if text is None or not any(sign.isspace() for sign in text.strip()):
-            return None  # an address or an id
-        identity = None
-        if isinstance(source, Mapping):
-            identity = next((str(source[name]) for name in worker.ID_NAMES if source.get(name) is not None), None)
-        contexts.append({"text": text} if identity is None else {"text": text, "id": identity})
-    payload: dict[str, Any] = {"id": one.key.hex(), "question": one.query, "answer": one.answer, "contexts": contexts}
-    if one.latency_s is not None:
-        payload["latency_s"] = one.latency_s
-    if one.session is not None:
-        payload["group"] = one.session.hex()
-    if one.route:
-        payload["tags"] = [one.route]
-    text = json.dumps(payload)
-    return text if len(text) <= _MAX_PAYLOAD else None
-
-
-async def _summary(
-    job: _Job, window: str, settings: Settings, context: RunContext, out: Path
-) -> tuple[dict[str, Any], Path | None]:
-    figures = figures_of(job.state, window, slow_s=job.table.windows.slow_s)
-    summary: dict[str, Any] = {"figures": figures}
-    run = None
-    drawn = job.state.drawn(window, job.table.sample.size) if job.table.sample.size else []
-    if drawn:
-        context.say(f"{window}: scoring {counted(len(drawn), 'answer')} …")
-        if job.table.privacy.texts:
-            place = out / window
-            found = await _scored(drawn, place, settings, context)
-            run = place
-        else:
-            with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-                found = await _scored(drawn, Path(private) / window, settings, context)
-        scores, worst, identity = found
-        figures |= scores
-        summary |= {"judge": identity, "scored": len(drawn), "worst": worst}
-    summary["figures"] = {name: figure.as_json() for name, figure in figures.items()}
-    return summary, run
-
-
-async def _scored(
-    drawn: Sequence[Drawn], place: Path, settings: Settings, context: RunContext
-) -> tuple[dict[str, Figure], dict[str, list[str]], str]:
-    """The reference-free metrics of a sample, its worst answers by metric, and the identity of what measured them."""
-    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        source = Path(private) / "sample.jsonl"
-        with writing_to(source), open_new(source) as stream:
-            for one in drawn:
-                stream.write(one.payload.encode() + b"\n")
-        chosen = settings.model_copy(
-            update={
-                "run": settings.run.model_copy(update={"out": str(place), "answers": 1}),
-                "golden": settings.golden.model_copy(update={"columns": {}}),
-            }
-        )
-        found = await rescore([source], chosen, context, missing=True)
-    assert isinstance(found.run, RunDirectory)  # noqa: S101 - it was no dry run
-    run, manifest = found.run, found.run.manifest
-    chances = {one.key: one.probability for one in drawn}
-    figures, worst = {}, {}
-    for name, scores in run.scores().metrics.items():
-        if scores.values:
-            ids = list(scores.values)
-            figures[name] = weighted([scores.values[one] for one in ids], [chances[one] for one in ids])
-            worst[name] = worst_scores(name, scores.values)
-    measured = json.dumps([manifest.judge.model_dump(mode="json"), manifest.metrics, manifest.repeats], sort_keys=True)
-    return figures, worst, f"{manifest.judge.label()} {hashlib.sha256(measured.encode()).hexdigest()[:12]}"
-
-
 def _window(name: str, summary: Mapping[str, Any]) -> Window:
-    figures = {key: Figure.of(found) for key, found in summary["figures"].items()}
+    figures = {key: Figure(**found) for key, found in summary["figures"].items()}
     return Window(name, figures, summary.get("judge"), int(summary.get("scored", 0)))
 
 
