@@ -48,7 +48,6 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import RunScores, means
 from ragstone.system.build import build_system, of_part
-from ragstone.system.fields import part_of
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 
@@ -312,8 +311,7 @@ def evaluate(
     def tested(asked: Settings) -> System:
         if isinstance(system, str):
             return build_system(asked.system, root=Path(), environ=os.environ)
-        own, part = asked.system, part_of(asked.system)
-        return of_part(CallableSystem(system, concurrency=own.concurrency, part=part), own)
+        return of_part(CallableSystem(system, asked.system), asked.system)
 
     if oracle:
         refuse_oracle(golden_set, metrics_of(settings, golden_set), settings)

@@ -262,7 +262,6 @@ async def _gate(
     from ragstone.app.context import RunContext
     from ragstone.app.gate import gate
     from ragstone.system.build import build_system, of_part
-    from ragstone.system.fields import part_of
     from ragstone.system.in_process import CallableSystem
 
     def made(settings: Settings, _environ: Mapping[str, str]) -> System:
@@ -270,15 +269,7 @@ async def _gate(
             return build_system(settings.system, root=settings.root, environ=os.environ, within=settings.within)
         if isinstance(system, _Given):
             return system
-        limits = settings.system
-        made_here = CallableSystem(
-            system,
-            concurrency=limits.concurrency,
-            timeout_s=limits.timeout_s,
-            entrypoint=entrypoint,
-            part=part_of(limits),
-        )
-        return of_part(made_here, limits)
+        return of_part(CallableSystem(system, settings.system, entrypoint=entrypoint), settings.system)
 
     context = RunContext(
         environ=os.environ,

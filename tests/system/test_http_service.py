@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system.http_service import HttpService, HttpTarget, without_secrets
+from ragstone.system.http_service import HttpService, without_secrets
 from ragstone.system.response import Context, Response, SystemFailure
 from tests.hostile_http import REPLIES, hostile_server
 
@@ -255,12 +256,12 @@ def test_an_ordinary_packed_answer_is_read(room: Any, server: Server, encoding: 
     assert server.seen[0][1]["accept-encoding"] == "gzip, deflate"
 
 
-def asked(target: HttpTarget, waits: list[float]) -> Response:
+def asked(url: str, waits: list[float], *, retries: int) -> Response:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
     async def scenario() -> Response:
-        service = HttpService(target, sleep=sleep)
+        service = HttpService(url, SystemSettings(retries=retries), sleep=sleep)
         await service.start()
         try:
             return await service.ask(Sample("a", "q"))
@@ -274,14 +275,14 @@ def test_what_may_pass_is_tried_again_with_growing_pauses(server: Server) -> Non
     answers = iter([(503, {}, b""), (429, {"Retry-After": "7"}, b""), (0, {}, b""), said("fine")])
     server.reply = lambda path, body: next(answers)
     waits: list[float] = []
-    assert asked(HttpTarget(server.url, retries=5), waits).answer == "fine"
+    assert asked(server.url, waits, retries=5).answer == "fine"
     assert waits == [0.5, 7.0, 2.0]
 
 
 def test_a_server_can_not_make_ragstone_wait_for_ever(server: Server) -> None:
     server.reply = lambda path, body: (503, {"Retry-After": "86400"}, b"")
     waits: list[float] = []
-    assert asked(HttpTarget(server.url, retries=2), waits).failure is not None
+    assert asked(server.url, waits, retries=2).failure is not None
     assert waits == [30.0, 30.0]
     assert len(server.seen) == 3
 
@@ -290,7 +291,7 @@ def test_a_server_can_not_make_ragstone_wait_for_ever(server: Server) -> None:
 def test_a_refusal_is_not_tried_again(server: Server, status: int) -> None:
     server.reply = lambda path, body: (status, {}, b"no")
     waits: list[float] = []
-    assert str(status) in failure(asked(HttpTarget(server.url, retries=3), waits)).message
+    assert str(status) in failure(asked(server.url, waits, retries=3)).message
     assert waits == []
 
 
@@ -349,8 +350,9 @@ def test_a_service_that_is_still_starting_is_waited_for(room: Any) -> None:
 )
 def test_the_shown_address_holds_no_secret(url: str, shown: str) -> None:
     assert without_secrets(url) == shown
-    assert HttpService(HttpTarget(url)).entrypoint == shown
-    assert "s3cret" not in repr(HttpTarget(url, headers={"Authorization": "s3cret"}))
+    service = HttpService(url, SystemSettings(), headers={"Authorization": "s3cret"})
+    assert service.entrypoint == shown
+    assert "s3cret" not in repr(service)
 
 
 # -- streams of events -------------------------------------------------------------------------------------------------

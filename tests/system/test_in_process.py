@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.in_process import CallableSystem
@@ -23,7 +24,7 @@ Kinds = Callable[[list[Response]], list[str]]
 
 def ask(target: object, *questions: str, **settings: Any) -> list[Response]:
     async def scenario() -> list[Response]:
-        system = CallableSystem(target, **settings)
+        system = CallableSystem(target, SystemSettings(**settings))
         await system.start()
         try:
             return list(await asyncio.gather(*(system.ask(Sample(q, q)) for q in questions)))
@@ -158,11 +159,12 @@ def test_it_is_named_by_module_and_name() -> None:
 def test_a_call_that_hangs_does_not_keep_the_interpreter_from_ending() -> None:
     script = textwrap.dedent("""
         import asyncio, time
+        from ragstone.config import SystemSettings
         from ragstone.golden.sample import Sample
         from ragstone.system.in_process import CallableSystem
 
         async def main():
-            system = CallableSystem(lambda q: time.sleep(3600), timeout_s=0.1)
+            system = CallableSystem(lambda q: time.sleep(3600), SystemSettings(timeout_s=0.1))
             await system.start()
             print((await system.ask(Sample("a", "q"))).failure.kind.value)
 

@@ -14,7 +14,6 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.build import build_system, of_part
-from ragstone.system.fields import part_of
 from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts
@@ -113,7 +112,7 @@ def test_a_callable_in_this_process_is_given_contexts() -> None:
 
     async def ask() -> Response:
         settings = SystemSettings(part="generation")
-        system = of_part(CallableSystem(answer, part=part_of(settings)), settings)
+        system = of_part(CallableSystem(answer, settings), settings)
         await system.start()
         return await system.ask(OPENS)
 

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
+from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
@@ -121,7 +123,7 @@ def test_a_file_that_changes_meanwhile_gives_no_wrong_answer(room: Any) -> None:
     path = room.write("out.jsonl", lines({"id": "s0", "answer": "first"}, {"id": "s1", "answer": "second"}))
 
     async def scenario() -> Response:
-        system = RecordedAnswers(path, shown="out.jsonl", concurrency=1)
+        system = RecordedAnswers(SourceFile(path, "out.jsonl"), SystemSettings())
         await system.start()
         try:
             path.write_text(lines({"id": "s1", "answer": "swappd"}, {"id": "s0", "answer": "third!"}))
@@ -145,7 +147,7 @@ def test_memory_does_not_grow_with_the_size_of_the_records(tmp_path: Path, shape
             file.write(("," if number < count - 1 else "]") if shape == "list" else "\n")
 
     async def scenario() -> Response:
-        system = RecordedAnswers(path, shown="out.json", concurrency=1)
+        system = RecordedAnswers(SourceFile(path, "out.json"), SystemSettings())
         await system.start()
         try:
             return await system.ask(Sample("sample-4321", "q"))

@@ -12,10 +12,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
+from ragstone.system.fields import answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt
 from ragstone.system.response import GENERATION, Response, SystemFailureKind, turns_of
@@ -38,22 +40,12 @@ class CommandPeer:
     """One process of the command. A question is one line; the next line of its stdout is the answer."""
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        startup_timeout_s: float,
-        context: ChildContext,
-        fields: worker.Fields,
-        part: str | None = None,
-        first: bool = True,
+        self, argv: Sequence[str], settings: SystemSettings, context: ChildContext, *, first: bool = True
     ) -> None:
         self._argv = tuple(argv)
-        self._part = part
-        self._timeout_s = timeout_s
-        self._startup_timeout_s = startup_timeout_s
+        self._settings = settings
         self._context = context
-        self._fields = fields
+        self._fields = answer_fields(settings)
         self._first = first
         self._child: Child | None = None
         self._answers = 0
@@ -78,10 +70,10 @@ class CommandPeer:
         request: dict[str, object] = {"id": sample.id, "question": sample.question}
         if sample.history:
             request["history"] = turns_of(sample)
-        if self._part == GENERATION:
+        if self._settings.part == GENERATION:
             request["contexts"] = list(sample.reference_contexts)
         child.write(json.dumps(request).encode("ascii") + b"\n")
-        allowed = self._timeout_s + (self._startup_timeout_s if self._answers == 0 else 0.0)
+        allowed = self._settings.timeout_s + (self._settings.startup_timeout_s if self._answers == 0 else 0.0)
         try:
             async with asyncio.timeout(allowed):
                 value, latency_s = await self._reply(child)
@@ -152,20 +144,11 @@ class OneShotPeer:
     The output is read as JSON if it is a JSON object, else as text. No process is kept between questions.
     """
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        context: ChildContext,
-        fields: worker.Fields,
-        part: str | None = None,
-    ) -> None:
+    def __init__(self, argv: Sequence[str], settings: SystemSettings, context: ChildContext) -> None:
         self._argv = tuple(argv)
-        self._part = part
-        self._timeout_s = timeout_s
+        self._settings = settings
         self._context = context
-        self._fields = fields
+        self._fields = answer_fields(settings)
         taken = (("history", HISTORY), ("contexts", CONTEXTS))
         self.accepts = frozenset(name for name, mark in taken if any(mark in word for word in argv))
 
@@ -180,7 +163,7 @@ class OneShotPeer:
             )
 
     async def ask(self, sample: Sample) -> Attempt:
-        given = json.dumps(list(sample.reference_contexts) if self._part == GENERATION else None)
+        given = json.dumps(list(sample.reference_contexts) if self._settings.part == GENERATION else None)
         words = {
             QUESTION: sample.question,
             SAMPLE_ID: sample.id,
@@ -194,14 +177,14 @@ class OneShotPeer:
         except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
             return Attempt(failed(sample.id, SystemFailureKind.RAISED, error.message), reusable=True)
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._settings.timeout_s):
                 child.close_stdin()
                 output = await _whole_output(child)
                 latency_s = perf_counter() - started
-                await child.wait(self._timeout_s)  # it may close its output before it ends
+                await child.wait(self._settings.timeout_s)  # it may close its output before it ends
                 how = await child.ending()
         except TimeoutError:
-            message = f"No answer within {self._timeout_s:g} s."
+            message = f"No answer within {self._settings.timeout_s:g} s."
             return self._attempt(sample, SystemFailureKind.TIMEOUT, message, child)
         except ValueError as error:
             return self._attempt(sample, SystemFailureKind.BAD_RETURN, str(error), child)

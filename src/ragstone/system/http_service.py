@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
+from ragstone.system.fields import answer_fields
 from ragstone.system.payload import failed, placed, read
 from ragstone.system.response import GENERATION, Response, SystemFailureKind, turns_of
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_BODY_BYTES = 10_000_000
+CONNECT_S = 10.0
+"""How long to wait for the port by default: a service is started by someone else."""
 MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
 _SHOWN_BODY = 1_000
@@ -30,25 +35,6 @@ _DONE = "[DONE]"
 """The end of a stream from OpenAI's servers and many others."""
 
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-@dataclass(frozen=True, slots=True)
-class HttpTarget:
-    """The URL and the shape of requests. `headers` are final: references to the environment have been replaced."""
-
-    url: str = field(repr=False)
-    question_field: str = "question"
-    history_field: str = "history"
-    given_contexts_field: str = "contexts"
-    part: str | None = None
-    fields: worker.Fields = field(default_factory=worker.Fields)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: Mapping[str, Any] = field(default_factory=dict)
-    timeout_s: float = 60.0
-    connect_for_s: float = 10.0
-    retries: int = 0
-    concurrency: int = 4
-    proxied: bool = False
 
 
 class _Refused(Exception):  # noqa: N818
@@ -80,50 +66,56 @@ class _Reply:
 
 
 class HttpService:
-    """The `System` behind a URL."""
+    """The `System` behind a URL. `headers` are final; behind a proxy, the port is not waited for."""
 
     can_be_asked_again = True
 
-    def __init__(self, target: HttpTarget, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self._target = target
+    def __init__(
+        self,
+        url: str,
+        settings: SystemSettings,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        proxied: bool = False,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.entrypoint = without_secrets(url)
+        self.concurrency = settings.concurrency
+        self._url = url
+        self._settings = settings
+        self._headers = headers
+        self._proxied = proxied
+        self._fields = answer_fields(settings)
         self._sleep = sleep
-        self._room = asyncio.Semaphore(target.concurrency)
+        self._room = asyncio.Semaphore(settings.concurrency)
         self._client: httpx2.AsyncClient | None = None
-
-    @property
-    def entrypoint(self) -> str:
-        return without_secrets(self._target.url)
-
-    @property
-    def concurrency(self) -> int:
-        return self._target.concurrency
 
     async def start(self) -> None:
         """Wait until the port accepts connections. Raises SystemUnderTestError if it doesn't in time."""
         import httpx2
 
-        if not self._target.proxied:
+        if not self._proxied:
             await self._wait_for_port()
         from ragstone.system.bounded_http import ACCEPTED
 
-        limits = httpx2.Limits(max_connections=self._target.concurrency)
+        limits = httpx2.Limits(max_connections=self.concurrency)
         self._client = httpx2.AsyncClient(limits=limits, timeout=None, follow_redirects=False, headers=ACCEPTED)
 
     async def ask(self, sample: Sample) -> Response:
         async with self._room:
-            for attempt in range(self._target.retries + 1):
+            for attempt in range(self._settings.retries + 1):
                 started = perf_counter()
                 try:
-                    async with asyncio.timeout(self._target.timeout_s):
+                    async with asyncio.timeout(self._settings.timeout_s):
                         reply = await self._post(sample)
                     first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
-                    return read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._target.fields)
+                    return read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._fields)
                 except TimeoutError:
-                    message = f"No answer within {self._target.timeout_s:g} s."
+                    message = f"No answer within {self._settings.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
                 except _Refused as error:
                     refused = error
-                if refused.retry_in_s is None or attempt == self._target.retries:
+                if refused.retry_in_s is None or attempt == self._settings.retries:
                     break
                 await self._sleep(max(refused.retry_in_s, min(0.5 * 2**attempt, 8.0)))
         return failed(sample.id, refused.kind, refused.message, refused.detail)
@@ -134,18 +126,19 @@ class HttpService:
             self._client = None
 
     async def _wait_for_port(self) -> None:
-        parts = urlsplit(self._target.url)
+        parts, settings = urlsplit(self._url), self._settings
+        within_s = settings.startup_timeout_s if "startup_timeout_s" in settings.model_fields_set else CONNECT_S
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        until = monotonic() + self._target.connect_for_s
+        until = monotonic() + within_s
         while True:
             try:
-                async with asyncio.timeout(self._target.connect_for_s):
+                async with asyncio.timeout(within_s):
                     _, writer = await asyncio.open_connection(host, port)
             except OSError as error:  # including TimeoutError and the resolver's errors
                 if monotonic() >= until:
                     reason = error.strerror or str(error) or "timed out"
                     raise SystemUnderTestError(
-                        f"no connection to {host}:{port} within {self._target.connect_for_s:g} s ({reason}).",
+                        f"no connection to {host}:{port} within {within_s:g} s ({reason}).",
                         where=self.entrypoint,
                         hint="Start the service first; startup_timeout_s in [system] says how long to wait for it.",
                     ) from None
@@ -160,15 +153,15 @@ class HttpService:
         """A successful reply. Raises _Refused."""
         import httpx2
 
-        target = self._target
-        fields = placed({**target.body, "id": sample.id}, target.question_field, sample.question)
+        names = self._settings.http
+        fields = placed({**names.body, "id": sample.id}, names.question_field, sample.question)
         if sample.history:
-            fields = placed(fields, target.history_field, turns_of(sample))
-        if target.part == GENERATION:
-            fields = placed(fields, target.given_contexts_field, list(sample.reference_contexts))
+            fields = placed(fields, names.history_field, turns_of(sample))
+        if self._settings.part == GENERATION:
+            fields = placed(fields, names.given_contexts_field, list(sample.reference_contexts))
         content = json.dumps(fields).encode("ascii")
-        headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **target.headers}
-        url = target.url
+        headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **self._headers}
+        url = self._url
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 found = await self._exchange(url, headers, content)
@@ -194,7 +187,7 @@ class HttpService:
             bound_reply(reply, MAX_BODY_BYTES)
             try:
                 if reply.is_success and reply.headers.get("content-type", "").startswith(_EVENTS):
-                    return await _streamed(reply.aiter_lines(), self._target)
+                    return await _streamed(reply.aiter_lines(), self._fields)
                 body = await reply.aread()
             except ReplyTooLarge as error:
                 raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {error.reason}.") from None
@@ -212,27 +205,27 @@ class HttpService:
             raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {shown}, which is not JSON.") from None
 
 
-async def _streamed(lines: AsyncIterator[str], target: HttpTarget) -> _Reply:
+async def _streamed(lines: AsyncIterator[str], fields: worker.Fields) -> _Reply:
     """The answer in a stream of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
     An event's data is a piece of the answer: JSON, or plain text. Events with neither text nor contexts are skipped.
     Raises _Refused.
     """
     heard: list[float] = []
-    pieces = worker.Pieces({}, lambda: heard.append(perf_counter()), target.fields)
+    pieces = worker.Pieces({}, lambda: heard.append(perf_counter()), fields)
     try:
         async for name, data in _events(lines):
             if data == _DONE:
                 break
             if name == "error":
                 raise _Refused(SystemFailureKind.RAISED, f"The stream reported an error: {worker.shown(data)}.")
-            piece = _piece(data, target)
+            piece = _piece(data, fields)
             if piece is not None:
                 pieces.add(piece)
     except worker.BadReturn as error:
         raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
     whole_at = perf_counter()
-    if target.fields.contexts_only and pieces.any:
+    if fields.contexts_only and pieces.any:
         return _Reply(pieces.whole(), whole_at)
     if not heard:
         raise _Refused(SystemFailureKind.BAD_RETURN, f"The stream of events ended without text. {worker.EXPECTED}")
@@ -258,7 +251,7 @@ async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
         yield name, "\n".join(data)
 
 
-def _piece(data: str, target: HttpTarget) -> object | None:
+def _piece(data: str, fields: worker.Fields) -> object | None:
     """The piece of the answer in an event, None if there is none."""
     try:
         value: object = json.loads(data)
@@ -266,7 +259,7 @@ def _piece(data: str, target: HttpTarget) -> object | None:
         value = data
     if isinstance(value, (int, float)):
         return data  # text that happens to be a number, or true
-    return value if worker.is_piece(value, target.fields) else None
+    return value if worker.is_piece(value, fields) else None
 
 
 def _redirected(url: str, status: int, location: str) -> str:

@@ -14,9 +14,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
+from ragstone.system.fields import part_of
 from ragstone.system.payload import failed, read
 from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of
 
@@ -24,8 +26,9 @@ from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFail
 class CallableSystem:
     """A function, class, factory, or object with answer/query/invoke/__call__, called in this process.
 
-    Async calls are awaited in the running loop; others run in threads, `concurrency` at a time. A call that takes
-    longer than `timeout_s` is abandoned (its thread ends when the call ends). `entrypoint` is the name in the manifest.
+    Async calls are awaited in the running loop; others run in threads, as many at a time as `settings` say. A call that
+    takes longer than their timeout is abandoned (its thread ends when the call ends). `entrypoint` is the name in the
+    manifest.
     """
 
     can_be_asked_again = True
@@ -33,33 +36,20 @@ class CallableSystem:
     def __init__(
         self,
         callable_: Callable[..., Any] | object,
+        settings: SystemSettings | None = None,
         *,
-        concurrency: int = 4,
-        timeout_s: float = 60,
         entrypoint: str | None = None,
-        part: worker.Part | None = None,
     ) -> None:
+        settings = settings or SystemSettings()
+        self.entrypoint = entrypoint or _name_of(callable_)
+        self.concurrency = settings.concurrency
         self._target = callable_
-        self._concurrency = concurrency
-        self._timeout_s = timeout_s
-        self._room = asyncio.Semaphore(concurrency)
+        self._timeout_s = settings.timeout_s
+        self._room = asyncio.Semaphore(settings.concurrency)
         self._asker: worker.Asker | None = None
-        self._entrypoint = entrypoint
-        self._part = part or worker.Part()
-        self._fields = worker.Fields(contexts_only=self._part.name == RETRIEVAL)
+        self._part = part_of(settings)
+        self._fields = worker.Fields(contexts_only=settings.part == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
-
-    @property
-    def entrypoint(self) -> str:
-        if self._entrypoint is not None:
-            return self._entrypoint
-        module = getattr(self._target, "__module__", None) or type(self._target).__module__
-        name = getattr(self._target, "__qualname__", None) or type(self._target).__qualname__
-        return f"callable:{module}.{name}"
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
 
     async def start(self) -> None:
         """Call the class or factory, if it is one. Raises SystemUnderTestError."""
@@ -154,6 +144,11 @@ async def in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
     return await future
+
+
+def _name_of(target: object) -> str:
+    module = getattr(target, "__module__", None) or type(target).__module__
+    return f"callable:{module}.{getattr(target, '__qualname__', None) or type(target).__qualname__}"
 
 
 def _as_it_is(made: Any) -> Any:

@@ -52,19 +52,13 @@ class Pool:
     can_be_asked_again = True
 
     def __init__(
-        self,
-        *,
-        entrypoint: str,
-        concurrency: int,
-        retries: int,
-        new_peer: Callable[[], Peer],
-        release: Callable[[], None],
+        self, entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext
     ) -> None:
-        self._entrypoint = entrypoint
-        self._concurrency = concurrency
-        self._retries = retries
+        self.entrypoint = entrypoint
+        self.concurrency = settings.concurrency
+        self._retries = settings.retries
         self._new_peer = new_peer
-        self._release = release
+        self._context = context
         self._changed = asyncio.Condition()
         self._idle: deque[Peer] = deque()
         self._busy: set[Peer] = set()
@@ -75,30 +69,6 @@ class Pool:
         self._closed = False
         self.accepts: frozenset[str] | None = None
         """What the entrypoint takes besides the question, found at the start; None if that can't be known."""
-
-    @classmethod
-    def of(cls, entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext) -> Pool:
-        """A pool as `settings` say, which ends the guardian and the log in `context` when it is closed."""
-
-        def release() -> None:
-            context.guardian.close()
-            context.log.close()
-
-        return cls(
-            entrypoint=entrypoint,
-            concurrency=settings.concurrency,
-            retries=settings.retries,
-            new_peer=new_peer,
-            release=release,
-        )
-
-    @property
-    def entrypoint(self) -> str:
-        return self._entrypoint
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
 
     async def start(self) -> None:
         """Start the first child. Raises SystemUnderTestError."""
@@ -126,7 +96,8 @@ class Pool:
         self._busy.clear()
         async with self._changed:
             self._changed.notify_all()
-        self._release()
+        self._context.guardian.close()
+        self._context.log.close()
 
     async def _ask_once(self, sample: Sample) -> Response:
         while True:
@@ -160,7 +131,7 @@ class Pool:
         live = len(self._busy) + len(self._starting)
         if live and self._start_failures >= MAX_START_FAILURES:
             return  # living children continue; no more are started
-        if live < self._concurrency and len(self._starting) < MAX_STARTING:
+        if live < self.concurrency and len(self._starting) < MAX_STARTING:
             task = asyncio.create_task(self._add_peer())
             self._starting.add(task)
 

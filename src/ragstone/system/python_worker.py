@@ -8,15 +8,16 @@ import inspect
 import json
 import secrets
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
+from ragstone.system.fields import answer_fields
 from ragstone.system.payload import FailedReply, Greeting, WorkerReply, answered, failed
 from ragstone.system.pool import Attempt
 from ragstone.system.response import GENERATION, SystemFailureKind, turns_of
@@ -47,20 +48,16 @@ _BOOTSTRAP = (
 class PythonTarget:
     """Which interpreter runs which attribute (``package.module:attribute`` or ``file.py:attribute``).
 
-    Nothing that is imported for it may be in the folder `not_from`. With `functions`, the worker calls the functions of
-    custom metrics (metric to spec) instead, and each question is a request as `worker.Functions` reads it.
+    Nothing that is imported for it may be in the folder `not_from`. If the settings have `functions`, the worker calls
+    these functions of custom metrics (metric to spec) instead, and each question is a request as `worker.Functions`
+    reads it. `hint` says how to choose another interpreter.
     """
 
     python: str
     spec: str
-    timeout_s: float
-    startup_timeout_s: float
-    memory_limit_bytes: int | None = None
-    fields: worker.Fields = field(default_factory=worker.Fields)
-    hint: str | None = None
+    settings: SystemSettings
+    hint: str
     not_from: Path | None = None
-    functions: Mapping[str, str] = field(default_factory=dict)
-    part: worker.Part = field(default_factory=worker.Part)
 
 
 class PythonPeer:
@@ -68,6 +65,8 @@ class PythonPeer:
 
     def __init__(self, target: PythonTarget, context: ChildContext) -> None:
         self._target = target
+        self._settings = target.settings
+        self._memory_limit_bytes = self._settings.memory_limit_mb and self._settings.memory_limit_mb * 1_000_000
         self._context = context
         self._child: Child | None = None
         self._number = 0
@@ -75,27 +74,27 @@ class PythonPeer:
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError with the user's traceback."""
-        target = self._target
+        target, settings = self._target, self._settings
         child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
         child.write(_frame(inspect.getsource(worker).encode("utf-8")))
         hello = {
             "token": token,
             "entrypoint": target.spec,
-            "fields": target.fields.arguments(),
-            "part": target.part.name,
-            "takes_contexts": target.part.takes_contexts,
-            "functions": dict(target.functions),
+            "fields": answer_fields(settings).arguments(),
+            "part": settings.part,
+            "takes_contexts": settings.takes_contexts,
+            "functions": dict(settings.functions),
             "not_from": None if target.not_from is None else str(target.not_from),
         }
         child.write(_frame(json.dumps(hello).encode("ascii")))
         try:
-            async with asyncio.timeout(target.startup_timeout_s):
+            async with asyncio.timeout(settings.startup_timeout_s):
                 await self._skip_noise(child, token)
                 greeting = Greeting.model_validate((await _receive(child))[0])
         except TimeoutError:
             await child.show_stack()
-            raise self._failure(f"not ready after {target.startup_timeout_s:g} s.", child.tail.text()) from None
+            raise self._failure(f"not ready after {settings.startup_timeout_s:g} s.", child.tail.text()) from None
         except (EOFError, ValueError):
             how = await child.ending()
             raise self._failure(f"the worker {how} while starting.", child.tail.text()) from None
@@ -103,7 +102,7 @@ class PythonPeer:
             fault = greeting.failed or FailedReply(message="the worker did not start.")
             raise self._failure(fault.message, fault.detail)
         self.accepts = frozenset(greeting.ready.accepts)
-        rss, limit = greeting.ready.rss_bytes, target.memory_limit_bytes
+        rss, limit = greeting.ready.rss_bytes, self._memory_limit_bytes
         if rss is not None and limit is not None and rss > limit:
             raise self._failure(f"it uses {_mb(rss)} after importing, over the limit of {_mb(limit)}.", None)
 
@@ -116,7 +115,7 @@ class PythonPeer:
         request: dict[str, object] = {"number": self._number, "question": sample.question}
         if sample.history:
             request["history"] = turns_of(sample)
-        if self._target.part.name == GENERATION:
+        if self._settings.part == GENERATION:
             request["contexts"] = list(sample.reference_contexts)
         body = json.dumps(request)
         started = perf_counter()
@@ -127,7 +126,7 @@ class PythonPeer:
         returned = asyncio.create_task(heard.returned.wait())
         first = asyncio.FIRST_COMPLETED
         try:
-            done, _ = await asyncio.wait([over, reply, returned], timeout=self._target.timeout_s, return_when=first)
+            done, _ = await asyncio.wait([over, reply, returned], timeout=self._settings.timeout_s, return_when=first)
             if done == {returned}:
                 # The system has answered in time; serialising the answer doesn't count.
                 done, _ = await asyncio.wait([over, reply], timeout=_WRITING_S, return_when=first)
@@ -151,12 +150,12 @@ class PythonPeer:
         heard: _Heard,
     ) -> Attempt:
         if reply is None and over_memory:
-            limit = _mb(self._target.memory_limit_bytes or 0)
+            limit = _mb(self._memory_limit_bytes or 0)
             message = f"The worker was killed: it used more than {limit} of memory."
             return self._lost(sample, SystemFailureKind.CRASHED, message, child)
         if reply is None:
             await child.show_stack()
-            message = f"No answer within {self._target.timeout_s:g} s."
+            message = f"No answer within {self._settings.timeout_s:g} s."
             if heard.returned.is_set():
                 message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
             return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
@@ -175,7 +174,7 @@ class PythonPeer:
     def _read(self, sample: Sample, reply: WorkerReply, latency_s: float, first_text_s: float | None = None) -> Attempt:
         if reply.number != self._number:
             raise ValueError(reply.number)
-        limit = self._target.memory_limit_bytes
+        limit = self._memory_limit_bytes
         reusable = limit is None or reply.rss_bytes is None or reply.rss_bytes < _RECYCLE_SHARE * limit
         if reply.payload is not None:
             return Attempt(answered(sample.id, reply.payload, latency_s, first_text_s), reusable)
@@ -191,7 +190,7 @@ class PythonPeer:
 
     async def _over_memory(self, child: Child) -> None:
         """Return once the worker's resident memory exceeds the limit (Linux; elsewhere never)."""
-        limit = self._target.memory_limit_bytes
+        limit = self._memory_limit_bytes
         if limit is None:
             await asyncio.Event().wait()
         while (_rss_bytes(child.pid) or 0) <= (limit or 0):  # noqa: ASYNC110 (a process has no event for this)
@@ -213,8 +212,8 @@ class PythonPeer:
         ran = f"It was run by {self._target.python} in {self._context.directory}."
         return SystemUnderTestError(
             text,
-            where=self._target.spec if self._target.functions else f"python:{self._target.spec}",
-            hint=f"{ran} {self._target.hint}" if self._target.hint else ran,
+            where=self._target.spec if self._settings.functions else f"python:{self._target.spec}",
+            hint=f"{ran} {self._target.hint}",
         )
 
 

@@ -14,16 +14,17 @@ import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
+from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
+from ragstone.system.fields import answer_fields
 from ragstone.system.json_records import Record, records
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, SystemFailureKind
@@ -43,40 +44,23 @@ class RecordedAnswers:
 
     can_be_asked_again = False
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        shown: str,
-        concurrency: int,
-        within: Path | None = None,
-        fields: worker.Fields | None = None,
-    ) -> None:
-        self._path = path
-        self._within = within
-        self._fields = fields
-        self._shown = shown
-        self._concurrency = concurrency
+    def __init__(self, source: SourceFile, settings: SystemSettings) -> None:
+        self.entrypoint = f"file:{source.name}"
+        self.concurrency = settings.concurrency
+        self._source = source
+        self._fields = answer_fields(settings)
         self._index = _Index()
         self._file: BinaryIO | None = None
-
-    @property
-    def entrypoint(self) -> str:
-        return f"file:{self._shown}"
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
 
     async def start(self) -> None:
         """Index the file. Raises SystemUnderTestError with the line of an invalid, duplicate or unusable record."""
         try:
-            self._file, found = open_records(SourceFile(self._path, self._shown, self._within))
+            self._file, found = open_records(self._source)
         except OSError as error:
             raise SystemUnderTestError(
                 f"the recorded answers can't be read: {error.strerror}.",
                 where=self.entrypoint,
-                hint=f"Looked for {self._path}. Paths start from the folder of ragstone.toml.",
+                hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
             ) from None
         await asyncio.to_thread(self._build, found)
 
@@ -85,9 +69,9 @@ class RecordedAnswers:
             for start, size, place in self._index.find(_digest(kind, key)):
                 record = self._record(start, size)
                 if record is not None and _keys(record) == (kind, key):
-                    return recorded_response(sample.id, record, f"{self._shown}:{place}", fields=self._fields)
+                    return recorded_response(sample.id, record, self._source.at(place), fields=self._fields)
         hint = "its records have ids, and none matches" if self._index.has_ids else "no question in it matches"
-        message = f"No recorded answer for this sample in {self._shown}: {hint}."
+        message = f"No recorded answer for this sample in {self._source.name}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
 
     async def close(self) -> None:
@@ -111,7 +95,7 @@ class RecordedAnswers:
             if key == "":
                 raise SystemUnderTestError(
                     "a recorded answer has neither id nor question.",
-                    where=f"{self._shown}:{place}",
+                    where=self._source.at(place),
                     hint=f"Add an 'id' to each record, or the question under one of {', '.join(QUESTION_NAMES)}.",
                 )
             self._index.add(_digest(kind, key), start, size, place, is_id=kind == _ID)
@@ -124,7 +108,7 @@ class RecordedAnswers:
                 kind, key = _keys(first)
                 raise SystemUnderTestError(
                     f"the {kind} {worker.shown(key, 80)} is recorded twice, first at {min(one[2], other[2])}.",
-                    where=f"{self._shown}:{max(one[2], other[2])}",
+                    where=self._source.at(max(one[2], other[2])),
                     hint="Keep only one answer for each.",
                 )
 

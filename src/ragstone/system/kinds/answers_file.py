@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragstone.config import SystemSettings
-from ragstone.system.fields import answer_fields
+from ragstone.golden.rows import SourceFile
 from ragstone.system.kind import EntrypointKind, Surroundings
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import System
@@ -16,10 +16,4 @@ class AnswersFile(EntrypointKind):
     runs_users_code = False
 
     def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
-        return RecordedAnswers(
-            around.root / rest,
-            shown=rest,
-            concurrency=settings.concurrency,
-            within=around.within,
-            fields=answer_fields(settings),
-        )
+        return RecordedAnswers(SourceFile(around.root / rest, rest, around.within), settings)

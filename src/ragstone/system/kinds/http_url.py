@@ -8,12 +8,10 @@ from urllib.parse import urlsplit
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.environment import substituted
-from ragstone.system.fields import answer_fields
-from ragstone.system.http_service import HttpService, HttpTarget
+from ragstone.system.http_service import HttpService
 from ragstone.system.kind import EntrypointKind, Surroundings
 from ragstone.system.response import System
 
-_DEFAULT_CONNECT_S = 10.0
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -39,21 +37,5 @@ class HttpUrl(EntrypointKind):
             headers[name] = substituted(value, settings.env, around.environ, where=where)
             if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
                 raise ConfigError("a header can contain only printable ASCII characters.", where=where)
-        explicit = "startup_timeout_s" in settings.model_fields_set
-        return HttpService(
-            HttpTarget(
-                url=rest,
-                question_field=settings.http.question_field,
-                history_field=settings.http.history_field,
-                given_contexts_field=settings.http.given_contexts_field,
-                part=settings.part,
-                fields=answer_fields(settings),
-                headers=headers,
-                body=settings.http.body,
-                timeout_s=settings.timeout_s,
-                connect_for_s=settings.startup_timeout_s if explicit else _DEFAULT_CONNECT_S,
-                retries=settings.retries,
-                concurrency=settings.concurrency,
-                proxied=any(around.environ.get(name) or around.environ.get(name.lower()) for name in _PROXIES),
-            )
-        )
+        proxied = any(around.environ.get(name) or around.environ.get(name.lower()) for name in _PROXIES)
+        return HttpService(rest, settings, headers=headers, proxied=proxied)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.system.fields import answer_fields, part_of
 from ragstone.system.kind import EntrypointKind, Surroundings, has_folder
 from ragstone.system.pool import Pool
 from ragstone.system.python_worker import PythonPeer, PythonTarget
@@ -49,19 +48,8 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
         if settings.python is None and local.exists() and str(local) != python
         else "To use another interpreter, set python in [system], or --python."
     )
-    target = PythonTarget(
-        python=python,
-        spec=spec,
-        timeout_s=settings.timeout_s,
-        startup_timeout_s=settings.startup_timeout_s,
-        memory_limit_bytes=settings.memory_limit_mb and settings.memory_limit_mb * 1_000_000,
-        fields=answer_fields(settings),
-        hint=hint,
-        not_from=around.not_from,
-        functions=settings.functions,
-        part=part_of(settings),
-    )
-    return Pool.of(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
+    target = PythonTarget(python, spec, settings, hint, around.not_from)
+    return Pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
 
 
 def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:

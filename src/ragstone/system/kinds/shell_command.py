@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import shlex
@@ -13,7 +12,6 @@ from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext
 from ragstone.system.command_line import QUESTION, CommandPeer, OneShotPeer, without_secrets
-from ragstone.system.fields import answer_fields
 from ragstone.system.kind import EntrypointKind, Surroundings, has_folder
 from ragstone.system.pool import Peer, Pool
 from ragstone.system.response import System
@@ -31,25 +29,14 @@ class ShellCommand(EntrypointKind):
         context = around.child_context(settings)
         argv = _words(rest)
         argv[0] = _program(argv[0], context)
-        fields = answer_fields(settings)
-        one_shot = functools.partial(
-            OneShotPeer, argv, timeout_s=settings.timeout_s, context=context, fields=fields, part=settings.part
-        )
         numbers = itertools.count()
 
-        def kept() -> Peer:
-            return CommandPeer(
-                argv,
-                timeout_s=settings.timeout_s,
-                startup_timeout_s=settings.startup_timeout_s,
-                context=context,
-                fields=fields,
-                part=settings.part,
-                first=next(numbers) == 0,
-            )
+        def new_peer() -> Peer:
+            if any(QUESTION in word for word in argv[1:]):
+                return OneShotPeer(argv, settings, context)
+            return CommandPeer(argv, settings, context, first=next(numbers) == 0)
 
-        new_peer = one_shot if any(QUESTION in word for word in argv[1:]) else kept
-        return Pool.of(f"command:{without_secrets(rest)}", settings, new_peer, context)
+        return Pool(f"command:{without_secrets(rest)}", settings, new_peer, context)
 
 
 def _words(command: str) -> list[str]:
