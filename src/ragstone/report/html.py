@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
-
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
@@ -20,7 +14,7 @@ from ragstone.printable import clean as visible
 from ragstone.report import plots, wording
 from ragstone.report.document import PlacePart
 from ragstone.report.escape import bounded, url
-from ragstone.report.escape import html as clean
+from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title
@@ -37,26 +31,6 @@ _ARTICLES = 20
 """Samples that got worse, shown above the table."""
 
 
-@cache  # compiling the template takes longer than rendering it
-def html_environment(package: str = PACKAGE) -> Environment:
-    """Renders the templates of `package` as HTML: everything is escaped, and made visible if it is not."""
-    environment = Environment(
-        loader=FunctionLoader(partial(read_template, package=package)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.filters.update(
-        score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
-    )
-    environment.filters.update(sentence=wording.sentence, worst_heading=wording.worst_heading)
-    environment.filters.update(address=_address, cell=cell, state=state, fragment=_fragment, bounded=bounded)
-    environment.filters.update(inert=_inert, metric_title=wording.metric_title)
-    return environment
-
-
 def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
     """The page. Styles and script are inline, and its content security policy allows only their hashes.
 
@@ -68,96 +42,50 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
     listed = min(view.samples_total, MAX_ROWS) if packed else len(view.samples)
     if not packed:
         packed = [line for line in map(read_line, pack(((row, None) for row in view.samples), str)) if line is not None]
-    style, script = read_template("report.css"), read_template("report.js")
-    return (
-        html_environment()
-        .get_template("report.html.j2")
-        .render(
-            view=view,
-            page=[{"kind": line.kind, "body": _Trusted(line.body)} for line in packed],
-            texts=texts,
-            rows=view.samples[:_STATIC_ROWS],
-            listed=listed,
-            columns=_COLUMNS,
-            articles=_ARTICLES,
-            style=_Trusted(style),
-            script=_Trusted(script),
-            policy=(
-                f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-                "base-uri 'none'; form-action 'none'"
-            ),
-            metrics=_metrics(view),
-            floor_axis=plots.axis_for(view.checks, LEVELS),
-            drop_axis=plots.axis_for(view.checks, CHANGES),
-            lower=any(row.lower_is_better for row in view.metrics),
-            differences=[
-                {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
-                | {"plot": plots.histogram(found)}
-                for found in view.differences
-            ],
-            ranks=plots.rank_bars(view.contexts_used) if view.contexts_used else (),
-            checks=[_check(check) for check in view.checks],
-            trends=[
-                {"title": wording.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}
-                | {"plot": picture(trend), "since": f"{trend.points[0].time:%Y-%m-%d}", "runs": len(trend.points)}
-                for trend in view.trends
-            ],
-            trend_width=TREND_WIDTH,
-            trend_height=TREND_HEIGHT,
-            sample_titles=[wording.metric_title(name) for name in view.sample_metrics],
-            headline=wording.STATUS_TITLES[view.status],
-            grades=[(wording.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
-            width=plots.WIDTH,
-            dollars=formatting.dollars,
-            count=formatting.counted,
-            usage=wording.system_usage(view.run.usage),
-            compared_on=wording.compared_on,
-            causes=wording.causes(view.diagnosis),
-            oracle_title=wording.ORACLE_TITLE,
-            oracle_lines=wording.oracle_lines(view.oracle),
-            perturbed=_robustness(view),
-            look=wording.where_to_look(view.attribution) if view.attribution else "",
-            reason=wording.sentence(view.reason),
-        )
+    return render_page(
+        "report.html.j2",
+        styles=(read_template("report.css"),),
+        script=read_template("report.js"),
+        view=view,
+        page=[{"kind": line.kind, "body": Verbatim(line.body)} for line in packed],
+        texts=texts,
+        rows=view.samples[:_STATIC_ROWS],
+        listed=listed,
+        columns=_COLUMNS,
+        articles=_ARTICLES,
+        metrics=_metrics(view),
+        floor_axis=plots.axis_for(view.checks, LEVELS),
+        drop_axis=plots.axis_for(view.checks, CHANGES),
+        lower=any(row.lower_is_better for row in view.metrics),
+        differences=[
+            {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
+            | {"plot": plots.histogram(found)}
+            for found in view.differences
+        ],
+        ranks=plots.rank_bars(view.contexts_used) if view.contexts_used else (),
+        checks=[_check(check) for check in view.checks],
+        trends=[
+            {"title": wording.metric_title(trend.metric), "now": trend.values[-1], "first": trend.values[0]}
+            | {"plot": picture(trend), "since": f"{trend.points[0].time:%Y-%m-%d}", "runs": len(trend.points)}
+            for trend in view.trends
+        ],
+        trend_width=TREND_WIDTH,
+        trend_height=TREND_HEIGHT,
+        sample_titles=[wording.metric_title(name) for name in view.sample_metrics],
+        headline=wording.STATUS_TITLES[view.status],
+        grades=[(wording.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
+        width=plots.WIDTH,
+        dollars=formatting.dollars,
+        count=formatting.counted,
+        usage=wording.system_usage(view.run.usage),
+        compared_on=wording.compared_on,
+        causes=wording.causes(view.diagnosis),
+        oracle_title=wording.ORACLE_TITLE,
+        oracle_lines=wording.oracle_lines(view.oracle),
+        perturbed=_robustness(view),
+        look=wording.where_to_look(view.attribution) if view.attribution else "",
+        reason=wording.sentence(view.reason),
     )
-
-
-_SEVERAL_STYLE = "details.run iframe{width:100%;height:90vh;border:0;margin-top:1rem}"
-
-
-def embedded(view: ReportView, page: Iterable[str] = ()) -> str:
-    """The page of `view`, for a frame in another page of ours."""
-    return _Embedded(render_html(view, page))
-
-
-def render_html_page(template: str, **values: object) -> str:
-    """A page of ours around other ones, whose styles and scripts it allows too."""
-    style, script = read_template("report.css"), read_template("report.js")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}' '{_hash(_SEVERAL_STYLE)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    found = html_environment().get_template(template)
-    return found.render(**values, policy=policy, style=_Trusted(style), own_style=_Trusted(_SEVERAL_STYLE))
-
-
-class _Embedded(str):
-    """A whole page that becomes an attribute: escaped as such, but cleaned already, so that its hashes stay true."""
-
-    __slots__ = ()
-
-
-class _Trusted(str):
-    """The shipped style and script, which must not change between hashing and printing."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
-
-
-def _finalize(value: object) -> object:
-    return clean(value) if type(value) is str else "–" if value is None else value
 
 
 def _address(place: PlacePart | None) -> str | None:
@@ -169,14 +97,16 @@ def _fragment(sample_id: str) -> str:
     return quote(visible(sample_id), safe="")
 
 
-def _inert(text: str) -> Markup:
-    """`text` for a page that isn't ours, which may typeset formulas: no ``$`` or backslash can start or end one."""
-    escaped = str(escape(clean(text)))
-    return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+html_environment(PACKAGE).filters.update(
+    address=_address,
+    bounded=bounded,
+    cell=cell,
+    fragment=_fragment,
+    metric_title=wording.metric_title,
+    sentence=wording.sentence,
+    state=state,
+    worst_heading=wording.worst_heading,
+)
 
 
 def _robustness(view: ReportView) -> dict[str, Any] | None:

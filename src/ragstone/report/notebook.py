@@ -7,16 +7,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from ragstone.formatting import NONE, counted, dollars, score, seconds, some
 from ragstone.gate.grouping import group_labels
 from ragstone.golden.sample import GoldenSet
 from ragstone.report import wording
 from ragstone.report.escape import clip, one_line
-from ragstone.report.html import html_environment
+from ragstone.report.escape import html as clean
+from ragstone.report.html_page import html_environment
 from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason
+from ragstone.report.templates import PACKAGE
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
@@ -148,4 +151,13 @@ def _fragment(
     values: dict[str, Any] = {"headline": headline, "lead": lead, "above": above, "below": below}
     values |= {"head": head, "rows": cells(rows)}
     values |= {"worst_head": worst_head, "worst": cells(worst), "worst_heading": worst_heading}
-    return html_environment().get_template("notebook.html.j2").render(values)
+    return html_environment(PACKAGE).get_template("notebook.html.j2").render(values)
+
+
+def _inert(text: str) -> Markup:
+    """`text` for a page that isn't ours, which may typeset formulas: no ``$`` or backslash can start or end one."""
+    escaped = str(escape(clean(text)))
+    return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
+
+
+html_environment(PACKAGE).filters.update(inert=_inert)

@@ -18,14 +18,17 @@ from ragstone.formatting import counted, some
 from ragstone.gate.verdict import Status
 from ragstone.printable import without_commands
 from ragstone.report import escape, wording
-from ragstone.report.html import embedded, render_html_page
+from ragstone.report.html import render_html
+from ragstone.report.html_page import Framed, render_page
 from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.render import MARKDOWN_LIMIT, Format, render
+from ragstone.report.templates import read_template
 from ragstone.report.terminal import MARKS, STYLES, plain_console, render_text
 
 _ORDER = (Status.FAIL, Status.ERROR, Status.INCONCLUSIVE, Status.PASS)
 """The worst first."""
+_FRAMES = "details.run iframe{width:100%;height:90vh;border:0;margin-top:1rem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +221,17 @@ def _html(baseline: str, found: Sequence[NamedView]) -> str:
                 | {"change": _joined(numbers.change, numbers.change_interval)}
             )
         tables.append({"title": title if part is None else f"{title} ({part})", "rows": cells})
-    return render_html_page(
+    return render_page(
         "several.html.j2",
+        styles=(read_template("report.css"), _FRAMES),
+        frames=(read_template("report.js"),),
         headline=headline(found),
         status=overall_status(found).value,
         baseline=baseline,
         tables=tables,
         runs=[
             {"name": one.name, "word": wording.STATUS_TITLES[one.view.status], "status": one.view.status.value}
-            | {"page": embedded(one.view, one.page)}
+            | {"page": Framed(render_html(one.view, one.page))}
             for one in found
         ],
     )

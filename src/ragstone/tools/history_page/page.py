@@ -7,8 +7,6 @@ part is unpacked when a chart or a comparison needs it. Paired differences are c
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +21,7 @@ from ragstone.history.lines import MeanPart, RunLine
 from ragstone.history.trend import marks
 from ragstone.printable import clean
 from ragstone.report.escape import clip, url
-from ragstone.report.html import html_environment
+from ragstone.report.html_page import Verbatim, render_page
 from ragstone.report.page import packed
 from ragstone.report.templates import read_template
 from ragstone.report.wording import metric_title
@@ -162,26 +160,20 @@ def history_page(
 
 def render_history(page: HistoryPage, *, notes: Sequence[str] = (), title: str = "RAG quality history") -> str:
     """The page as HTML: no network, styles and script inline, and nothing else allowed by its security policy."""
-    style = read_template("report.css") + read_template("history.css", _PACKAGE)
-    script = read_template("paired.js", _PACKAGE) + read_template("history.js", _PACKAGE)
     count = len(page.head["runs"]["time"])
-    return (
-        html_environment(_PACKAGE)
-        .get_template("history.html.j2")
-        .render(
-            title=title,
-            generator=_Trusted(GENERATOR),
-            notes=list(notes),
-            count=counted(count, "run"),
-            empty=count == 0,
-            windows=len(page.head.get("production", {}).get("windows", ())),
-            head=_Trusted(packed(page.head)),
-            parts=[_Trusted(part) for part in page.parts],
-            style=_Trusted(style),
-            script=_Trusted(script),
-            policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-            "base-uri 'none'; form-action 'none'",
-        )
+    return render_page(
+        "history.html.j2",
+        package=_PACKAGE,
+        styles=(read_template("report.css"), read_template("history.css", _PACKAGE)),
+        script=read_template("paired.js", _PACKAGE) + read_template("history.js", _PACKAGE),
+        title=title,
+        generator=Verbatim(GENERATOR),
+        notes=list(notes),
+        count=counted(count, "run"),
+        empty=count == 0,
+        windows=len(page.head.get("production", {}).get("windows", ())),
+        head=Verbatim(packed(page.head)),
+        parts=[Verbatim(part) for part in page.parts],
     )
 
 
@@ -313,16 +305,3 @@ def _thresholds(
         limits = {} if rule.min is None else {"limit": rule.direction.shown(rule.min)}
         found[rule.metric, rule.slice] = limits | ({} if rule.max_drop is None else {"drop": rule.max_drop})
     return found
-
-
-class _Trusted(str):
-    """The shipped style and script, and what is packed."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -5,23 +5,20 @@ Everything is in the page, its content security policy allows nothing else, and 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
-
 from ragstone.printable import clean
+from ragstone.report.html_page import Verbatim, render_page
 from ragstone.report.templates import read_template
 
 MAX_CHARACTERS = 200_000
 """Longer texts are cut, which the page says."""
 
 _LONGEST_EVIDENCE = 5_000
+_PACKAGE = "ragstone.tools.judging.labelling"
 _WORD = re.compile(r"\w+")
 
 
@@ -76,7 +73,6 @@ class LabellingPage:
 
 def render_labelling(page: LabellingPage) -> str:
     """The page as HTML."""
-    style, script = _file("labelling.css"), _file("labelling.js")
     data = {
         "kind": page.kind,
         "key": page.key,
@@ -89,22 +85,15 @@ def render_labelling(page: LabellingPage) -> str:
         ],
         "items": [_item(item) for item in page.items],
     }
-    environment = Environment(
-        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    return render_page(
+        "labelling.html.j2",
+        package=_PACKAGE,
+        styles=(read_template("labelling.css", _PACKAGE),),
+        script=read_template("labelling.js", _PACKAGE),
+        title=page.title,
+        footer=page.footer,
+        data=Verbatim(_json(data)),
     )
-    return environment.get_template("labelling.html.j2").render(
-        title=clean(page.title),
-        footer=clean(page.footer),
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'",
-        style=Markup(style),  # noqa: S704 - ours
-        script=Markup(script),  # noqa: S704 - ours
-        data=Markup(_json(data)),  # noqa: S704 - without any sign that could end the element
-    )
-
-
-def _file(name: str) -> str:
-    return read_template(name, "ragstone.tools.judging.labelling")
 
 
 def _json(data: object) -> str:
@@ -157,7 +146,3 @@ def marked(text: str, evidence: Sequence[str]) -> list[tuple[str, bool]]:
     if at < len(text) or not parts:
         parts.append((text[at:], False))
     return parts
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

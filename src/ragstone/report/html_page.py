@@ -1,0 +1,83 @@
+"""The shell of every HTML page: self-contained, with a content security policy that allows only what is in it.
+
+A page is a template that extends ``page.html.j2``. Everything that it prints is escaped, and made visible if it is not,
+unless it is `Verbatim`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from ragstone import formatting
+from ragstone.report.escape import html as clean
+from ragstone.report.templates import PACKAGE, read_template
+
+_SHELL = "page.html.j2"
+
+
+class Verbatim(str):
+    """Text that is printed as it is: shipped styles and scripts, and data in which nothing can end its element."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+class Framed(str):
+    """A whole page that becomes an attribute: escaped as such, but not cleaned again, so that its hashes stay true."""
+
+    __slots__ = ()
+
+
+def render_page(
+    template: str,
+    *,
+    package: str = PACKAGE,
+    styles: Sequence[str],
+    script: str = "",
+    frames: Sequence[str] = (),
+    **values: object,
+) -> str:
+    """The page of `template`, a file of `package`, which has `values`.
+
+    `styles` and `script` are inline. `frames` are the scripts of pages that this one shows in frames.
+    """
+    scripts = (*([script] if script else []), *frames)
+    policy = (
+        f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    inline = {"styles": [Verbatim(style) for style in styles], "script": Verbatim(script)}
+    return html_environment(package).get_template(template).render(**values, **inline, policy=policy)
+
+
+@cache  # compiling a template takes longer than rendering it
+def html_environment(package: str) -> Environment:
+    """Renders the templates of `package`, and fragments of pages."""
+    environment = Environment(
+        loader=FunctionLoader(lambda name: read_template(name, PACKAGE if name == _SHELL else package)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(
+        score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
+    )
+    return environment
+
+
+def _finalize(value: object) -> object:
+    return clean(value) if type(value) is str else formatting.NONE if value is None else value
+
+
+def _hashes(texts: Sequence[str]) -> str:
+    digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
