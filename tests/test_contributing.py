@@ -84,7 +84,14 @@ def test_the_hook_for_generated_files_runs_where_their_sources_change() -> None:
 
 # The worked examples: each is applied to a copy of the code, and its tests run there.
 
-EXAMPLES = ("Add a metric", "Add a judge", "Add an input", "Add a golden-set format", "Add an entrypoint kind")
+EXAMPLES = (
+    "Add a metric",
+    "Add a judge",
+    "Add a provider",
+    "Add an input",
+    "Add a golden-set format",
+    "Add an entrypoint kind",
+)
 
 
 def section(title: str) -> str:
@@ -95,9 +102,9 @@ def section(title: str) -> str:
 def apply(example: str, copy: Path) -> list[Path]:
     """Write the example's new files to `copy` and make its changes; the paths of the new files."""
     written: list[Path] = []
-    for language, name, body in re.findall(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", example, re.M | re.S):
+    for language, name, body in re.findall(r"^```(python|toml|diff)\n# (\S+)\n(.*?)^```$", example, re.M | re.S):
         path = copy / name
-        if language == "python":
+        if language != "diff":
             assert not path.exists(), f"{name} exists"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(body, encoding="utf-8")
@@ -127,7 +134,7 @@ def test_a_worked_example_works(title: str, tmp_path: Path) -> None:
     for name in ("pyproject.toml", "README.md", "action.yml", "docs/github-action.md", "docs/configuration.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    written = [str(path) for path in apply(section(title), tmp_path)]
+    written = [str(path) for path in apply(section(title), tmp_path) if path.suffix == ".py"]
     changed = [*written, str(tmp_path / "src")]
     run_in(tmp_path, program("ruff"), "check", "--no-cache", *changed)
     run_in(tmp_path, program("ruff"), "format", "--no-cache", "--check", *changed)

@@ -10,8 +10,9 @@ from ragstone.app.known_secrets import known_secrets
 from ragstone.app.no_key_fallback import judge_needs_key
 from ragstone.config import SHORTEST_SECRET, JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError
-from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials, parse_headers
+from ragstone.judge.llm.account import parse_headers
 from ragstone.judge.llm.account_settings import make_account
+from ragstone.judge.names import provider_of
 from ragstone.report.redact import MASK, Redactor
 
 BLANK = ("", "  ", "\n")
@@ -30,13 +31,14 @@ def test_a_blank_key_in_the_environment_is_not_set(tmp_path: Path, blank: str) -
 @pytest.mark.parametrize("blank", BLANK)
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_a_blank_key_of_a_provider_is_not_set(provider: str, blank: str) -> None:
-    environ = {PROVIDER_KEYS[provider]: blank}
+    variable = str(provider_of(provider).key_variable)
+    environ = {variable: blank}
     judge = JudgeSettings(name=f"{provider}:m", api_key=blank)  # type: ignore[arg-type]
-    assert not has_credentials(provider, environ)
+    assert not provider_of(provider).has_credentials(environ)
     assert judge_needs_key(Settings(judge=judge), environ)
     with pytest.raises(ConfigError, match="needs an API key, and none is set"):
         make_account(judge, provider, "m", environ)
-    assert not judge_needs_key(Settings(judge=judge), {PROVIDER_KEYS[provider]: " k-12345678 "})
+    assert not judge_needs_key(Settings(judge=judge), {variable: " k-12345678 "})
 
 
 def test_the_shortest_secret_is_the_same_wherever_one_is_hidden() -> None:

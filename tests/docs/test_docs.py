@@ -26,6 +26,7 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
 from ragstone.golden.load import load_golden_set
 from ragstone.job.gates_file import read_gates_file
+from ragstone.judge.providers import Provider
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +132,9 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
         if settings is not None:
             (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
             load_settings(directory=tmp_path, environ={})
+        return
+    if block.text.startswith("# src/ragstone/judge/providers/"):
+        assert Provider.model_validate({"name": "example", **document})
         return
     if set(document) == {"accepted"}:
         assert parse_accepted(block.text, str(block))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from datetime import UTC, date, datetime
-from importlib.resources import files
 from typing import get_args
 
 import pytest
 
-from ragstone.judge.llm.lifecycle import SOON_DAYS, end_of, moving_name, near_end, table_date
+from ragstone.judge.llm.lifecycle import SOON_DAYS, moving_name, near_end
+from ragstone.judge.providers import Provider, all_providers, find_provider
 
-TABLE = tomllib.loads(files("ragstone.judge").joinpath("models.toml").read_text("utf-8"))
+
+def provider(name: str) -> Provider:
+    found = find_provider(name)
+    assert found is not None
+    return found
+
+
+def end_of(name: str, model: str) -> date | None:
+    return provider(name).end(model)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,7 @@ def test_the_ends_of_anthropics_models_are_those_of_its_sdk() -> None:
     def day(text: str) -> date:
         return datetime.strptime(re.sub(r"(\d)(st|nd|rd|th)", r"\1", text), "%B %d, %Y").replace(tzinfo=UTC).date()
 
-    for model in TABLE["anthropic"]["ends"]:
+    for model in provider("anthropic").ends:
         listed = {name: text for name, text in DEPRECATED_MODELS.items() if re.fullmatch(rf"{model}(-\d{{8}})?", name)}
         assert listed, model
         assert {day(text) for text in listed.values()} == {end_of("anthropic", model)}, model
@@ -75,12 +82,14 @@ def test_dated_names_are_in_the_sdks_lists() -> None:
     from openai.types.shared.chat_model import ChatModel
 
     known = {*get_args(ChatModel), *get_args(get_args(Model)[0])}
-    for provider in ("openai", "anthropic"):
-        for name, fixed in TABLE[provider]["snapshots"].items():
+    for service in ("openai", "anthropic"):
+        for name, fixed in provider(service).snapshots.items():
             assert name in known
             assert not fixed or fixed in known
             assert not fixed or fixed.startswith(f"{name}-")
 
 
 def test_the_table_says_when_it_was_read() -> None:
-    assert date.fromisoformat(table_date())
+    for one in all_providers():
+        assert (one.read_on is not None) == bool(one.prices or one.snapshots or one.ends)
+        assert one.read_on is None or date.fromisoformat(one.read_on)

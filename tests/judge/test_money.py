@@ -15,9 +15,10 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.budget import Budget
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.prices import known_window, price_date, tariff
+from ragstone.judge.llm.prices import known_window, tariff
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Judge
+from ragstone.judge.providers import price_date
 from ragstone.metrics.registry import select_metrics
 
 GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))

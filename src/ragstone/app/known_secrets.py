@@ -8,13 +8,13 @@ from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
-from ragstone.judge.llm.account import PROVIDER_SECRETS
 from ragstone.judge.llm.federation import REQUEST_TOKEN
+from ragstone.judge.providers import secret_variables
 from ragstone.system.environment import PLATFORM_TOKENS
 
 _ALWAYS = (
     *SECRET_VARIABLES,
-    *PROVIDER_SECRETS,
+    *secret_variables(),
     "GITHUB_TOKEN",
     "GH_TOKEN",
     "INPUT_GITHUB-TOKEN",

@@ -14,10 +14,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.perturb import WRITTEN
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.llm.account import PROVIDER_KEYS, has_credentials
-from ragstone.judge.llm.federation import has_job_identity
-from ragstone.judge.llm.platforms import PLATFORMS
-from ragstone.judge.names import split_name
+from ragstone.judge.llm.account_settings import needs_key
 from ragstone.report.view import build_view
 from ragstone.run.scores import RunScores, SampleFacts
 
@@ -42,15 +39,7 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
 
     Your own server may not need a key.
     """
-    provider, _ = split_name(settings.judge.name)
-    if settings.judge.api_key is not None:
-        return False
-    if provider in PLATFORMS:
-        return not has_credentials(provider, environ) and not has_job_identity(provider, environ)
-    if provider not in PROVIDER_KEYS:
-        return False
-    has_key = settings.judge.auth != "oidc" and has_credentials(provider, environ)
-    return not has_key and (settings.judge.auth == "key" or not has_job_identity(provider, environ))
+    return needs_key(settings.judge, environ)
 
 
 def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:

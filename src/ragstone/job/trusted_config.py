@@ -24,11 +24,10 @@ from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_sett
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS
-from ragstone.judge.llm.account import GOOGLE_FILE_VARIABLE, PROVIDER_SECRETS, given
 from ragstone.judge.llm.federation import has_job_identity
-from ragstone.judge.llm.platforms import PLATFORMS
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import LOCAL
+from ragstone.judge.providers import all_providers, credential_variables, given
 from ragstone.system.environment import passed_names
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
@@ -195,14 +194,15 @@ def read_base_config(
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
     """The keys and other credentials of a judge."""
-    names = (*PROVIDER_SECRETS, GOOGLE_FILE_VARIABLE)
-    return frozenset((*settings.judge.secrets(), *(found for name in names if (found := given(name, environ)))))
+    found = (given(name, environ) for name in credential_variables())
+    return frozenset((*settings.judge.secrets(), *(value for value in found if value)))
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether the judge can use this job's identity, or that of the machine it runs on."""
-    return settings.judge.name.strip().partition(":")[0] in PLATFORMS or any(
-        has_job_identity(service, environ) for service in ("openai", "anthropic")
+    judge = settings.judge.name.strip().partition(":")[0]
+    return any(
+        one.name == judge if one.cloud is not None else has_job_identity(one.name, environ) for one in all_providers()
     )
 
 

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.names import local_path, split_name
+from ragstone.judge.names import local_path, provider_of, split_name
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
     from ragstone.judge.offline import OfflineJudge
     from ragstone.judge.offline.rarity import Rarity
     from ragstone.judge.offline.topic import Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a judge is built with besides its settings; see `build_judge`."""
+
+    golden_set: GoldenSet
+    cache: Path | None
+    environ: Mapping[str, str]
+    tell_secret: Callable[[str], None] | None = None
+    within: Path | None = None
+    rarity: Rarity | None = None
+
+
+Builder = Callable[[str, JudgeSettings, Surroundings], Judge]
+"""Builds a provider's judge from what follows the colon in its name."""
 
 
 def build_judge(
@@ -36,64 +54,54 @@ def build_judge(
     offline judge need not compute them. Raises ConfigError for an unknown name, a missing key or base
     URL, embeddings that the judge can't use, and settings that it can't honour (a budget without a known price).
     """
-    provider, model = split_name(settings.name)
-    if provider == "offline":
-        return _offline(settings, golden_set, environ, within, rarity)
-    if provider == "local":
-        return _local(settings, Path(model), golden_set, environ, within, rarity)
-    if provider == "scripted":
-        from ragstone.judge.scripted import read_script
+    _, model = split_name(settings.name)
+    make: Builder = pkgutil.resolve_name(provider_of(settings.name).build)
+    return make(model, settings, Surroundings(golden_set, cache, environ, tell_secret, within, rarity))
 
-        return read_script(Path(model), concurrency=settings.concurrency, within=within)
+
+def build_llm(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
     from ragstone.judge.llm.assembly import assemble
 
     return assemble(
         settings,
-        provider=provider,
+        provider=provider_of(settings.name).name,
         model=model,
-        golden_set=golden_set,
-        cache=cache,
-        environ=environ,
-        tell_secret=tell_secret,
-        within=within,
+        golden_set=given.golden_set,
+        cache=given.cache,
+        environ=given.environ,
+        tell_secret=given.tell_secret,
+        within=given.within,
     )
 
 
-def _local(
-    settings: JudgeSettings,
-    path: Path,
-    golden_set: GoldenSet,
-    environ: Mapping[str, str],
-    within: Path | None,
-    rarity: Rarity | None,
-) -> Judge:
+def build_scripted(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
+    from ragstone.judge.scripted import read_script
+
+    return read_script(Path(model), concurrency=settings.concurrency, within=given.within)
+
+
+def build_local(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
     from ragstone.judge.local.checker import Checker
     from ragstone.judge.local.judge import LocalJudge
     from ragstone.judge.local.selftest import require_sense
 
-    checker = Checker(path, settings.local, within=within, digests=settings.model_digests)
+    checker = Checker(Path(model), settings.local, within=given.within, digests=settings.model_digests)
     require_sense(checker, settings.local.language)
-    return LocalJudge(checker, _offline(settings, golden_set, environ, within, rarity), settings.local)
+    return LocalJudge(checker, build_offline("", settings, given), settings.local)
 
 
-def _offline(
-    settings: JudgeSettings,
-    golden_set: GoldenSet,
-    environ: Mapping[str, str],
-    within: Path | None,
-    rarity: Rarity | None,
-) -> OfflineJudge:
+def build_offline(_: str, settings: JudgeSettings, given: Surroundings) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
-    topic, endpoint = _topic(settings, environ, within)
-    questions = (sample.question for sample in golden_set)
-    references = (reference for sample in golden_set for reference in sample.references if reference)
+    topic, endpoint = _topic(settings, given.environ, given.within)
+    questions = (sample.question for sample in given.golden_set)
+    references = (reference for sample in given.golden_set for reference in sample.references if reference)
     if topic is None or endpoint is not None:
         # An endpoint is used for answers only: otherwise each sentence of each context would cost money.
-        return OfflineJudge(questions, references, topic=topic, endpoint=endpoint, rarity=rarity)
+        return OfflineJudge(questions, references, topic=topic, endpoint=endpoint, rarity=given.rarity)
     from ragstone.judge.offline.meaning import MeaningJudge
 
-    return MeaningJudge(questions, references, topic=topic, rarity=rarity)
+    return MeaningJudge(questions, references, topic=topic, rarity=given.rarity)
 
 
 def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | None) -> tuple[Topic | None, str | None]:

@@ -5,20 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.judge.providers import PROVIDERS, Provider, find_provider
 
-PROVIDERS = ("offline", "local", "openai", "anthropic", "openai-compatible", "bedrock", "vertex", "scripted")
-OFFLINE_PROVIDERS = ("offline", "local")
-"""Judges that use no language model. The default rules don't block on metrics that they judge unreliably."""
-
-_EXAMPLES = {
-    "local": "local:models/nli",
-    "openai": "openai:gpt-5.4-mini",
-    "anthropic": "anthropic:claude-haiku-4-5",
-    "openai-compatible": "openai-compatible:MODEL",
-    "bedrock": "bedrock:MODEL",
-    "vertex": "vertex:MODEL",
-    "scripted": "scripted:judgements.json",
-}
 LOCAL = "local:"
 
 
@@ -38,26 +26,44 @@ def local_path(embeddings: str | None) -> Path | None:
 
 def judge_label(provider: str, model: str, version: str) -> str:
     """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
-    if provider == "offline":
-        return f"offline judge {version}"
-    return f"local model {model}" if provider == "local" else f"{provider} {model}"
+    known = find_provider(provider)
+    label = known.label if known is not None else "{provider} {model}"
+    return label.format(provider=provider, model=model, version=version)
+
+
+def is_offline(provider: str) -> bool:
+    """Whether judges of `provider` use no language model; False for judges of the user's own."""
+    known = find_provider(provider)
+    return known is not None and known.offline
+
+
+def provider_of(name: str) -> Provider:
+    """The provider in `name`, a judge's name in the settings. Raises ConfigError with a suggestion."""
+    known = find_provider(name.strip().partition(":")[0])
+    if known is None:
+        raise ConfigError(
+            f"unknown judge '{name}'.", where="judge.name", hint=suggestion(name.strip().partition(":")[0], PROVIDERS)
+        )
+    return known
 
 
 def split_name(name: str) -> tuple[str, str]:
     """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises ConfigError with a suggestion."""
-    provider, colon, model = name.strip().partition(":")
+    provider = provider_of(name)
+    _, colon, model = name.strip().partition(":")
     model = model.strip()
-    if provider not in PROVIDERS:
-        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", hint=suggestion(provider, PROVIDERS))
-    if provider == "offline":
+    if provider.names == "nothing":
         if colon:
             raise ConfigError(
-                f"the offline judge has no model, found '{name}'.", where="judge.name", hint="Use 'offline'."
+                f"the {provider.name} judge has no model, found '{name}'.",
+                where="judge.name",
+                hint=f"Use '{provider.name}'.",
             )
-        return provider, ""
+        return provider.name, ""
     if not model:
-        what = {"scripted": "file", "local": "folder"}.get(provider, "model")
         raise ConfigError(
-            f"judge '{name}' names no {what}.", where="judge.name", hint=f"Write for example '{_EXAMPLES[provider]}'."
+            f"judge '{name}' names no {provider.names}.",
+            where="judge.name",
+            hint=f"Write for example '{provider.example}'.",
         )
-    return provider, model
+    return provider.name, model

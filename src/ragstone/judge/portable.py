@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
-from ragstone.judge.names import LOCAL, OFFLINE_PROVIDERS, local_path, split_name
+from ragstone.judge.names import LOCAL, local_path, provider_of, split_name
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Recipe:
 
 def recipe_of(judge: Judge, settings: JudgeSettings, *, within: Path | None = None) -> Recipe | None:
     """What `judge`, built from `settings`, is built from; None if it can't be built elsewhere."""
-    if split_name(settings.name)[0] not in OFFLINE_PROVIDERS:
+    if not provider_of(settings.name).offline:
         return None
     if settings.embeddings is not None and local_path(settings.embeddings) is None:
         return None

@@ -17,7 +17,7 @@ from ragstone.judge.judgements import (
     StatementList,
     SupportTable,
 )
-from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
+from ragstone.judge.names import is_offline, judge_label
 from ragstone.system.response import Context
 
 
@@ -37,7 +37,7 @@ class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a 
 class JudgeIdentity:
     """The judge's identity. Two runs are comparable when their judge identities are equal.
 
-    `provider`: ``offline``, ``local``, ``openai``, ``anthropic``, ``openai-compatible``, ``scripted``. `version` is the
+    `provider` is one of `providers.PROVIDERS`, or the name of a judge of the user's own. `version` is the
     offline judge's version or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a
     credential.
     """
@@ -52,7 +52,7 @@ class JudgeIdentity:
     @property
     def offline(self) -> bool:
         """Whether it judges without a language model."""
-        return self.provider in OFFLINE_PROVIDERS
+        return is_offline(self.provider)
 
     def label(self) -> str:
         """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""

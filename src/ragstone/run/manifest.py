@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.config import MAX_SHARDS, Perturbing
-from ragstone.judge.names import OFFLINE_PROVIDERS, judge_label
+from ragstone.judge.names import is_offline, judge_label
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -46,7 +46,7 @@ class JudgeManifest(_Part):
     @property
     def offline(self) -> bool:
         """Whether it judges without a language model."""
-        return self.provider in OFFLINE_PROVIDERS
+        return is_offline(self.provider)
 
 
 class Observed(_Part):

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from ragstone.config import SHORTEST_SECRET, variable_of
 from ragstone.errors import ConfigError
+from ragstone.judge.providers import Provider
 from ragstone.judge.untrusted_text import cleaned
 
 if TYPE_CHECKING:
@@ -24,40 +25,12 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
 KEY_VARIABLE = variable_of("judge.api_key")
 EMBEDDINGS_KEY_VARIABLE = variable_of("judge.embeddings_api_key")
 _KEY_OF_ADDRESS = {"judge.base_url": KEY_VARIABLE, "judge.embeddings_base_url": EMBEDDINGS_KEY_VARIABLE}
-PROVIDER_KEYS = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
-}
-"""The variable from which each provider's SDK reads its key or token."""
-
-AWS_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-GOOGLE_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
-PROVIDER_SECRETS = (*PROVIDER_KEYS.values(), *AWS_VARIABLES[1:])
-"""Variables that hold a provider's secret."""
-
 _SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
 
 
-def given(name: str, environ: Mapping[str, str]) -> str:
-    """The value of a variable, stripped; a blank one counts as not set."""
-    return environ.get(name, "").strip()
-
-
-def provider_key(provider: str, environ: Mapping[str, str]) -> str:
-    """The key or token of `provider` from its own variable; empty if there is none."""
-    return given(PROVIDER_KEYS[provider], environ) if provider in PROVIDER_KEYS else ""
-
-
-def has_credentials(provider: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a key or other credentials for `provider`."""
-    other = {"bedrock": AWS_VARIABLES[1], "vertex": GOOGLE_FILE_VARIABLE}.get(provider)
-    return bool(provider_key(provider, environ) or (other is not None and given(other, environ)))
-
-
 @dataclass(frozen=True, slots=True)
-class Platform:
-    """Region, project and identity on the platform. Empty `aws` or no `google_file`: what the cloud's SDK finds."""
+class CloudAccount:
+    """Region, project and identity in a cloud. Empty `aws` or no `google_file`: what the cloud's SDK finds."""
 
     region: str
     project: str | None = None
@@ -77,13 +50,13 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The service and credential that clients use, and that messages name. The key never shows in a repr.
+    """The provider and credential that clients use, and that messages name. The key never shows in a repr.
 
-    With `federation`, there is no key: the job's own identity is exchanged for tokens. With `platform`, Anthropic's
-    models are called on Bedrock or Vertex.
+    With `federation`, there is no key: the job's own identity is exchanged for tokens. With `cloud`, Anthropic's models
+    are called on Bedrock or Vertex.
     """
 
-    service: str
+    provider: Provider
     model: str
     address: Address
     key: SecretStr | None
@@ -92,10 +65,15 @@ class Account:
     connections: int
     ca_bundle: Path | None
     federation: Federation | None = None
-    platform: Platform | None = None
+    cloud: CloudAccount | None = None
     headers: Mapping[str, SecretStr] = field(default_factory=dict)
     setting: str = "judge.name"
     """The setting that names the model."""
+
+    @property
+    def service(self) -> str:
+        """The provider's name, for messages."""
+        return self.provider.name
 
     def scrubbed(self, text: object) -> str:
         """A provider's message as one line of at most 300 characters, without the key or anything like one."""
@@ -107,7 +85,7 @@ class Account:
         """`text` without key, headers and tokens: a server may echo what it was sent."""
         for secret in self._secrets():
             text = text.replace(secret, "***")
-        for value in self.platform.aws.values() if self.platform is not None else ():
+        for value in self.cloud.aws.values() if self.cloud is not None else ():
             text = text.replace(value.get_secret_value(), "***")
         return self.federation.tokens.scrubbed(text) if self.federation is not None else text
 

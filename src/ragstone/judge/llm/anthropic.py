@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-import aiohttp
 import anthropic
 import httpx2
 from pydantic_core import from_json
 
-from ragstone.judge.llm import platforms, transport
+from ragstone.judge.llm import clouds, transport
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.model_compat import AS_USUAL, Adapter, BadRequest, Dialect, Outcome, Own, with_schema
+from ragstone.judge.llm.model_compat import AS_USUAL, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
+    BatchService,
+    BatchState,
     Broken,
     ChatReply,
     ChatRequest,
     RateLimits,
-    Rejected,
     Stop,
     Usage,
 )
-from ragstone.system.bounded_http import ACCEPTED
+from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, read_results
 
-_T = TypeVar("_T")
 _MESSAGES = "/v1/messages"
 TOKEN_BETA = "oauth-2025-04-20"  # noqa: S105 - the flag that lets a token take a key's place, as the SDK sends it
+_BATCHES = "/v1/messages/batches"
+_BATCH_STATUS = {"invalid_request_error": 400, "rate_limit_error": 429, "overloaded_error": 529, "api_error": 500}
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
     "model_context_window_exceeded": Stop.TRUNCATED,
@@ -35,37 +36,18 @@ _STOPS = {
 
 
 def make_client(account: Account) -> anthropic.AsyncAnthropic:
-    """One client for the whole run: aiohttp transport, no retries (the scheduler retries), proxies from the
-    environment, no tracing. For Bedrock and Vertex, the SDK's own clients, which have no batches."""
-    timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
-    http_client = anthropic.DefaultAioHttpClient(
-        timeout=timeout,
-        limits=httpx2.Limits(
-            max_connections=account.connections + 8, max_keepalive_connections=account.connections + 8
-        ),
-        verify=transport.tls_context(account.ca_bundle),
-        follow_redirects=False,
-        auth=_federated(account),
-        headers=ACCEPTED,
-        event_hooks={"response": [transport.bound]},
-    )
-    if account.platform is not None:
-        client: anthropic.AsyncAnthropic = platforms.make_client(account, account.platform, http_client, timeout)
+    """One client for the whole run, without tracing. For Bedrock and Vertex, the SDK's own clients."""
+    options = client_options(anthropic, account, _federated(account)) | {"open_telemetry": False}
+    if account.cloud is not None:
+        client: anthropic.AsyncAnthropic = clouds.make_client(account, account.cloud, options)
         return client
     return anthropic.AsyncAnthropic(
-        api_key=account.key.get_secret_value() if account.key else "none",
-        base_url=account.address.base_url,
-        default_query=dict(account.address.query) or None,
-        default_headers={name: value.get_secret_value() for name, value in account.headers.items()} or None,
-        max_retries=0,
-        timeout=timeout,
-        open_telemetry=False,
-        http_client=http_client,
+        api_key=key_of(account), default_query=dict(account.address.query) or None, **options
     )
 
 
 def _federated(account: Account) -> httpx2.Auth | None:
-    if account.federation is None or account.platform is not None:
+    if account.federation is None or account.cloud is not None:
         return None
     from ragstone.judge.llm.exchange import AnthropicExchange, FederatedAuth
 
@@ -73,29 +55,17 @@ def _federated(account: Account) -> httpx2.Auth | None:
     return FederatedAuth(account.federation, tokens, beta=TOKEN_BETA)
 
 
-class AnthropicProvider:
+class AnthropicProvider(SdkProvider):
     """Messages, with the static part of the prompt marked for the provider's prompt cache."""
 
-    def __init__(
-        self,
-        account: Account,
-        *,
-        parameters: Mapping[str, object],
-        client: anthropic.AsyncAnthropic | None = None,
-    ) -> None:
-        self._account = account
-        self._client = client or make_client(account)
-        self._identity = platforms.identity_of(account)
-        self._dialect = Dialect(modes=("json_schema", "tool", "prompt"))
-        self._adapter = Adapter(self._dialect, parameters)
+    def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
+        dialect = Dialect(modes=("json_schema", "tool", "prompt"))
+        super().__init__(anthropic, account, make_client(account), dialect, parameters)
+        self._identity = clouds.identity_of(account)
 
-    @property
-    def notes(self) -> Sequence[str]:
-        return tuple(self._dialect.notes)
-
-    @property
-    def client(self) -> anthropic.AsyncAnthropic:
-        return self._client
+    def batches(self) -> BatchService:
+        """Anthropic's message batches, in the dialect that this provider has found."""
+        return AnthropicBatches(self)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
@@ -111,7 +81,7 @@ class AnthropicProvider:
             static["cache_control"] = {"type": "ephemeral"}
         data = with_schema(request.data, request.schema) if mode == "prompt" else request.data
         body: dict[str, object] = {
-            "model": self._account.model,
+            "model": self.account.model,
             "max_tokens": self._dialect.limit(request.max_output_tokens, own),
             "system": [static],
             "messages": [{"role": "user", "content": data}],
@@ -130,7 +100,7 @@ class AnthropicProvider:
 
     def read(self, document: Mapping[str, Any], room: RateLimits | None = None, *, batched: bool = False) -> ChatReply:
         """A message as a ChatReply. Raises Broken for anything else."""
-        error = transport.body_error(self._account, document, room)
+        error = transport.body_error(self.account, document, room)
         if error is not None:
             raise error
         content = document.get("content")
@@ -156,7 +126,7 @@ class AnthropicProvider:
             output_tokens=transport.count(usage.get("output_tokens")),
         )
         return ChatReply(
-            self._account.without_secrets(text),
+            self.account.without_secrets(text),
             stop,
             counted,
             room,
@@ -169,34 +139,51 @@ class AnthropicProvider:
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         """One POST."""
         content = transport.encoded(body)
-        if self._account.platform is not None:
+        if self.account.cloud is not None:
             if self._identity is not None:
-                await self._identity.hand_to(self._client)
+                await self._identity.hand_to(self.client)
             # Those clients build the body themselves: the model becomes part of the path.
-            post = self._client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
+            post = self.client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
         else:
-            post = self._client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
-        return await outcome(self._account, post)
-
-    async def close(self) -> None:
-        await self._client.close()
+            post = self.client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
+        return await self.outcome(post)
 
 
-async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
-    """The result of an SDK call, or the error to raise in place of the SDK's."""
-    try:
-        return await call, None
-    except anthropic.APIStatusError as error:
-        headers = error.response.headers
-        found = transport.status_error(account, error.status_code, headers, error.body, transport.room_of(headers))
-        if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
-            return None, BadRequest(found, transport.complaint(error.body))
-        return None, found
-    except (anthropic.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
-        return None, transport.connection_error(account, error)
-    except anthropic.AnthropicError as error:
-        return None, Broken(account.scrubbed(error))
-    except Exception as error:
-        if account.platform is None:
-            raise
-        return None, platforms.credentials_error(account, error)
+class AnthropicBatches:
+    """Batches of messages."""
+
+    def __init__(self, live: AnthropicProvider) -> None:
+        self._live = live
+
+    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        entries = [{"custom_id": name, "params": self._live.body(request)} for name, request in requests.items()]
+        content = transport.encoded({"requests": entries})
+        response = await self._live.done(self._live.client.post(_BATCHES, content=content, cast_to=httpx2.Response))
+        batch_id = transport.parsed(response.content).get("id")
+        if not isinstance(batch_id, str) or not batch_id.replace("_", "").replace("-", "").isalnum():
+            raise Broken("the batch has no id")
+        return batch_id
+
+    async def progress(self, batch_id: str) -> BatchState:
+        response = await self._get(f"{_BATCHES}/{batch_id}")
+        return "ended" if transport.parsed(response.content).get("processing_status") == "ended" else "running"
+
+    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
+        return read_results((await self._get(f"{_BATCHES}/{batch_id}/results")).content, self._reply)
+
+    def _reply(self, entry: dict[str, Any]) -> ChatReply:
+        result = entry.get("result")
+        if not isinstance(result, dict):
+            raise Broken("the batch gave no reply")
+        if result.get("type") == "succeeded" and isinstance(result.get("message"), dict):
+            return self._live.read(result["message"], batched=True)
+        error = result.get("error")
+        inner = error.get("error", error) if isinstance(error, dict) else {}
+        kind = str(inner.get("type")) if isinstance(inner, dict) else ""
+        if kind in _BATCH_STATUS:
+            raise transport.status_error(self._live.account, _BATCH_STATUS[kind], {}, error, None)
+        raise Broken(f"the batch gave no reply ({self._live.account.scrubbed(result.get('type'))})")
+
+    async def _get(self, path: str) -> httpx2.Response:
+        found: httpx2.Response = await self._live.done(self._live.client.get(path, cast_to=httpx2.Response))
+        return found

@@ -23,23 +23,19 @@ from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.layout import layout_of
-from ragstone.judge.llm.lazy import LazyEmbedder, LazyProvider
-from ragstone.judge.llm.prices import Tariff, known_window, price_date, tariff
-from ragstone.judge.llm.provider import Embedder, Provider
+from ragstone.judge.llm.lazy import LazyProvider
+from ragstone.judge.llm.prices import Tariff, known_window, tariff
+from ragstone.judge.llm.provider import Embedder, LiveProvider, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.schemas import all_schemas
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
-from ragstone.judge.names import local_path
+from ragstone.judge.names import local_path, provider_of
 from ragstone.judge.protocol import JudgeIdentity
+from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
 
-# Temperature 0 makes judges steadier. Anthropic's newer models reject the parameter, so there the user sets it.
-_DEFAULT_PARAMETERS: Mapping[str, Mapping[str, int]] = {
-    "openai": {"temperature": 0},
-    "openai-compatible": {"temperature": 0},
-}
 # The parts of a request that Ragstone sets; the user may set anything else.
 _OURS = frozenset(
     (
@@ -70,7 +66,7 @@ def assemble(
     tell_secret: Callable[[str], None] | None = None,
     within: Path | None = None,
 ) -> LlmJudge:
-    """The judge for `provider` (``openai``, ``anthropic`` or ``openai-compatible``) and `model`.
+    """The judge for `provider` and `model`.
 
     `tell_secret` is called with each token obtained for this run, before it is used; local embeddings must lie below
     `within`. Raises ConfigError for settings that are missing or can't be honoured. Nothing is sent yet.
@@ -151,7 +147,7 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
         raise ConfigError(
             f"'{min(taken)}' is not a parameter to set: Ragstone sets it itself.", where="judge.parameters"
         )
-    return {**_DEFAULT_PARAMETERS.get(provider, {}), **settings.parameters}
+    return {**provider_of(provider).parameters, **settings.parameters}
 
 
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
@@ -167,39 +163,28 @@ def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tar
 
 def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
     parameters = _parameters(settings, account.service)
+    api = account.provider.api
 
-    def make() -> Provider:
-        if account.service == "anthropic" or account.platform is not None:
+    def make() -> LiveProvider:
+        if api == "anthropic":
             from ragstone.judge.llm.anthropic import AnthropicProvider
 
             return AnthropicProvider(account, parameters=parameters)
         from ragstone.judge.llm.openai import OpenAIProvider
 
-        return OpenAIProvider(account, parameters=parameters, compatible=account.service == COMPATIBLE)
+        return OpenAIProvider(account, parameters=parameters)
 
     return LazyProvider(make)
 
 
-def _batched(live: Provider, *, provider: str, account: Account, cache: Path | None, clock: Clock) -> Provider:
+def _batched(live: LiveProvider, *, provider: str, account: Account, cache: Path | None, clock: Clock) -> Provider:
     """`live` behind its provider's batch API; batches.json is next to the cache, in the run directory."""
     from ragstone.judge.cache import BATCHES
-    from ragstone.judge.llm.batch import BatchProvider, BatchService
-    from ragstone.judge.llm.openai import OpenAIProvider
+    from ragstone.judge.llm.batch import BatchProvider
 
-    if isinstance(live, OpenAIProvider):
-        from ragstone.judge.llm.openai_batch import OpenAIBatches
-
-        service: BatchService = OpenAIBatches(live, account)
-    else:
-        from ragstone.judge.llm.anthropic import AnthropicProvider
-        from ragstone.judge.llm.anthropic_batch import AnthropicBatches
-
-        if not isinstance(live, AnthropicProvider):
-            raise ConfigError(f"'{provider}' has no batch API.", where="judge.batch", hint="Remove --batch.")
-        service = AnthropicBatches(live, account)
     state = cache.with_name(BATCHES) if cache is not None else None
     judge = f"{provider} {account.address.endpoint} {account.model}"
-    return BatchProvider(live, service, judge=judge, state=state, clock=clock)
+    return BatchProvider(live, live.batches(), judge=judge, state=state, clock=clock)
 
 
 def _similarity(
@@ -232,12 +217,12 @@ def _similarity(
         live = chat.made()
         same = isinstance(live, OpenAIProvider) and (owner.address, owner.key) == (account.address, account.key)
         client = live.client if same and isinstance(live, OpenAIProvider) else None
-        return OpenAIEmbedder(owner, compatible=owner.service == COMPATIBLE, client=client)
+        return OpenAIEmbedder(owner, client=client)
 
     label = f"{owner.service} {owner.model}"
     if settings.embeddings_base_url:
         label += f" at {owner.address.endpoint}"
-    return _by_embeddings(settings, LazyEmbedder(make, label=label), owner, budget=budget, clock=clock)
+    return _by_embeddings(settings, make, label, owner, budget=budget, clock=clock)
 
 
 def endpoint_similarity(
@@ -247,7 +232,7 @@ def endpoint_similarity(
     be closed, and the endpoint to show. Raises ConfigError as `assemble` does.
     """
     if settings.embeddings_base_url:
-        account = own_embeddings_account(settings, environ)
+        account = own_embeddings_account(settings, model, environ)
     else:
         account = replace(make_account(settings, COMPATIBLE, model, environ), setting="judge.embeddings")
     tls_context(account.ca_bundle)
@@ -256,25 +241,30 @@ def endpoint_similarity(
     def make() -> Embedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(account, compatible=True)
+        return OpenAIEmbedder(account)
 
-    embedder = LazyEmbedder(make, label=f"{COMPATIBLE} {model}")
     similarity, closers = _by_embeddings(
-        settings, embedder, account, budget=Budget(settings.max_cost_usd), clock=clock or Clock()
+        settings,
+        make,
+        f"{COMPATIBLE} {model}",
+        account,
+        budget=Budget(settings.max_cost_usd),
+        clock=clock or Clock(),
     )
     return similarity, closers, account.address.endpoint
 
 
 def _by_embeddings(
-    settings: JudgeSettings, embedder: Embedder, account: Account, *, budget: Budget, clock: Clock
+    settings: JudgeSettings, make: Callable[[], Embedder], label: str, account: Account, *, budget: Budget, clock: Clock
 ) -> tuple[Similarity, list[Closer]]:
     similarity = EmbeddingSimilarity(
-        embedder,
+        make,
+        label=label,
         scheduler=_embedding_scheduler(settings, clock),
         budget=budget,
         tariff=tariff(account.service, account.model, settings.prices),
     )
-    return similarity, [similarity.close, embedder.close]
+    return similarity, [similarity.close]
 
 
 def _embedding_scheduler(settings: JudgeSettings, clock: Clock) -> Scheduler:

@@ -10,15 +10,15 @@ import asyncio
 import copy
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, Provider
+from ragstone.judge.llm.provider import BatchService, Broken, Busy, ChatReply, ChatRequest, Fault, Provider
 from ragstone.judge.llm.scheduler import Clock
 
 _T = TypeVar("_T")
@@ -31,22 +31,6 @@ _MAX_BYTES = 90_000_000
 _ATTEMPTS = 6
 _MAX_BATCHES = 100
 _MAX_STATE = 200_000_000
-
-BatchState = Literal["running", "ended"]
-
-
-class BatchService(Protocol):
-    """A provider's batch API. Methods raise a Fault, or JudgeError."""
-
-    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
-        """Send a batch of requests by custom id; returns the batch's id."""
-        ...
-
-    async def progress(self, batch_id: str) -> BatchState: ...
-
-    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        """Each request's reply, or the exception to raise in its place, by custom id."""
-        ...
 
 
 class OpenBatch(BaseModel):

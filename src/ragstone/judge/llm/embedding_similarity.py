@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,22 +35,29 @@ class _Waiting:
 class EmbeddingSimilarity:
     """Cosine of embeddings. Texts of all samples that arrive within 20 ms share a request, up to 256 of them.
 
-    A request's tokens and cost are divided among the samples by text length; the request itself is counted as a call of
+    `embedder` is called on the first request: a run that finds everything in the cache never loads an SDK. A request's
+    tokens and cost are divided among the samples by text length; the request itself is counted as a call of
     the sample that came first.
     """
 
-    def __init__(self, embedder: Embedder, *, scheduler: Scheduler, budget: Budget, tariff: Tariff | None) -> None:
-        self._embedder = embedder
+    def __init__(
+        self,
+        embedder: Callable[[], Embedder],
+        *,
+        label: str,
+        scheduler: Scheduler,
+        budget: Budget,
+        tariff: Tariff | None,
+    ) -> None:
+        self._make = embedder
+        self._embedder: Embedder | None = None
+        self.label = label
         self._scheduler = scheduler
         self._budget = budget
         self._tariff = tariff
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def label(self) -> str:
-        return self._embedder.label
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
         loop = asyncio.get_running_loop()
@@ -107,8 +114,9 @@ class EmbeddingSimilarity:
         price = self._tariff.input / 1_000_000 if self._tariff else 0.0
         reserved = await self._budget.reserve(expected * price)
         spent = 0.0
+        embedder = self._embedder = self._embedder or self._make()
         try:
-            reply = await self._scheduler.run(lambda: self._embedder.embed(texts), tokens=expected)
+            reply = await self._scheduler.run(lambda: embedder.embed(texts), tokens=expected)
             if len(reply.vectors) != len(texts):
                 raise Broken("the reply does not hold one embedding for each text")
             spent = reply.input_tokens * price
@@ -130,12 +138,14 @@ class EmbeddingSimilarity:
             waiting.call.ledger.add(Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost))
 
     async def close(self) -> None:
-        """Drop the waiting texts."""
+        """Drop the waiting texts, and close the embedder."""
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._embedder is not None:
+            await self._embedder.close()
 
 
 def _fail(batch: Sequence[_Waiting], error: Exception) -> None:

@@ -11,7 +11,7 @@ from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.best_reference import MAX_MATCHED
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.names import OFFLINE_PROVIDERS, local_path, split_name
+from ragstone.judge.names import local_path, provider_of, split_name
 from ragstone.judge.rubric import Rubric
 
 _ANSWER = 400
@@ -101,10 +101,12 @@ def estimate_cost(
     """
     provider, model = split_name(judge_settings.name)
     repeats *= answers
-    if provider == "scripted":
+    known = provider_of(judge_settings.name)
+    if known.free and not known.offline:
         return CostEstimate(0, 0, 0, 0.0)
-    if provider in OFFLINE_PROVIDERS:
+    if known.offline:
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
+    from ragstone.judge.llm.account_settings import embeddings_named
     from ragstone.judge.llm.layout import layout_of, prefix_tokens
     from ragstone.judge.llm.prices import tariff
     from ragstone.judge.llm.prompts import RUBRIC, STANDALONE
@@ -158,7 +160,8 @@ def estimate_cost(
     if price is not None:
         usage = Usage(read - cached - warmed, cached, warmed, written)
         usd = repeats * price.cost_usd(usage, batched=judge_settings.batch)
-    embedding_model = _embedding_model(provider, judge_settings)
+    local = local_path(judge_settings.embeddings) is not None
+    embedding_model = None if local else embeddings_named(judge_settings, known)
     if embedding_model is not None and embedding_samples:
         embedding_price = tariff(*embedding_model, judge_settings.prices)
         usd = None if usd is None or embedding_price is None else usd + repeats * embedded * embedding_price.input / 1e6
@@ -215,7 +218,7 @@ def estimate_calls(judge_settings: JudgeSettings, planned: Sequence[PlannedCalls
 
 def estimate_rewording(judge_settings: JudgeSettings, questions: Mapping[str, Sequence[str]]) -> CostEstimate:
     """The cost of writing `questions` anew, by kind of perturbation: in other words, or in another language."""
-    if not questions or split_name(judge_settings.name)[0] in ("scripted", *OFFLINE_PROVIDERS):
+    if not questions or provider_of(judge_settings.name).free:
         return CostEstimate(0, 0, 0, 0.0)
     from ragstone.judge.llm.prompts import PARAPHRASE, TRANSLATION
 
@@ -304,18 +307,3 @@ def _offline_cost(
     price = tariff(service, model, settings.prices)
     # Each sample may need its own request: the offline judge works on few samples at once.
     return CostEstimate(repeats * requests, tokens, 0, None if price is None else tokens * price.input / 1e6)
-
-
-def _embedding_model(provider: str, settings: JudgeSettings) -> tuple[str, str] | None:
-    """Provider and model of the embeddings to pay for; None if the judge compares words or asks a local model."""
-    if local_path(settings.embeddings) is not None:
-        return None
-    if settings.embeddings_base_url and settings.embeddings:
-        return "openai-compatible", settings.embeddings.removeprefix("openai-compatible:").removeprefix("openai:")
-    if provider == "openai":
-        return "openai", settings.embeddings or "text-embedding-3-small"
-    if settings.embeddings is None:
-        return None
-    if provider in ("anthropic", "bedrock", "vertex"):
-        return "openai", settings.embeddings.partition(":")[2]
-    return provider, settings.embeddings

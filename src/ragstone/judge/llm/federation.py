@@ -16,6 +16,8 @@ from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.provider import Broken
+from ragstone.judge.names import provider_of
+from ragstone.judge.providers import all_providers, given
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,18 +25,6 @@ if TYPE_CHECKING:
 REQUEST_URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
 REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 - the name of a variable
 AUDIENCE = "RAGSTONE_OIDC_AUDIENCE"
-# The audience from each provider's guide for GitHub Actions.
-_AUDIENCES = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com",
-    "bedrock": "sts.amazonaws.com",
-}
-_NEEDED = {
-    "openai": ("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"),
-    "anthropic": ("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"),
-    "bedrock": ("AWS_ROLE_ARN",),
-}
-_OPTIONAL = {"anthropic": ("ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID")}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TIMEOUT_S = 10.0
 _MAX_REPLY = 64 * 1024
@@ -78,8 +68,8 @@ class Federation:
 
 def has_job_identity(service: str, environ: Mapping[str, str]) -> bool:
     """Whether the job may request an ID token and the variables that `service` needs are set."""
-    needed = (*_NEEDED.get(service, ("",)), REQUEST_URL, REQUEST_TOKEN)
-    return all(environ.get(name, "").strip() for name in needed)
+    identity = provider_of(service).job_identity
+    return identity is not None and all(given(name, environ) for name in (*identity.needed, REQUEST_URL, REQUEST_TOKEN))
 
 
 def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str], None] | None = None) -> Federation:
@@ -87,32 +77,32 @@ def federation_of(service: str, environ: Mapping[str, str], tell: Callable[[str]
 
     Raises ConfigError for a provider without an exchange, and for variables that are not set.
     """
-    needed = _NEEDED.get(service)
-    if needed is None:
+    identity = provider_of(service).job_identity
+    if identity is None:
+        others = " or ".join(f"'{one.name}:MODEL'" for one in all_providers() if one.job_identity)
         raise ConfigError(
             f"judge '{service}' does not support the job's identity.",
             where="judge.auth",
-            hint="Use 'openai:MODEL', 'anthropic:MODEL' or 'bedrock:MODEL', or set judge.auth to 'key'.",
+            hint=f"Use {others}, or set judge.auth to 'key'.",
         )
-    missing = [name for name in needed if not environ.get(name, "").strip()]
+    missing = [name for name in identity.needed if not given(name, environ)]
     if missing:
         raise ConfigError(
             f"judge.auth is 'oidc', but {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
             where="judge.auth",
             hint="Set them under env in the workflow, to the ids shown in the provider's console.",
         )
-    request = {name: environ.get(name, "").strip() for name in (REQUEST_URL, REQUEST_TOKEN)}
-    if not all(request.values()):
+    url, token = given(REQUEST_URL, environ), given(REQUEST_TOKEN, environ)
+    if not url or not token:
         raise ConfigError(
             "judge.auth is 'oidc', but this job can't request an ID token.", where="judge.auth", hint=PERMISSION
         )
-    names = (*needed, *_OPTIONAL.get(service, ()))
     return Federation(
         service=service,
-        ids={name: environ[name].strip() for name in names if environ.get(name, "").strip()},
-        audience=environ.get(AUDIENCE, "").strip() or _AUDIENCES[service],
-        request_url=request[REQUEST_URL],
-        request_token=SecretStr(request[REQUEST_TOKEN]),
+        ids={name: found for name in (*identity.needed, *identity.optional) if (found := given(name, environ))},
+        audience=given(AUDIENCE, environ) or identity.audience,
+        request_url=url,
+        request_token=SecretStr(token),
         tokens=TokenStore(tell) if tell is not None else TokenStore(),
     )
 

@@ -11,9 +11,8 @@ from ragstone.config import Price
 from ragstone.judge.llm.prices import known_cache_from, tariff
 from ragstone.judge.llm.prompts import APART, NAMES, Prompt, load_prompt
 from ragstone.judge.llm.schemas import schema_of
+from ragstone.judge.providers import find_provider
 
-_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
-_FIRST_WITH_BREAKPOINTS = (5, 6)
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
@@ -22,8 +21,7 @@ _MAX_CHARACTERS_PER_TOKEN = 4.5
 class Layout:
     """Which prompt each task gets, and the tasks whose fixed part the provider is known to cache.
 
-    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends (OpenAI's models from
-    GPT-5.6 on: they mark the last message, which is never the same twice, and bill that as a write).
+    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends.
     """
 
     prompts: Mapping[str, Prompt]
@@ -58,7 +56,9 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
         ):
             prompts[name] = long
             cached.add(name)
-    return Layout(prompts, frozenset(cached), provider == "openai" and _wants_breakpoints(model))
+    known = find_provider(provider)
+    marked = known.cache_breakpoints if known is not None else None
+    return Layout(prompts, frozenset(cached), marked is not None and re.match(marked, model) is not None)
 
 
 def prefix_tokens(prompt: Prompt) -> int:
@@ -69,8 +69,3 @@ def prefix_tokens(prompt: Prompt) -> int:
 def _least_tokens(prompt: Prompt) -> int:
     """A lower limit of the prompt's tokens; whether the schema counts too differs by provider."""
     return int(len(prompt.static) / _MAX_CHARACTERS_PER_TOKEN)
-
-
-def _wants_breakpoints(model: str) -> bool:
-    match = _GPT.match(model)
-    return match is not None and (int(match.group(1)), int(match.group(2) or 0)) >= _FIRST_WITH_BREAKPOINTS

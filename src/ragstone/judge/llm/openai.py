@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-import aiohttp
 import httpx2
 import openai
 
+from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.model_compat import AS_USUAL, Adapter, BadRequest, Dialect, Outcome, Own, with_schema
+from ragstone.judge.llm.model_compat import AS_USUAL, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
+    BatchService,
+    BatchState,
     Broken,
     ChatReply,
     ChatRequest,
@@ -26,13 +28,14 @@ from ragstone.judge.llm.provider import (
     Stop,
     Usage,
 )
+from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome, read_results
 from ragstone.judge.llm.windows import tokens_at_least
-from ragstone.system.bounded_http import ACCEPTED
 
-_T = TypeVar("_T")
 _CHAT = "/chat/completions"
 _THINKING, _THOUGHT = "<think>", "</think>"
 # "model_length" is Mistral's; the others are passed through by gateways from other providers.
+_BATCH_ENDED = ("completed", "expired", "cancelled")
+_BATCH_PATH = "/v1/chat/completions"
 _STOPS = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED),
     **dict.fromkeys(("content_filter", "safety"), Stop.FILTERED),
@@ -40,42 +43,14 @@ _STOPS = {
 
 
 def make_client(account: Account) -> openai.AsyncOpenAI:
-    """One client for the whole run: aiohttp, no retries (the scheduler retries), proxies from the environment."""
-    timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
-    connections = account.connections + 8
-    http_client = openai.DefaultAioHttpClient(
-        timeout=timeout,
-        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
-        verify=transport.tls_context(account.ca_bundle),
-        follow_redirects=False,
-        auth=_federated(account),
-        headers=ACCEPTED,
-        event_hooks={"response": [transport.bound]},
-    )
-    address = account.address
-    # Local servers need no key, but the SDK insists on one.
-    key = account.key.get_secret_value() if account.key else "none"
-    headers = {name: value.get_secret_value() for name, value in account.headers.items()} or None
-    if "api-version" in address.query:
+    """One client for the whole run; Azure's if the address has an API version."""
+    options = client_options(openai, account, _federated(account))
+    query = dict(account.address.query)
+    if "api-version" in query:
         return openai.AsyncAzureOpenAI(
-            api_key=key,
-            base_url=address.base_url,
-            api_version=address.query["api-version"],
-            default_query=dict(address.query),
-            default_headers=headers,
-            max_retries=0,
-            timeout=timeout,
-            http_client=http_client,
+            api_key=key_of(account), api_version=query["api-version"], default_query=query, **options
         )
-    return openai.AsyncOpenAI(
-        api_key=key,
-        base_url=address.base_url,
-        default_query=dict(address.query) or None,
-        default_headers=headers,
-        max_retries=0,
-        timeout=timeout,
-        http_client=http_client,
-    )
+    return openai.AsyncOpenAI(api_key=key_of(account), default_query=query or None, **options)
 
 
 def _federated(account: Account) -> httpx2.Auth | None:
@@ -88,36 +63,22 @@ def _federated(account: Account) -> httpx2.Auth | None:
     )
 
 
-class OpenAIProvider:
-    """Chat completions. `compatible` servers also get the schema as text, and the older name of the output limit."""
+class OpenAIProvider(SdkProvider):
+    """Chat completions. Compatible servers also get the schema as text, and the older name of the output limit."""
 
-    def __init__(
-        self,
-        account: Account,
-        *,
-        parameters: Mapping[str, object],
-        compatible: bool,
-        client: openai.AsyncOpenAI | None = None,
-    ) -> None:
-        self._account = account
-        self._client = client or make_client(account)
-        self._compatible = compatible
-        self._dialect = Dialect(
+    def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
+        compatible = self._compatible = account.provider.api == "openai-compatible"
+        names = ("max_completion_tokens", "max_tokens")
+        dialect = Dialect(
             modes=("json_schema", "tool", "json_object", "prompt"),
-            limit_names=("max_tokens", "max_completion_tokens")
-            if compatible
-            else ("max_completion_tokens", "max_tokens"),
+            limit_names=names[::-1] if compatible else names,
         )
-        self._adapter = Adapter(self._dialect, parameters)
+        super().__init__(openai, account, make_client(account), dialect, parameters)
         self._first = asyncio.Lock()
 
-    @property
-    def notes(self) -> Sequence[str]:
-        return tuple(self._dialect.notes)
-
-    @property
-    def client(self) -> openai.AsyncOpenAI:
-        return self._client
+    def batches(self) -> BatchService:
+        """OpenAI's batch API, in the dialect that this provider has found."""
+        return OpenAIBatches(self)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         if self._compatible and not self._adapter.succeeded:
@@ -128,7 +89,7 @@ class OpenAIProvider:
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(
-            lambda own: self.body(request, own), lambda body: send(self._client, self._account, _CHAT, body)
+            lambda own: self.body(request, own), lambda body: send(self.client, self.account, _CHAT, body)
         )
         reply = self.read(transport.parsed(response.content), transport.room_of(response.headers))
         if self._compatible:
@@ -152,7 +113,7 @@ class OpenAIProvider:
         in_words = self._compatible or mode in ("json_object", "prompt")
         data = with_schema(request.data, request.schema) if in_words else request.data
         body: dict[str, object] = {
-            "model": self._account.model,
+            "model": self.account.model,
             "messages": [{"role": "system", "content": self._static(request)}, {"role": "user", "content": data}],
             self._dialect.limit_name: self._dialect.limit(request.max_output_tokens, own),
             **self._adapter.given(),
@@ -187,7 +148,7 @@ class OpenAIProvider:
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
-            if isinstance(place, dict) and (error := transport.body_error(self._account, place, room)) is not None:
+            if isinstance(place, dict) and (error := transport.body_error(self.account, place, room)) is not None:
                 raise error
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
@@ -205,7 +166,7 @@ class OpenAIProvider:
         if text.lstrip().startswith(_THINKING):  # from a server that does not separate thoughts and reply
             text = text.partition(_THOUGHT)[2]
         return ChatReply(
-            self._account.without_secrets(text),
+            self.account.without_secrets(text),
             stop,
             self._usage(document.get("usage")),
             room,
@@ -227,22 +188,71 @@ class OpenAIProvider:
         counted = Usage(prompt - cached - written, cached, written, transport.count(usage.get("completion_tokens")))
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
-    async def close(self) -> None:
-        await self._client.close()
+
+class OpenAIBatches:
+    """Batches of chat completions."""
+
+    def __init__(self, live: OpenAIProvider) -> None:
+        self._live = live
+
+    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        lines = (
+            transport.encoded(
+                {"custom_id": name, "method": "POST", "url": _BATCH_PATH, "body": self._live.body(request)}
+            )
+            for name, request in requests.items()
+        )
+        client = self._live.client
+        file = await self._live.done(client.files.create(file=("ragstone.jsonl", b"\n".join(lines)), purpose="batch"))
+        batch = await self._live.done(
+            client.batches.create(
+                input_file_id=file.id,
+                endpoint=_BATCH_PATH,
+                completion_window="24h",
+                metadata={"made_by": "ragstone"},
+            )
+        )
+        return str(batch.id)
+
+    async def progress(self, batch_id: str) -> BatchState:
+        batch = await self._live.done(self._live.client.batches.retrieve(batch_id))
+        if batch.status == "failed":
+            errors = batch.errors.data if batch.errors and batch.errors.data else []
+            said = "; ".join(str(error.message) for error in errors[:3]) or "no reason given"
+            raise JudgeError(
+                f"the batch {batch_id} was not accepted: {self._live.account.scrubbed(said)}",
+                where="judge.batch",
+                hint="Fix the problem, or remove --batch.",
+            )
+        return "ended" if batch.status in _BATCH_ENDED else "running"
+
+    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
+        batch = await self._live.done(self._live.client.batches.retrieve(batch_id))
+        found: dict[str, ChatReply | Exception] = {}
+        for file_id in (batch.output_file_id, batch.error_file_id):
+            if file_id:
+                content = await self._live.done(self._live.client.files.content(file_id))
+                found |= read_results(content.content, self._reply)
+        return found
+
+    def _reply(self, entry: dict[str, Any]) -> ChatReply:
+        account, response = self._live.account, entry.get("response")
+        if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
+            raise Broken(f"the batch gave no reply: {account.scrubbed(entry.get('error'))}")
+        status = transport.count(response.get("status_code"))
+        if status != 200:
+            raise transport.status_error(account, status, {}, response["body"], None)
+        return self._live.read(response["body"], batched=True)
 
 
 class OpenAIEmbedder:
     """The embeddings endpoint; shares the chat provider's `client` if it is the same service."""
 
-    def __init__(self, account: Account, *, compatible: bool, client: openai.AsyncOpenAI | None = None) -> None:
+    def __init__(self, account: Account, *, client: openai.AsyncOpenAI | None = None) -> None:
         self._account = account
         self._owns_client = client is None
         self._client = client or make_client(account)
-        self._compatible = compatible
-
-    @property
-    def label(self) -> str:
-        return f"{self._account.service} {self._account.model}"
+        self._compatible = account.provider.api == "openai-compatible"
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply:
         body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
@@ -275,25 +285,7 @@ async def send(
     client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
 ) -> Outcome[httpx2.Response]:
     """One POST."""
-    content = transport.encoded(body)
-    return await outcome(account, client.post(path, content=content, cast_to=httpx2.Response))
-
-
-async def outcome(account: Account, call: Awaitable[_T]) -> Outcome[_T]:
-    """The result of an SDK call, or the error to raise in place of the SDK's."""
-    try:
-        return await call, None
-    except openai.APIStatusError as error:
-        found = transport.status_error(
-            account, error.status_code, error.response.headers, error.body, transport.room_of(error.response.headers)
-        )
-        if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
-            return None, BadRequest(found, transport.complaint(error.body))
-        return None, found
-    except (openai.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
-        return None, transport.connection_error(account, error)
-    except openai.OpenAIError as error:
-        return None, Broken(account.scrubbed(error))
+    return await outcome(openai, account, client.post(path, content=transport.encoded(body), cast_to=httpx2.Response))
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:

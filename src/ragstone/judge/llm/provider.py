@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ragstone.errors import JudgeError
 
@@ -130,13 +130,31 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
+BatchState = Literal["running", "ended"]
+
+
+class BatchService(Protocol):
+    """A provider's batch API. Methods raise a Fault, or JudgeError."""
+
+    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        """Send a batch of requests by custom id; returns the batch's id."""
+        ...
+
+    async def progress(self, batch_id: str) -> BatchState: ...
+
+    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
+        """Each request's reply, or the exception to raise in its place, by custom id."""
+        ...
+
+
+class LiveProvider(Provider, Protocol):
+    """A provider that is asked directly, and has a batch API."""
+
+    def batches(self) -> BatchService: ...
+
+
 class Embedder(Protocol):
     """Turns texts into vectors, all in one request."""
-
-    @property
-    def label(self) -> str:
-        """Service and model, for the judge's identity."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply: ...
 

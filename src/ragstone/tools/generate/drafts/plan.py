@@ -17,7 +17,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
-from ragstone.judge.names import OFFLINE_PROVIDERS, split_name
+from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
 from ragstone.tools.generate.documents import Document, Documents, read_documents
@@ -101,7 +101,7 @@ def read_material(places: Sequence[Path]) -> Material:
 def require_writer(settings: JudgeSettings) -> None:
     """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
     provider, _ = split_name(settings.name)
-    if provider in (*OFFLINE_PROVIDERS, "scripted"):
+    if provider_of(provider).free:
         raise ConfigError(
             f"the judge '{settings.name}' can't write questions: that takes a language model.",
             where="judge.name",

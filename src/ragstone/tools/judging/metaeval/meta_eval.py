@@ -13,7 +13,7 @@ from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.direct import DirectJudge
 from ragstone.judge.factory import build_judge
-from ragstone.judge.names import OFFLINE_PROVIDERS, split_name
+from ragstone.judge.names import provider_of
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.run.directory import CACHE
 from ragstone.tools.judging.metaeval.evaluate import METHODS, MetaEvaluation, run_judge, summarise
@@ -41,7 +41,7 @@ async def evaluate_judge(
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}'.", hint=f"Known: {', '.join(METHODS)}.")
     items = load_items(dataset, split=split, limit=limit)
-    uncached = split_name(settings.judge.name)[0] in (*OFFLINE_PROVIDERS, "scripted")
+    uncached = provider_of(settings.judge.name).free
     cache = None if uncached else settings.path(settings.run.out) / CACHE
     if cache is not None:
         cache.parent.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,10 @@ from aiohttp import web
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
+from ragstone.judge.llm.account import CloudAccount
 from ragstone.judge.llm.account_settings import make_account
-from ragstone.judge.llm.platforms import address_of, platform_of
+from ragstone.judge.llm.clouds import cloud_account, cloud_address
+from ragstone.judge.names import provider_of
 from ragstone.judge.protocol import Call
 from tests.judge.conftest import Seen
 
@@ -56,6 +58,12 @@ def seen(world: Any) -> list[Seen]:
 def judge(world: Any, name: str, environ: dict[str, str], **settings: Any) -> Any:
     given = {"base_url": world.fake.url, "api_key": None, **settings}
     return world.judge(name, environ=environ, **given)
+
+
+def account_of(service: str, environ: dict[str, str], *, has_token: bool) -> CloudAccount:
+    provider = provider_of(service)
+    assert provider.cloud is not None
+    return cloud_account(provider, provider.cloud, environ, has_token=has_token)
 
 
 def ask(world: Any, made: Any) -> Any:
@@ -163,7 +171,7 @@ def test_google_credentials_that_can_not_be_read_are_named(tmp_path: Path) -> No
 )
 def test_what_is_missing_is_named(service: str, environ: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        platform_of(service, environ, has_token=False)
+        account_of(service, environ, has_token=False)
     assert says in str(caught.value)
 
 
@@ -171,7 +179,7 @@ def test_what_is_missing_is_named(service: str, environ: dict[str, str], says: s
 def test_a_missing_extra_is_named(service: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError, match=re.escape(f'pip install "ragstone[{service}]"')):
-        platform_of(service, AWS | GOOGLE, has_token=False)
+        account_of(service, AWS | GOOGLE, has_token=False)
 
 
 @pytest.mark.parametrize(
@@ -281,11 +289,12 @@ def test_addresses_are_those_of_the_sdk(name: str, environ: dict[str, str]) -> N
     import anthropic
 
     service = name.partition(":")[0]
-    platform = platform_of(service, environ, has_token=True)
-    region = platform.region
+    cloud = provider_of(service).cloud
+    assert cloud is not None
+    region = account_of(service, environ, has_token=True).region
     client: Any = (
         anthropic.AsyncAnthropicBedrock(aws_region=region, api_key="k")
         if service == "bedrock"
         else anthropic.AsyncAnthropicVertex(region=region, project_id="p", access_token="t")
     )
-    assert str(client.base_url).rstrip("/") == address_of(service, platform)
+    assert str(client.base_url).rstrip("/") == cloud_address(cloud, region)

@@ -1,0 +1,160 @@
+"""The providers of judges: one TOML file each, named like the provider, with all that Ragstone knows about it.
+
+A provider that speaks OpenAI's or Anthropic's protocol needs no code; another judge names the function that builds it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import date
+from importlib.resources import files
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_MODEL_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelPrice(_Data):
+    """US dollars per million tokens. `window`: tokens that a request may use at this price.
+
+    `cache_from`: the shortest prefix, in tokens, that the provider caches.
+    """
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
+    window: int = Field(ge=1024)
+    cache_from: int | None = Field(default=None, ge=1)
+
+
+class JobIdentity(_Data):
+    """How a CI job signs in without a key: the token's audience, and the variables with the provider's ids."""
+
+    audience: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+
+class Cloud(_Data):
+    """A cloud account: the function that makes the SDK's client, its package, and the cloud's own variables.
+
+    `base_urls` are the addresses of regions that don't follow `base_url`.
+    """
+
+    client: str
+    package: str
+    credentials: str
+    region_variables: tuple[str, ...]
+    project_variables: tuple[str, ...] = ()
+    base_url: str
+    base_urls: dict[str, str] = {}
+
+
+class Provider(_Data):
+    """A provider: how its judges are named and built, what signs in to it, what its models cost and when they end.
+
+    `names` is what follows the colon in `judge.name`. `build` is a function of the model's name, the settings and
+    `factory.Surroundings`. `free`: no call costs anything. `offline`: it judges without a language model; the default
+    rules don't block on metrics that it judges unreliably. `api` is the protocol of an LLM service; of a compatible
+    server less is taken for granted. `cache_breakpoints`: the models that must be told where the fixed part of a
+    request ends. `embeddings` are used unless the settings name others; `embeddings_by` is the provider whose
+    embeddings stand beside a model without any. `credentials_variable` names what signs in if there is no key.
+    """
+
+    name: str
+    example: str
+    names: Literal["model", "folder", "file", "nothing"] = "model"
+    label: str = "{provider} {model}"
+    build: str = "ragstone.judge.factory:build_llm"
+    free: bool = False
+    offline: bool = False
+
+    api: Literal["openai", "openai-compatible", "anthropic"] | None = None
+    base_url: str | None = None
+    base_url_variable: str | None = None
+    key_variable: str | None = None
+    secret_variables: tuple[str, ...] = ()
+    credentials_variable: str | None = None
+    parameters: dict[str, int] = {}
+    batches: bool = True
+    embeddings: str | None = None
+    embeddings_by: str | None = None
+    cache_breakpoints: str | None = None
+    job_identity: JobIdentity | None = None
+    cloud: Cloud | None = None
+
+    read_on: str | None = None
+    batch_factor: float = Field(default=0.5, gt=0, le=1)
+    prices: dict[str, ModelPrice] = {}
+    snapshots: dict[str, str] = {}
+    ends: dict[str, date] = {}
+
+    def price(self, model: str) -> ModelPrice | None:
+        """The listed price of `model`, or of the model that it is a dated snapshot of."""
+        return self.prices.get(model) or self.prices.get(_MODEL_DATE.sub("", model))
+
+    def end(self, model: str) -> date | None:
+        """The announced day from which `model` no longer answers."""
+        return self.ends.get(model) or self.ends.get(_MODEL_DATE.sub("", model))
+
+    def key(self, environ: Mapping[str, str]) -> str:
+        """The key or token in the provider's own variable; empty if there is none."""
+        return given(self.key_variable, environ) if self.key_variable else ""
+
+    def has_credentials(self, environ: Mapping[str, str]) -> bool:
+        """Whether the environment names a key or other credentials."""
+        other = self.credentials_variable
+        return bool(self.key(environ) or (other is not None and given(other, environ)))
+
+
+PROVIDERS = tuple(sorted(file.name[:-5] for file in files(__package__).iterdir() if file.name.endswith(".toml")))
+
+
+@functools.cache
+def find_provider(name: str) -> Provider | None:
+    """The provider called `name`; None for any other name, such as that of a judge of the user's own."""
+    if name not in PROVIDERS:
+        return None
+    text = files(__package__).joinpath(f"{name}.toml").read_text("utf-8")
+    return Provider.model_validate({"name": name, **tomllib.loads(text)})
+
+
+def all_providers() -> Iterator[Provider]:
+    """Every provider, by name."""
+    return (found for name in PROVIDERS if (found := find_provider(name)) is not None)
+
+
+def secret_variables() -> tuple[str, ...]:
+    """The variables that hold a provider's secret."""
+    names = (name for one in all_providers() for name in (one.key_variable, *one.secret_variables))
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def credential_variables() -> tuple[str, ...]:
+    """The variables that sign in to a provider: secrets, and the names of files with credentials."""
+    others = (one.credentials_variable for one in all_providers())
+    return tuple(dict.fromkeys((*secret_variables(), *(name for name in others if name is not None))))
+
+
+def price_date() -> str:
+    """The latest date (ISO 8601) of which prices and ends are shipped."""
+    return max(one.read_on for one in all_providers() if one.read_on is not None)
+
+
+def given(name: str, environ: Mapping[str, str]) -> str:
+    """The value of a variable, stripped; a blank one counts as not set."""
+    return environ.get(name, "").strip()
+
+
+def first_given(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    """The value of the first of `names` that is set."""
+    return next((found for name in names if (found := given(name, environ))), None)
