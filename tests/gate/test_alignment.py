@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ragstone.gate.alignment import RankUse, alignment_warnings, contexts_used
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.rules import resolve_rules
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.run.scores import RunScores, SampleFacts, SystemFacts
 from tests.gate.conftest import build_run
@@ -25,8 +25,7 @@ def run_of(used: Sequence[tuple[int, ...]], *, groups: Sequence[str] | None = No
 
 
 def warned(run: RunScores, **tables: Any) -> list[str]:
-    policy = policy_from_mapping(tables)
-    return list(alignment_warnings(run, resolve_rules(policy, run).rules, policy))
+    return list(alignment_warnings(Evidence.of(run, None, policy_from_mapping(tables))))
 
 
 def test_a_share_that_is_shown_to_be_above_the_limit_is_a_warning() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
 from ragstone.gate.accepted import offers
+from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import key_of_check, load_policy, policy_from_mapping, policy_hash
+from ragstone.gate.policy import load_policy, policy_from_mapping, policy_hash
 from ragstone.gate.policy_changes import policy_changes
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Side, Status
 from ragstone.report.rows import metric_rows
@@ -161,7 +162,7 @@ def test_a_ceiling_is_found_in_the_policy(tmp_path: Path) -> None:
     path.write_text("[metrics.error_rate]\nmax_rise = 0.02\nmax = 0.2\n", encoding="utf-8")
     policy = load_policy(path, known_metrics=None)
     verdict = decide_gate(rates(0.65), rates(0.15), policy)
-    assert {policy.line_of_check(check) for check in verdict.checks if check.status is Status.FAIL} == {2, 3}
+    assert {policy.line_of(*key_of_check(check)) for check in verdict.checks if check.status is Status.FAIL} == {2, 3}
     assert key_of_check(only(verdict, CheckKind.CEILING)) == ("metrics", "error_rate", "max")
 
 

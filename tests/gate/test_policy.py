@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.gate.policy import Policy, default_policy, key_of_check, load_policy, policy_from_mapping, policy_hash
+from ragstone.gate.checks.registry import key_of_check
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping, policy_hash
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 TEXT = """\
@@ -58,14 +59,14 @@ def check(kind: CheckKind, metric: str | None = None, tag: str | None = None) ->
 def test_each_check_points_at_the_line_that_it_holds_the_run_against(
     policy: Policy, kind: CheckKind, metric: str | None, tag: str | None, written: str
 ) -> None:
-    line = policy.line_of_check(check(kind, metric, tag))
+    line = policy.line_of(*key_of_check(check(kind, metric, tag)))
     assert line is not None
     assert TEXT.splitlines()[line - 1] == written
 
 
 def test_a_check_behind_which_no_key_is_written_points_at_nothing(policy: Policy) -> None:
-    assert policy.line_of_check(check(CheckKind.AGREEMENT)) is None
-    assert default_policy().line_of_check(check(CheckKind.FLOOR, "faithfulness")) is None
+    assert policy.line_of(*key_of_check(check(CheckKind.AGREEMENT))) is None
+    assert default_policy().line_of(*key_of_check(check(CheckKind.FLOOR, "faithfulness"))) is None
     assert key_of_check(check(CheckKind.AGREEMENT)) == ("labels", "min_agreement")
 
 

@@ -11,7 +11,7 @@ from ragstone.app.inputs import read_golden_set
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.formatting import counted, percent, score
-from ragstone.gate.columns import answers_per_sample
+from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, share_of_error, spread_of
@@ -108,7 +108,7 @@ def plan(
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        spread = spread_of(rule.metric, run, baseline, pairing, sd, changed)
+        spread = spread_of(rule.metric, run, pairing, sd, changed)
         if spread is not None:
             spread = spread if run is not None else replace(spread, n=samples)
             planned = partial(_row, rule, drop=drop, power=power, alpha=policy.alpha, tests=shares)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from ragstone.formatting import counted, percent
-from ragstone.gate.grouping import group_labels
-from ragstone.gate.policy import Policy
-from ragstone.gate.rules import Rule
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.grouping import mean_of
 from ragstone.metrics.alignment import TopContextUsed, UsedContexts
 from ragstone.run.scores import RunScores
-from ragstone.stats.intervals import mean_interval
 
 MAX_IGNORED = 0.30
 """If more than this share of answers is shown to ignore the first context, there is a warning."""
@@ -61,19 +57,18 @@ def contexts_used(run: RunScores) -> ContextsUsed | None:
     return ContextsUsed(len(found), top, len(found) - top - none, none, tuple(ranks))
 
 
-def alignment_warnings(run: RunScores, rules: Sequence[Rule], policy: Policy) -> Iterator[str]:
+def alignment_warnings(evidence: Evidence) -> Iterator[str]:
     """A warning if more than MAX_IGNORED of the answers are shown to ignore the first context.
 
     A floor of the policy on `top_context_used` takes its place.
     """
-    name = TopContextUsed.info.name
+    name, run = TopContextUsed.info.name, evidence.current
     found = contexts_used(run)
-    if found is None or any(rule.metric == name and rule.slice is None and rule.min is not None for rule in rules):
+    floors = {rule.metric for rule in evidence.rules if rule.slice is None and rule.min is not None}
+    if found is None or name in floors:
         return
     ids = [sample_id for sample_id, _ in _answers(run)]
-    ignored = np.array([not used.top for _, used in _answers(run)], dtype=np.float64)
-    groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
-    share = mean_interval(ignored, confidence=policy.gate.confidence, groups=groups)
+    share = mean_of(run, ids, [not used.top for _, used in _answers(run)], confidence=evidence.policy.gate.confidence)
     if share.low <= MAX_IGNORED:
         return
     look = (

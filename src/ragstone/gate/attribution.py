@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ragstone.formatting import change, counted, figure, percent
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.direction import HIGHER, LOWER, Direction
-from ragstone.gate.grouping import group_labels
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.grouping import mean_of
 from ragstone.gate.verdict import CHANGES, LEVELS, Attribution, Check, CheckKind, Diagnosis, Side, Status
 from ragstone.metrics.registry import find_metric
-from ragstone.run.scores import RunScores
-from ragstone.stats.intervals import mean_interval
 
 _CONFIDENCE = 0.9
 """Two-sided, so that each half is wrongly said to have dropped in at most 5 of 100 unchanged runs."""
@@ -30,9 +27,7 @@ class _Moved:
     direction: Direction
 
 
-def attribute(
-    current: RunScores, baseline: RunScores | None, pairing: Pairing | None, checks: Sequence[Check]
-) -> Attribution | None:
+def attribute(evidence: Evidence) -> Attribution | None:
     """Where to look first, based on the metrics that changed; None if no built-in metric failed.
 
     With a comparable baseline, a half of the system got worse if one of its metrics is shown to have dropped; without
@@ -40,7 +35,7 @@ def attribute(
     """
     failed = [
         check
-        for check in checks
+        for check in evidence.decided
         if check.status is Status.FAIL
         and check.metric
         and check.kind in LEVELS | CHANGES
@@ -48,8 +43,8 @@ def attribute(
     ]
     if not failed:
         return None
-    if baseline is not None and pairing is not None and pairing.comparability.comparable:
-        moved = _moved(current, baseline, pairing)
+    if evidence.compared is not None:
+        moved = _moved(evidence.compared)
         if any(one.fell for one in moved):
             return _by_change(moved)
     return _by_floor(failed)
@@ -74,18 +69,15 @@ def by_cause(found: Attribution | None, diagnosis: Diagnosis | None) -> Attribut
 _HALF = 0.5
 
 
-def _moved(current: RunScores, baseline: RunScores, pairing: Pairing) -> list[_Moved]:
+def _moved(pairing: Pairing) -> list[_Moved]:
     found = []
     for metric in pairing.metrics:
         known = find_metric(metric)
         if known is None:
             continue
         way = LOWER if known.info.lower_is_better else HIGHER
-        ids = pairing.pairs(metric, current, baseline)
-        now, then = current.metrics[metric].values, baseline.metrics[metric].values
-        values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
-        groups = group_labels(current, {sample_id: index for index, sample_id in enumerate(ids)})
-        interval = mean_interval(values, confidence=_CONFIDENCE, bounds=(-1.0, 1.0), groups=groups)
+        ids, changes = pairing.pairs(metric), pairing.changes(metric)
+        interval = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
         fell = interval.low > 0.0 if way.lower_is_better else interval.high < 0.0
         found.append(_Moved(metric, interval.estimate, fell, way))
     return found

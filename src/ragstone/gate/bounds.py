@@ -1,27 +1,18 @@
-"""Floors and drops: from scores to hypotheses, and from decisions back to checks.
-
-With ``decision = "evidence"`` a check fails if it is shown to be violated, and passes if there is no evidence against
-it. It is inconclusive if there is some evidence, but not enough: a drop is shown, but not one of more than is allowed;
-or a mean is so far below its floor that chance would explain it in fewer than one of five runs.
-"""
+"""The floors and drops to decide, with their scores as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ragstone.gate.columns import Columns
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.direction import as_reported
-from ragstone.gate.grouping import group_labels
-from ragstone.gate.policy import Policy
-from ragstone.gate.reasons import reason_for
-from ragstone.gate.rules import BoundCheck, Rule
-from ragstone.gate.verdict import Check, CheckKind, Interval, Status
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, CheckKind
 from ragstone.run.scores import RunScores
-from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, decide
+from ragstone.stats.signflip import Answers
 
 ROUNDING = 1e-9
 
@@ -36,20 +27,58 @@ points above their floors, up to half have one (`bench/gate_error_rates.py`). Al
 floor.
 """
 
+_NOTHING: Mapping[str, float] = {}
 
-def questions(
-    current: RunScores, baseline: RunScores | None, pairing: Pairing | None, rules: Sequence[Rule]
-) -> Iterator[BoundCheck]:
+
+@dataclass(frozen=True, slots=True)
+class BoundCheck:
+    """A floor or a drop to decide.
+
+    `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
+    their scores or changes. Where less is better, all numbers are those of 1 − score, and `kind` is the floor or drop
+    of that. `unchanged` is the change that counts as no drop at all. `answers` are the scores behind the changes if one
+    run has more answers to each question than the other.
+    """
+
+    rule: Rule
+    kind: CheckKind
+    ids: tuple[str, ...]
+    units: NDArray[np.int64]
+    values: NDArray[np.float64]
+    bound: float
+    current: float
+    baseline: float | None = None
+    unchanged: float = 0.0
+    answers: Answers | None = None
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The ids of the samples that count here, in the order of `values`."""
+        return tuple(self.ids[unit] for unit in self.units)
+
+    @property
+    def name(self) -> str:
+        direction = self.rule.direction
+        return self.rule.name_of(direction.level if self.kind is CheckKind.FLOOR else direction.change)
+
+    @property
+    def action(self) -> Action:
+        return self.rule.floor_action if self.kind is CheckKind.FLOOR else self.rule.drop_action
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range of `values`."""
+        return (0.0, 1.0) if self.kind is CheckKind.FLOOR else (-1.0, 1.0)
+
+
+def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[BoundCheck]:
     """Every floor and drop in the rules that has at least one score (or pair)."""
-    columns = Columns(current, baseline, pairing)
+    columns = _Columns(current, pairing)
     for rule in rules:
-        lower = rule.lower_is_better
-        column = columns.scores(rule.metric, rule.samples, lower_is_better=lower) if rule.min is not None else None
-        if rule.min is not None and column is not None:
+        if rule.min is not None and (column := columns.scores(rule)) is not None:
             mean = float(column.now.mean())
             yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, column.units, column.now, rule.min, mean)
-        column = columns.pairs(rule.metric, rule.samples, lower_is_better=lower) if rule.max_drop is not None else None
-        if rule.max_drop is not None and column is not None:
+        if rule.max_drop is not None and (column := columns.pairs(rule)) is not None:
             yield BoundCheck(
                 rule,
                 CheckKind.DROP,
@@ -65,133 +94,107 @@ def questions(
             )
 
 
-def decide_questions(
-    asked: Sequence[BoundCheck],
-    run: RunScores,
-    policy: Policy,
-    *,
-    alpha: float,
-    seed: int,
-    revise: Callable[[Sequence[BoundCheck], Sequence[Decision]], Sequence[Decision]] | None = None,
-) -> list[Check]:
-    """The checks for `asked`, decided as one family with error rate `alpha`.
+def answers_per_sample(run: RunScores) -> int:
+    """How often the system was asked each question; 1 for a plain score file."""
+    return 1 if run.manifest is None else run.manifest.answers
 
-    `revise` can replace the decisions, for a run that was monitored while it ran.
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One metric: `units` (n,) are positions in `_Columns.ids`, `now` (n,) the scores, `then` (n,) the baseline's.
+
+    `answers` are the scores behind them, if the runs have different numbers of answers.
     """
-    labels = group_labels(run, {sample_id: index for index, sample_id in enumerate(asked[0].ids)}) if asked else None
-    slices = len({one.rule.slice for one in asked} - {None})
-    hypotheses = [
-        Hypothesis(
-            name=one.name,
-            values=one.values,
-            units=one.units,
-            bound=one.bound,
-            bounds=(0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0),
-            groups=None if labels is None else labels[one.units],
-            weight=_weight(one, slices),
-            answers=one.answers,
-        )
-        for one in asked
-    ]
-    decisions: Sequence[Decision] = decide(hypotheses, alpha=alpha, seed=seed)
-    if revise is not None:
-        decisions = revise(asked, decisions)
-    if policy.gate.decision == "evidence":
-        against = _evidence_against(asked, hypotheses, decisions, alpha=alpha, seed=seed)
-    else:
-        against = [False] * len(asked)
-    return [
-        _check(one, decision, found, policy) for one, decision, found in zip(asked, decisions, against, strict=True)
-    ]
+
+    units: NDArray[np.int64]
+    now: NDArray[np.float64]
+    then: NDArray[np.float64]
+    answers: Answers | None = None
+
+    def cut(self, members: NDArray[np.bool_]) -> _Column:
+        """The rows with a sample in `members`, a mask over all samples."""
+        kept = members[self.units]
+        answers = None if self.answers is None else self.answers.cut(kept)
+        return _Column(self.units[kept], self.now[kept], self.then[kept], answers)
 
 
-def _evidence_against(
-    asked: Sequence[BoundCheck],
-    hypotheses: Sequence[Hypothesis],
-    decisions: Sequence[Decision],
-    *,
-    alpha: float,
-    seed: int,
-) -> list[bool]:
-    """For each undecided question, whether there is some evidence against it."""
-    open_ = [not (decision.below or decision.above) for decision in decisions]
-    slice_floors = sum(one.kind is CheckKind.FLOOR and one.rule.slice is not None for one in asked)
-    found = [
-        one.kind is CheckKind.FLOOR
-        and decision.estimate < one.bound - ROUNDING
-        and decision.p_below <= LEAN / (1 if one.rule.slice is None else slice_floors)
-        for one, decision in zip(asked, decisions, strict=True)
-    ]
-    drops = [index for index, one in enumerate(asked) if one.kind is CheckKind.DROP]
-    # If no drop is allowed, a shown drop has already failed.
-    fell = [i for i in drops if open_[i] and asked[i].bound < asked[i].unchanged > decisions[i].estimate]
-    if fell:
-        # "No drop at all", for the same drops, as a separate family with the same error rate.
-        no_drops = [replace(hypotheses[index], bound=asked[index].unchanged) for index in drops]
-        _, adjusted = adjusted_p_values(no_drops, seed=seed)
-        shown = {index for index, p in zip(drops, adjusted, strict=True) if p <= alpha}
-        for index in fell:
-            found[index] = index in shown
-    return [one and is_open for one, is_open in zip(found, open_, strict=True)]
+class _Columns:
+    """The metrics of a run, and of its pairs with a baseline: each is looked up once, however many slices use it.
+
+    `ids` are the samples of the run, sorted. Scores are 1 − score where less is better.
+    """
+
+    def __init__(self, current: RunScores, pairing: Pairing | None) -> None:
+        self.ids = tuple(sorted(current.samples))
+        self._current = current
+        self._pairing = pairing
+        self._position = {sample_id: index for index, sample_id in enumerate(self.ids)}
+        self._scores: dict[str, _Column] = {}
+        self._pairs: dict[str, _Column] = {}
+        self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
+
+    def scores(self, rule: Rule) -> _Column | None:
+        """The scores that `rule` is about (`then` repeats `now`); None if there are none."""
+        if rule.metric not in self._scores:
+            values = self._current.metrics[rule.metric].values if rule.metric in self._current.metrics else _NOTHING
+            ids = self.ids if len(values) == len(self.ids) else tuple(i for i in self.ids if i in values)
+            now = _oriented([values[i] for i in ids], rule)
+            self._scores[rule.metric] = _Column(self._units(ids), now, now)
+        return self._cut(self._scores[rule.metric], rule.samples)
+
+    def pairs(self, rule: Rule) -> _Column | None:
+        """The paired scores that `rule` is about; None if no pair has both."""
+        if self._pairing is None:
+            return None
+        if rule.metric not in self._pairs:
+            ids = self._pairing.pairs(rule.metric)
+            now, then = (
+                [run.metrics[rule.metric].values[i] for i in ids] if ids else []
+                for run in (self._pairing.current, self._pairing.baseline)
+            )
+            answers = _answers_of(rule, ids, self._pairing) if ids else None
+            self._pairs[rule.metric] = _Column(self._units(ids), _oriented(now, rule), _oriented(then, rule), answers)
+        return self._cut(self._pairs[rule.metric], rule.samples)
+
+    def _units(self, ids: tuple[str, ...]) -> NDArray[np.int64]:
+        if len(ids) == len(self.ids):
+            return np.arange(len(ids), dtype=np.int64)
+        return np.array([self._position[i] for i in ids], dtype=np.int64)
+
+    def _cut(self, column: _Column, samples: frozenset[str] | None) -> _Column | None:
+        if samples is not None:
+            if samples not in self._masks:
+                mask = np.zeros(len(self.ids), dtype=np.bool_)
+                mask[[self._position[i] for i in samples if i in self._position]] = True
+                self._masks[samples] = mask
+            column = column.cut(self._masks[samples])
+        return column if len(column.units) else None
 
 
-def _weight(one: BoundCheck, slices: int) -> float:
-    """Shares of the error rate: all slices together weigh as much as the whole set, so adding slices costs little."""
-    weight = FLOOR_WEIGHT if one.kind is CheckKind.FLOOR else 1.0
-    return weight if one.rule.slice is None else weight / slices
+def _answers_of(rule: Rule, ids: tuple[str, ...], pairing: Pairing) -> Answers | None:
+    """The scores behind the differences in a metric, if the runs have different numbers of answers.
+
+    The difference between a mean of several answers and a single one is not symmetric when nothing has changed.
+    """
+    runs = (pairing.current, pairing.baseline)
+    if answers_per_sample(runs[0]) == answers_per_sample(runs[1]):
+        return None
+    alike = [all(_is_one(rule.metric, i, run) for run in runs) for i in ids]
+    now, then = (_oriented(_each(rule.metric, ids, run), rule) for run in runs)
+    return Answers(now, then, np.array(alike, dtype=np.bool_))
 
 
-def _check(one: BoundCheck, decision: Decision, against: bool, policy: Policy) -> Check:
-    # If no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an unchanged
-    # judge differ by exactly zero, and better ones must not do worse than unchanged ones.
-    unharmed = one.kind is CheckKind.DROP and bool(np.all(one.values >= 0.0))
-    status = Status.PASS if unharmed else _status(decision, one.bound, policy.gate.decision, against=against)
-    evidence = policy.gate.decision == "evidence"
-    if evidence and one.kind is CheckKind.DROP and not (decision.below or decision.above):
-        decision = _consistent(decision, one.unchanged, below=status is Status.INCONCLUSIVE)
-    found = decision.interval
-    detectable = None
-    if one.kind is CheckKind.DROP and decision.detectable is not None:
-        # A score can't drop by more than 1: this few samples can't show any drop.
-        detectable = drop if (drop := decision.detectable - one.bound) <= 1.0 else None
-    settled = decision.below or (status is Status.PASS and decision.estimate >= one.bound)
-    check = Check(
-        name=one.name,
-        kind=one.kind,
-        status=status,
-        action=one.action,
-        reason=reason_for(one, decision, status, policy),
-        metric=one.rule.metric,
-        slice=one.rule.slice,
-        estimate=decision.estimate,
-        interval=Interval(found.low, found.high, found.confidence, found.method),
-        threshold=one.bound,
-        current=one.current,
-        baseline=one.baseline,
-        n=decision.n,
-        n_more=None if settled else decision.n_more,
-        detectable_drop=detectable,
-        accepted=one.rule.accepted if one.kind is CheckKind.DROP else None,
-        p_value=decision.p_adjusted,
-    )
-    return as_reported(check) if one.rule.lower_is_better else check
+def _each(metric: str, ids: tuple[str, ...], run: RunScores) -> list[list[float]]:
+    scores = run.metrics[metric]
+    rows = [scores.answers.get(i, (scores.values[i],) * answers_per_sample(run)) for i in ids]
+    return [[np.nan if value is None else value for value in row] for row in rows]
 
 
-def _status(decision: Decision, bound: float, how: str, *, against: bool) -> Status:
-    if how == "point":
-        return Status.FAIL if decision.estimate < bound - ROUNDING else Status.PASS
-    if decision.above:
-        return Status.PASS
-    if decision.below or how == "assured":
-        return Status.FAIL
-    return Status.INCONCLUSIVE if against else Status.PASS
+def _is_one(metric: str, sample_id: str, run: RunScores) -> bool:
+    """Whether there is one answer, one answer given several times, or one score for all of them."""
+    return sample_id not in run.metrics[metric].answers or len(set(run.system.answers.get(sample_id, ()))) == 1
 
 
-def _consistent(decision: Decision, unchanged: float, *, below: bool) -> Decision:
-    """Adjust the interval to contain "no drop at all" exactly if no drop is shown, because the family decides that."""
-    found = decision.interval
-    if below and found.high >= unchanged:
-        return replace(decision, interval=replace(found, high=float(np.nextafter(unchanged, -np.inf))))
-    if not below and found.high < unchanged:
-        return replace(decision, interval=replace(found, high=unchanged))
-    return decision
+def _oriented(values: list[float] | list[list[float]], rule: Rule) -> NDArray[np.float64]:
+    scores = np.array(values, dtype=np.float64)
+    return 1.0 - scores if rule.lower_is_better else scores

@@ -147,7 +147,7 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
     alpha = krippendorff_alpha(np.vstack([judge, human]), level="interval", confidence=confidence, seed=seed)
     marks = (judge >= PASS_MARK).astype(np.float64), (human >= PASS_MARK).astype(np.float64)
     kappa = cohen_kappa(*marks, confidence=confidence, seed=seed)
-    groups = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
+    groups = group_labels(run, ids)
     shares = labels.probabilities
     weight = inverse_weights(np.array([shares[i] for i in ids])) if shares else np.ones(len(ids))
     weights = dict(zip(ids, weight.tolist(), strict=True)) if shares else {}

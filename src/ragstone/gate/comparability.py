@@ -20,8 +20,10 @@ _PROBE = Sample(id="probe", question="?", reference="!")
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The samples (ids, sorted) and metrics on which two runs are compared."""
+    """Two runs, and the samples (ids, sorted) and metrics on which they are compared."""
 
+    current: RunScores = field(repr=False)
+    baseline: RunScores = field(repr=False)
     comparability: Comparability
     samples: tuple[str, ...] = ()
     _pairs: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
@@ -30,14 +32,19 @@ class Pairing:
     def metrics(self) -> tuple[str, ...]:
         return self.comparability.metrics
 
-    def pairs(self, metric: str, current: RunScores, baseline: RunScores) -> tuple[str, ...]:
+    def pairs(self, metric: str) -> tuple[str, ...]:
         """The sorted ids of the paired samples with a score of `metric` in both runs."""
         if metric not in self.metrics:
             return ()
         if metric not in self._pairs:
-            scored = current.metrics[metric].values.keys() & baseline.metrics[metric].values.keys()
+            scored = self.current.metrics[metric].values.keys() & self.baseline.metrics[metric].values.keys()
             self._pairs[metric] = tuple(sample_id for sample_id in self.samples if sample_id in scored)
         return self._pairs[metric]
+
+    def changes(self, metric: str) -> list[float]:
+        """The score now minus the baseline's, of each of the `pairs`."""
+        now, then = self.current.metrics[metric].values, self.baseline.metrics[metric].values
+        return [now[sample_id] - then[sample_id] for sample_id in self.pairs(metric)]
 
 
 def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:
@@ -48,7 +55,7 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     policy. Runs of different halves of a system are not compared.
     """
     if (halves := _other_half(current, baseline)) is not None:
-        return Pairing(Comparability(False, (halves,), total=len(current.samples)))
+        return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
     notes: list[str] = []
     skipped: dict[str, str] = {}
     samples = _same_samples(current, baseline, unmatched, notes)
@@ -64,7 +71,7 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
         metrics=metrics,
         skipped=skipped,
     )
-    return Pairing(comparability, samples)
+    return Pairing(current, baseline, comparability, samples)
 
 
 def _other_half(current: RunScores, baseline: RunScores) -> str | None:
@@ -79,6 +86,11 @@ def _other_half(current: RunScores, baseline: RunScores) -> str | None:
 
 def _half(part: str | None) -> str:
     return "the whole system" if part is None else f"{part} alone"
+
+
+def differences(found: Comparability) -> list[str]:
+    """The differences between the two runs, each once."""
+    return list(dict.fromkeys((*found.notes, *found.skipped.values())))
 
 
 def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:

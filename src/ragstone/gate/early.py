@@ -14,12 +14,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.gate.bounds import questions
-from ragstone.gate.comparability import pair_runs, with_ids_of
+from ragstone.gate.bounds import BoundCheck
+from ragstone.gate.comparability import with_ids_of
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.judge_change import to_rejudge
 from ragstone.gate.policy import Policy
-from ragstone.gate.rules import BoundCheck, Rule, resolve_rules
-from ragstone.gate.verdict import Action, CheckKind
+from ragstone.gate.verdict import Action
 from ragstone.metrics.score import Score, Scored
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -37,13 +37,6 @@ def random_order(ids: Sequence[str], seed: int) -> tuple[str, ...]:
     return tuple(order)
 
 
-def family_size(rules: Sequence[Rule], *, baseline: bool) -> int:
-    """The number of blocking floors and drops in `rules`, which share the error rate."""
-    floors = sum(rule.min is not None and rule.floor_action is Action.BLOCK for rule in rules)
-    drops = sum(rule.max_drop is not None and rule.drop_action is Action.BLOCK for rule in rules)
-    return floors + (drops if baseline else 0)
-
-
 def watched_decisions(
     asked: Sequence[BoundCheck], fixed: Sequence[Decision], order: Sequence[str], *, level: float
 ) -> list[Decision]:
@@ -56,7 +49,7 @@ def watched_decisions(
 
 
 def _watched(one: BoundCheck, fixed: Decision, place: Mapping[str, int], level: float) -> Decision:
-    values, bounds = _in_order(one, place), _bounds(one)
+    values, bounds = _in_order(one, place), one.bounds
     seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=bounds)
     low, high = confidence_sequence(values, confidence=1.0 - 2.0 * level, bounds=bounds)
     interval = replace(
@@ -72,10 +65,6 @@ def _watched(one: BoundCheck, fixed: Decision, place: Mapping[str, int], level: 
 def _in_order(one: BoundCheck, place: Mapping[str, int]) -> NDArray[np.float64]:
     by_place = sorted(range(len(one.samples)), key=lambda index: place[one.samples[index]])
     return one.values[np.array(by_place, dtype=np.intp)]
-
-
-def _bounds(one: BoundCheck) -> tuple[float, float]:
-    return (0.0, 1.0) if one.kind is CheckKind.FLOOR else (-1.0, 1.0)
 
 
 class EarlyStop:
@@ -127,19 +116,14 @@ class EarlyStop:
         prefix = set(self.prefix)
         if not set(self._policy.must_pass.samples) <= prefix:
             return False
-        run = self._so_far()
-        pairing = None
-        if self._baseline is not None:
-            pairing = pair_runs(run, self._baseline, unmatched=self._policy.gate.unmatched)
-        resolved = resolve_rules(self._policy, run)
-        if self._baseline is not None and to_rejudge(run, self._baseline, resolved.rules, self._policy):
+        evidence = Evidence.of(self._so_far(), self._baseline, self._policy)
+        if self._baseline is not None and to_rejudge(evidence.current, self._baseline, evidence.rules, self._policy):
             return False  # their drops are not known before the baseline is judged again
-        if resolved.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
+        if evidence.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
             return False  # a slice without samples so far
-        level = self._policy.alpha / max(1, family_size(resolved.rules, baseline=self._baseline is not None))
-        asked = [one for one in questions(run, self._baseline, pairing, resolved.rules) if one.action is Action.BLOCK]
+        asked = [one for one in evidence.asked if one.action is Action.BLOCK]
         place = {sample_id: index for index, sample_id in enumerate(self._order)}
-        return bool(asked) and all(_is_decided(one, place, level) for one in asked)
+        return bool(asked) and all(_is_decided(one, place, evidence.watch_level) for one in asked)
 
     def _so_far(self) -> RunScores:
         prefix = self.prefix
@@ -159,5 +143,5 @@ class EarlyStop:
 
 def _is_decided(one: BoundCheck, place: Mapping[str, int], level: float) -> bool:
     values = _in_order(one, place)
-    seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=_bounds(one))
+    seen = watch(values, one.bound, alpha_below=level, alpha_above=level, bounds=one.bounds)
     return seen.decision is not None

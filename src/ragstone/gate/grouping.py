@@ -1,25 +1,34 @@
-"""Groups of samples, as labels for the statistics."""
+"""Groups of samples, as labels for the statistics, and the interval of a mean that allows for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ragstone.run.scores import RunScores
+from ragstone.stats.intervals import MeanInterval, mean_interval
 
 
-def group_labels(run: RunScores, units: Mapping[str, int]) -> NDArray[np.int64] | None:
-    """A label for every unit; a sample without a group is its own group. None: there are no groups."""
-    names = {i: run.samples[i].group for i in units if i in run.samples}
-    named = sorted({name for name in names.values() if name is not None})
+def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
+    """A label for every sample; a sample without a group is its own group. None: there are no groups."""
+    names = [run.samples[sample_id].group if sample_id in run.samples else None for sample_id in ids]
+    named = sorted({name for name in names if name is not None})
     if not named:
         return None
-    label_of = {name: len(units) + index for index, name in enumerate(named)}
-    labels = np.arange(len(units), dtype=np.int64)
-    for sample_id, index in units.items():
-        name = names.get(sample_id)
-        if name is not None:
-            labels[index] = label_of[name]
-    return labels
+    label_of = {name: len(ids) + index for index, name in enumerate(named)}
+    return np.array([index if name is None else label_of[name] for index, name in enumerate(names)], dtype=np.int64)
+
+
+def mean_of(
+    run: RunScores,
+    ids: Sequence[str],
+    values: ArrayLike,
+    *,
+    confidence: float,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> MeanInterval:
+    """The mean of `values` (n,) of the samples `ids` (n,) of `run`, with an interval that allows for their groups."""
+    scores = np.asarray(values, dtype=np.float64)
+    return mean_interval(scores, confidence=confidence, bounds=bounds, groups=group_labels(run, ids))

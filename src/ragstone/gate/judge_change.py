@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ragstone.formatting import change, counted, percent, score
 from ragstone.gate.comparability import outdated
-from ragstone.gate.grouping import group_labels
+from ragstone.gate.grouping import mean_of
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, krippendorff_alpha
-from ragstone.stats.intervals import MeanInterval, mean_interval
+from ragstone.stats.intervals import MeanInterval
 
 CONFIDENCE = 0.95
 
@@ -29,28 +28,11 @@ def to_rejudge(current: RunScores, baseline: RunScores, rules: Sequence[Rule], p
     moved = None
     if current.manifest is not None and baseline.manifest is not None:
         moved = observed_difference(current.manifest, baseline.manifest)
-    return {name: why for name, why in _unguarded(current, baseline, rules).items() if why != moved}
+    return {name: why for name, why in scored_otherwise(current, baseline, rules).items() if why != moved}
 
 
-def judge_change_check(
-    current: RunScores, baseline: RunScores | None, rules: Sequence[Rule], policy: Policy
-) -> Iterator[Check]:
-    """An error if the baseline was scored in another way, and the policy does not allow that."""
-    if baseline is None or policy.gate.on_judge_change != "fail":
-        return
-    found = {name: why for name, why in _unguarded(current, baseline, rules).items() if name in baseline.metrics}
-    if found:
-        why = "; ".join(dict.fromkeys(found.values()))
-        yield Check(
-            name="baseline",
-            kind=CheckKind.BASELINE,
-            status=Status.ERROR,
-            action=Action.BLOCK,
-            reason=f'{why}, and the policy says on_judge_change = "fail".',
-        )
-
-
-def _unguarded(current: RunScores, baseline: RunScores, rules: Sequence[Rule]) -> dict[str, str]:
+def scored_otherwise(current: RunScores, baseline: RunScores, rules: Sequence[Rule]) -> dict[str, str]:
+    """The metrics with an allowed drop that `baseline` scored in another way, each with the reason as a clause."""
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
     return {name: why for name, why in outdated(current, baseline).items() if name in drops}
 
@@ -98,14 +80,13 @@ def compare_judges(
             continue
         old = np.array([before.values[i] for i in ids], dtype=np.float64)
         new = np.array([after.values[i] for i in ids], dtype=np.float64)
-        groups = group_labels(now, {sample_id: index for index, sample_id in enumerate(ids)})
         found.append(
             JudgesCompared(
                 metric=metric,
                 n=len(ids),
                 then=float(old.mean()),
                 now=float(new.mean()),
-                difference=mean_interval(new - old, confidence=CONFIDENCE, bounds=(-1.0, 1.0), groups=groups),
+                difference=mean_of(now, ids, new - old, confidence=CONFIDENCE, bounds=(-1.0, 1.0)),
                 agreement=krippendorff_alpha(np.vstack([old, new]), level="interval", confidence=CONFIDENCE, seed=seed),
             )
         )

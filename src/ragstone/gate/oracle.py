@@ -34,7 +34,7 @@ def oracle_shares(
         before = normal.metrics[name].values
         ids = sorted(name for name in found.values if name in before and name in normal.samples)
         title = known.info.title if (known := find_metric(name)) is not None else name
-        groups = group_labels(normal, {sample_id: index for index, sample_id in enumerate(ids)})
+        groups = group_labels(normal, ids)
         m = np.array([before[sample_id] for sample_id in ids], dtype=np.float64)
         o = np.array([found.values[sample_id] for sample_id in ids], dtype=np.float64)
         shares.append(_shares(name, title, m, o, groups, confidence))
@@ -59,15 +59,6 @@ def _shares(
     missing = mean_interval(1.0 - normal, confidence=confidence, groups=groups)
     retrieval = mean_interval(oracle - normal, confidence=confidence, bounds=(-1.0, 1.0), groups=groups)
     generation = mean_interval(1.0 - oracle, confidence=confidence, groups=groups)
-    intervals = (
-        Interval(found.low, found.high, found.confidence, found.method) for found in (missing, retrieval, generation)
-    )
-    return MetricShares(
-        metric,
-        title,
-        int(normal.size),
-        missing.estimate,
-        retrieval.estimate,
-        generation.estimate,
-        *intervals,
-    )
+    estimates = (missing.estimate, retrieval.estimate, generation.estimate)
+    intervals = (Interval.of(missing), Interval.of(retrieval), Interval.of(generation))
+    return MetricShares(metric, title, int(normal.size), *estimates, *intervals)

@@ -27,7 +27,7 @@ from ragstone.gate.policy_table import (
     SliceRules,
     SystemRules,
 )
-from ragstone.gate.verdict import Action, Check, CheckKind
+from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
 
@@ -141,10 +141,6 @@ class Policy:
         line = self.line_of(*path)
         return self.file if line is None else f"{self.file}:{line}"
 
-    def line_of_check(self, check: Check) -> int | None:
-        """The line of the key behind `check`, for annotations."""
-        return self.line_of(*key_of_check(check))
-
     def with_accepted(self, held: InForce) -> Policy:
         """The same policy with accepted drops allowed."""
         return replace(self, widened=held.widest)
@@ -162,36 +158,6 @@ class Policy:
         """The same policy with another action for inconclusive checks (the ``fail-on`` setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
-
-
-_KEYS = {
-    CheckKind.FLOOR: "min",
-    CheckKind.CEILING: "max",
-    CheckKind.DROP: "max_drop",
-    CheckKind.RISE: "max_rise",
-    CheckKind.TARGET: "target",
-}
-
-
-def key_of_check(check: Check) -> KeyPath:
-    """The key of thresholds.toml behind `check`."""
-    if check.kind in _KEYS and check.metric is not None:
-        rule = ("metrics", check.metric, _KEYS[check.kind])
-        return rule if check.slice is None else ("slices", check.slice, *rule)
-    if check.kind is CheckKind.USAGE:
-        return tuple(check.name.split("."))
-    if check.kind is CheckKind.DRIFT and check.metric is not None:
-        return ("metrics", check.metric, "max_drift")
-    return {
-        CheckKind.DRIFT: ("drift",),
-        CheckKind.COVERAGE: ("gate", "min_coverage"),
-        CheckKind.MUST_PASS: ("must_pass",),
-        CheckKind.LATENCY: ("system", "latency_p95_s"),
-        CheckKind.ERROR_RATE: ("system", "max_error_rate"),
-        CheckKind.AGREEMENT: ("labels", "min_agreement"),
-        CheckKind.BASELINE: ("gate", "on_no_baseline"),
-        CheckKind.ANSWERS: ("system", "max_empty"),
-    }.get(check.kind, ())
 
 
 def default_policy(folder: Path | None = None, *, within: Path | None = None) -> Policy:

@@ -176,6 +176,12 @@ class SystemRules(_Table):
     )
     action: Action = Field(default=Action.BLOCK, description="block or warn, for all limits but max_empty.")
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits of an answer that are set, by key: those that are decided with an interval."""
+        keys = ("latency_p95_s", "tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd")
+        return {key: limit for key in keys if (limit := getattr(self, key)) is not None}
+
 
 class MustPass(_Table):
     """[must_pass]: samples that must always pass. A plain list of ids is the short form."""

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ragstone.formatting import counted, most_common
-from ragstone.gate.rules import Rule
+from ragstone.gate.evidence import Evidence
 from ragstone.judge.preference import SAME
 from ragstone.metrics.pairwise import EQUAL, ORDER, PairwisePreference
-from ragstone.run.scores import RunScores
 from ragstone.stats.proportion import p_proportion_at_most
 
 NAME = PairwisePreference.info.name
 
 
-def preference_warnings(current: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
+def preference_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a floor on the preference was not checked."""
-    scores = current.metrics.get(NAME)
-    if scores is None or scores.values or scores.failed or not any(rule.metric == NAME for rule in rules):
+    scores = evidence.current.metrics.get(NAME)
+    if scores is None or scores.values or scores.failed or not any(rule.metric == NAME for rule in evidence.rules):
         return
     reasons = [why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)]
     if reasons:
         yield f"{NAME} was not checked: {most_common(reasons)}."
 
 
-def preference_notes(current: RunScores) -> Iterator[str]:
+def preference_notes(evidence: Evidence) -> Iterator[str]:
     """Wins, ties and losses, with an exact sign test and how often the choice depended on the order."""
-    scores = current.metrics.get(NAME)
+    scores = evidence.current.metrics.get(NAME)
     if scores is None:
         return
     wins = sum(value > 0.5 for value in scores.values.values())

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.formatting import counted, figure, percent
-from ragstone.gate.bounds import FLOOR_WEIGHT
-from ragstone.gate.columns import answers_per_sample
+from ragstone.gate.bounds import FLOOR_WEIGHT, answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
@@ -80,7 +79,7 @@ def sights(
             check = checked[rule.metric]
             found.append(Sight(rule.metric, check.detectable_drop, check.n, rule.lower_is_better))
             continue
-        spread = spread_of(rule.metric, run, None, None, None, TYPICAL_CHANGED)
+        spread = spread_of(rule.metric, run, None, None, TYPICAL_CHANGED)
         if spread is not None:
             n = samples if samples is not None else spread.n
             drop = _drop(spread, n, rule.max_drop or 0.0, alpha, tests)
@@ -171,12 +170,7 @@ def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> t
 
 
 def spread_of(
-    metric: str,
-    run: RunScores | None,
-    baseline: RunScores | None,
-    pairing: Pairing | None,
-    sd: float | None,
-    changed: float,
+    metric: str, run: RunScores | None, pairing: Pairing | None, sd: float | None, changed: float
 ) -> Spread | None:
     """The variation of paired differences of `metric`: from pairs, from several answers to each question, from scores
     assuming that a share `changed` is regenerated, or assumed (`sd` of one score); None if the run has too few scores.
@@ -185,8 +179,8 @@ def spread_of(
     if run is None:
         return Spread(metric, assumed * (sd or TYPICAL_SD), "assumed", 0)
     found: Spread | None = None
-    if baseline is not None and pairing is not None:
-        found = _from_pairs(metric, run, baseline, pairing)
+    if pairing is not None:
+        found = _from_pairs(metric, run, pairing)
     if found is None or found.sd == 0.0:  # identical runs give no information
         measured = _from_answers(metric, run)
         if measured is not None and measured.sd > 0.0:
@@ -197,12 +191,11 @@ def spread_of(
     return found
 
 
-def _from_pairs(metric: str, run: RunScores, baseline: RunScores, pairing: Pairing) -> Spread | None:
-    ids = pairing.pairs(metric, run, baseline)
+def _from_pairs(metric: str, run: RunScores, pairing: Pairing) -> Spread | None:
+    ids = pairing.pairs(metric)
     if len(ids) < 2:
         return None
-    now, then = run.metrics[metric].values, baseline.metrics[metric].values
-    values = np.array([now[i] - then[i] for i in ids], dtype=np.float64)
+    values = np.array(pairing.changes(metric), dtype=np.float64)
     return _measured(metric, values, ids, run, 1.0, f"{len(ids)} paired samples")
 
 
@@ -240,7 +233,7 @@ def _measured(
     metric: str, values: NDArray[np.float64], ids: Sequence[str], run: RunScores, factor: float, source: str
 ) -> Spread:
     deviation = factor * float(np.std(values, ddof=1))
-    labels = group_labels(run, {sample_id: index for index, sample_id in enumerate(ids)})
+    labels = group_labels(run, ids)
     if labels is None or len(np.unique(labels)) < 2:
         return Spread(metric, deviation, source, len(ids))
     parts = variance_components(values, labels)

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from ragstone.formatting import clipped
-from ragstone.gate.grouping import group_labels
+from ragstone.gate.grouping import mean_of
 from ragstone.gate.verdict import Interval
 from ragstone.judge.judgements import StatementList
 from ragstone.metrics.registry import is_relative
@@ -23,7 +21,6 @@ from ragstone.metrics.score import Scored
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
-from ragstone.stats.intervals import mean_interval
 from ragstone.system.entrypoint import recognised
 from ragstone.system.response import Response, SystemFailureKind
 
@@ -259,6 +256,4 @@ def _share(hits: Mapping[str, object], ids: Sequence[str], current: RunScores) -
 def _interval(
     values: Sequence[float], ids: Sequence[str], current: RunScores, *, bounds: tuple[float, float]
 ) -> Interval:
-    groups = group_labels(current, {name: place for place, name in enumerate(ids)})
-    found = mean_interval(np.array(values, dtype=np.float64), confidence=CONFIDENCE, bounds=bounds, groups=groups)
-    return Interval(found.low, found.high, found.confidence, found.method)
+    return Interval.of(mean_of(current, ids, values, confidence=CONFIDENCE, bounds=bounds))

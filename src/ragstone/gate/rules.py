@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ragstone.errors import suggestion
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS, MetricRule
-from ragstone.gate.verdict import Action, CheckKind
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
 from ragstone.run.scores import RunScores
-from ragstone.stats.signflip import Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,43 +57,23 @@ class Rule:
     def title(self) -> str:
         return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
 
+    def name_of(self, kind: CheckKind) -> str:
+        """The name of this rule's check of the kind."""
+        base = f"{self.metric}.{kind.value}"
+        return base if self.slice is None else f"{self.slice}/{base}"
 
-@dataclass(frozen=True, slots=True)
-class BoundCheck:
-    """A floor or a drop to decide.
-
-    `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
-    their scores or changes. Where less is better, all numbers are those of 1 − score, and `kind` is the floor or drop
-    of that. `unchanged` is the change that counts as no drop at all. `answers` are the scores behind the changes if one
-    run has more answers to each question than the other.
-    """
-
-    rule: Rule
-    kind: CheckKind
-    ids: tuple[str, ...]
-    units: NDArray[np.int64]
-    values: NDArray[np.float64]
-    bound: float
-    current: float
-    baseline: float | None = None
-    unchanged: float = 0.0
-    answers: Answers | None = None
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        """The ids of the samples that count here, in the order of `values`."""
-        return tuple(self.ids[unit] for unit in self.units)
-
-    @property
-    def name(self) -> str:
-        direction = self.rule.direction
-        kind = direction.level if self.kind is CheckKind.FLOOR else direction.change
-        base = f"{self.rule.metric}.{kind.value}"
-        return base if self.rule.slice is None else f"{self.rule.slice}/{base}"
-
-    @property
-    def action(self) -> Action:
-        return self.rule.floor_action if self.kind is CheckKind.FLOOR else self.rule.drop_action
+    def check(self, kind: CheckKind, status: Status, action: Action, reason: str) -> Check:
+        """A check of this rule; `reason` does not name the metric."""
+        return Check(
+            name=self.name_of(kind),
+            kind=kind,
+            status=status,
+            action=action,
+            reason=f"{self.title}: {reason}",
+            short_reason=reason,
+            metric=self.metric,
+            slice=self.slice,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ragstone.formatting import counted, figure, percent, some
-from ragstone.gate.columns import answers_per_sample
+from ragstone.gate.bounds import answers_per_sample
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
-from ragstone.run.scores import MetricScores, RunScores
+from ragstone.run.scores import MetricScores
 from ragstone.stats.variance import VarianceComponents, variance_components
 
 _MAX_NAMED = 3
@@ -50,8 +51,9 @@ def passes(answers: Sequence[float | None], rule: Rule) -> tuple[int, int]:
     return sum(rule.min is not None and value >= rule.min for value in scored), len(scored)
 
 
-def stability_notes(run: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
+def stability_notes(evidence: Evidence) -> Iterator[str]:
     """Notes on a run that asked the system several times: where the variance is, and which samples are unsteady."""
+    run = evidence.current
     if answers_per_sample(run) == 1:
         return
     shares = {name: variance_of(scores) for name, scores in run.metrics.items()}
@@ -59,7 +61,7 @@ def stability_notes(run: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
     listed = "; ".join(f"{name}: {found}" for name, found in words.items() if found)
     if listed:
         yield f"Sources of the variance of a score: {listed}."
-    for rule in rules:
+    for rule in evidence.rules:
         scores = run.metrics.get(rule.metric)
         if rule.min is None or rule.slice is not None or scores is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from ragstone.errors import (
     EXIT_GATE_FAILED,
@@ -15,6 +16,9 @@ from ragstone.errors import (
     SystemUnderTestError,
 )
 from ragstone.formatting import clipped
+
+if TYPE_CHECKING:
+    from ragstone.stats.intervals import MeanInterval  # loads numpy
 
 
 class Status(StrEnum):
@@ -64,6 +68,11 @@ class Interval:
     confidence: float
     method: str
 
+    @classmethod
+    def of(cls, found: MeanInterval) -> Interval:
+        """The limits of an estimate."""
+        return cls(found.low, found.high, found.confidence, found.method)
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -99,6 +108,15 @@ class Check:
     sample: str | None = None
     short_reason: str | None = None
     p_value: float | None = None
+
+    @property
+    def is_below_by_chance(self) -> bool:
+        """Whether a floor passes with an estimate below it (or a ceiling above it), by no more than chance explains."""
+        if self.status is not Status.PASS or self.estimate is None or self.threshold is None:
+            return False
+        if self.kind is CheckKind.CEILING:
+            return self.estimate > self.threshold
+        return self.kind is CheckKind.FLOOR and self.estimate < self.threshold
 
 
 class Side(StrEnum):

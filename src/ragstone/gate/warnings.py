@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.bounds import FLOOR_WEIGHT
 from ragstone.gate.comparability import Pairing
-from ragstone.gate.policy import Policy
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.resolution import share_of_error
-from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import lower_is_better
-from ragstone.run.scores import MetricScores, RunScores
+from ragstone.run.scores import MetricScores
 
 _OTHER_HALF = {
     "context_precision": "context_precision_no_reference",
@@ -26,30 +25,13 @@ _LOST_SHARE = 0.05
 """A metric that no longer applies to more samples than this is worth a note."""
 
 
-def unguarded(pairing: Pairing | None, rules: Sequence[Rule], checks: Sequence[Check]) -> Iterator[str]:
-    """Warnings: rules of the policy that were not applied to this run, and why."""
-    drops = {rule.metric for rule in rules if rule.max_drop is not None}
-    if not drops:
-        return
-    if pairing is None:
-        yield "There is no baseline, so no drop was checked."
-    elif not pairing.comparability.comparable:
-        yield f"No drop was checked: {' '.join(differences(pairing))}"
-    else:
-        skipped = pairing.comparability.skipped
-        yield from dict.fromkeys(skipped[metric] for metric in sorted(drops & skipped.keys()))
-        checked = {(check.metric, check.slice) for check in checks if check.kind in CHANGES}
-        for rule in rules:
-            compared = rule.max_drop is not None and rule.metric in pairing.metrics
-            if compared and (rule.metric, rule.slice) not in checked:
-                yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
-
-
-def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Iterator[str]:
+def permissive(evidence: Evidence) -> Iterator[str]:
     """Warnings: rules that apply because there is no policy."""
+    policy = evidence.policy
     if policy.names_metrics:
         return
-    warns = offline and any(rule.min is not None and rule.floor_action is Action.WARN for rule in rules)
+    floors_warn = any(rule.min is not None and rule.floor_action is Action.WARN for rule in evidence.rules)
+    warns = evidence.offline and floors_warn
     floors = ", and with the offline judge their floors only warn" if warns else ""
     if policy.file is None:
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
@@ -57,12 +39,13 @@ def permissive(policy: Policy, rules: Sequence[Rule], *, offline: bool) -> Itera
         yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
-def assumed_directions(current: RunScores, rules: Sequence[Rule]) -> Iterator[str]:
+def assumed_directions(evidence: Evidence) -> Iterator[str]:
     """A warning that names metrics of another evaluator that sound as if less were better, and are taken otherwise."""
     named = sorted(
         rule.metric
-        for rule in rules
-        if not rule.written and rule.metric in current.metrics and _sounds_lower(rule.metric) and rule.slice is None
+        for rule in evidence.rules
+        if not rule.written and rule.slice is None
+        if rule.metric in evidence.current.metrics and _sounds_lower(rule.metric)
     )
     if named:
         yield (
@@ -82,9 +65,10 @@ _LOWER_WORDS = frozenset(
 )
 
 
-def forgotten(current: RunScores) -> Iterator[str]:
+def forgotten(evidence: Evidence) -> Iterator[str]:
     """A warning about conversations of which the system got the last question only."""
-    system = None if current.manifest is None else current.manifest.system
+    manifest = evidence.current.manifest
+    system = None if manifest is None else manifest.system
     if system is not None and system.conversations and system.takes_history is False:
         verb = "has" if system.conversations == 1 else "have"
         yield (
@@ -93,22 +77,23 @@ def forgotten(current: RunScores) -> Iterator[str]:
         )
 
 
-def ungraded(current: RunScores) -> Iterator[str]:
+def ungraded(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
+    current = evidence.current
     names = sorted(
         name for name, one in current.metrics.items() if is_rubric(one.version) and not one.values and not one.failed
     )
-    if names and current.manifest is not None and current.manifest.judge.offline:
+    if names and current.manifest is not None and evidence.offline:
         judge = current.manifest.judge.label()
         yield f"Not scored: {some(names)}. A rubric needs a language model, and the {judge} uses none."
 
 
-def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> Iterator[str]:
+def powerless(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rules that can never fail with this few samples."""
-    tests = share_of_error(rules)
-    slices = len({rule.slice for rule in rules} - {None})
+    alpha, tests = evidence.policy.alpha, share_of_error(evidence.rules)
+    slices = len({rule.slice for rule in evidence.rules} - {None})
     found = []
-    for check in checks:
+    for check in evidence.decided:
         part = 1.0 if check.slice is None else 1.0 / max(1, slices)
         if check.action is not Action.BLOCK:
             continue
@@ -126,36 +111,15 @@ def powerless(checks: Sequence[Check], rules: Sequence[Rule], alpha: float) -> I
         yield f"Too few samples for these checks ever to fail: {some(found)}."
 
 
-def below_by_chance(checks: Sequence[Check]) -> Iterator[str]:
+def below_by_chance(evidence: Evidence) -> Iterator[str]:
     """Warnings: floors that pass with an estimate below them, which could look like an error."""
-    for check in checks:
-        if is_below_by_chance(check):
-            yield check.reason
+    return (check.reason for check in evidence.decided if check.is_below_by_chance)
 
 
-def is_below_by_chance(check: Check) -> bool:
-    """Whether a floor passes with an estimate below it (or a ceiling above it), by no more than chance explains."""
-    if check.status is not Status.PASS or check.estimate is None or check.threshold is None:
-        return False
-    if check.kind is CheckKind.CEILING:
-        return check.estimate > check.threshold
-    return check.kind is CheckKind.FLOOR and check.estimate < check.threshold
-
-
-def differences(pairing: Pairing) -> list[str]:
-    """The differences between the two runs, each once."""
-    found = pairing.comparability
-    return list(dict.fromkeys((*found.notes, *found.skipped.values())))
-
-
-def footnotes(
-    current: RunScores,
-    baseline: RunScores | None,
-    pairing: Pairing | None,
-    rules: Sequence[Rule],
-) -> Iterator[str]:
+def footnotes(evidence: Evidence) -> Iterator[str]:
     """Notes about metrics that do not apply."""
-    for rule in rules:
+    current = evidence.current
+    for rule in evidence.rules:
         scores = current.metrics.get(rule.metric)
         other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
         if other.values:
@@ -165,14 +129,15 @@ def footnotes(
         if not rule.written and not scores.values and scores.not_applicable:
             why = most_common(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."
-    if baseline is not None and pairing is not None:
-        yield from _no_longer_applicable(current, baseline, pairing)
+    if evidence.pairing is not None:
+        yield from _no_longer_applicable(evidence.pairing)
 
 
-def _no_longer_applicable(current: RunScores, baseline: RunScores, pairing: Pairing) -> Iterator[str]:
+def _no_longer_applicable(pairing: Pairing) -> Iterator[str]:
     """Notes on metrics that lost samples: an answer that makes no claims can't be unfaithful."""
     for metric in pairing.metrics:
-        excused, before = current.metrics[metric].not_applicable, baseline.metrics[metric].values
+        excused = pairing.current.metrics[metric].not_applicable
+        before = pairing.baseline.metrics[metric].values
         lost = [excused[i] for i in pairing.samples if i in excused and i in before]
         if len(lost) > _LOST_SHARE * len(pairing.samples):
             yield (

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ragstone.ci.github.commands import Annotation, Level
 from ragstone.errors import RagstoneError
+from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.golden.sample import Origin
@@ -83,7 +84,7 @@ def error_annotation(error: RagstoneError, places: Places) -> Annotation:
 def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
     grave = check.action is Action.BLOCK and check.status in (Status.FAIL, Status.ERROR)
     file = places.within(policy.file) if policy.file is not None else None
-    line = policy.line_of_check(check) if file is not None else None
+    line = policy.line_of(*key_of_check(check)) if file is not None else None
     title = f"{check.name}: {check.status}"
     return Annotation(Level.ERROR if grave else Level.WARNING, check.reason, title, file, line)
 

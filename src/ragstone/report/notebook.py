@@ -6,11 +6,10 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from ragstone.formatting import NONE, counted, dollars, score, seconds, some
-from ragstone.gate.grouping import group_labels
+from ragstone.gate.grouping import mean_of
 from ragstone.golden.sample import GoldenSet
 from ragstone.report import wording
 from ragstone.report.escape import clip, one_line
@@ -21,7 +20,6 @@ from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.rows import check_reason
 from ragstone.report.templates import PACKAGE
 from ragstone.run.scores import RunScores
-from ragstone.stats.intervals import mean_interval
 
 MAX_SAMPLES = 5
 MAX_ROWS = 40
@@ -62,8 +60,7 @@ def run_html(scores: RunScores) -> str:
     for name, metric in scores.metrics.items():
         low_high = NONE
         if metric.values:
-            units = {sample_id: place for place, sample_id in enumerate(metric.values)}
-            found = mean_interval(np.array(list(metric.values.values())), groups=group_labels(scores, units))
+            found = mean_of(scores, list(metric.values), list(metric.values.values()), confidence=0.95)
             low_high = f"[{score(found.low)},\u00a0{score(found.high)}]"
         counts = (len(metric.values), len(metric.not_applicable), len(metric.failed))
         rows.append((wording.metric_title(name), score(metric.mean), low_high, *(f"{count:,}" for count in counts)))

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ragstone import formatting
+from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Comparability, Status
-from ragstone.gate.warnings import is_below_by_chance
 from ragstone.report import wording
 from ragstone.report.document import IntervalPart
 from ragstone.report.parts import CheckRow, MetricRow
@@ -154,7 +154,7 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
         return f"{check.kind} unclear{more}"
     if check.status is Status.ERROR:
         return "error"
-    if floor is not None and is_below_by_chance(floor):
+    if floor is not None and floor.is_below_by_chance:
         return f"pass: {_FAILED[floor.kind]} by chance"
     if drop is None or drop.estimate is None or drop.threshold is None:
         return "pass"
@@ -189,7 +189,7 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
         same = (wording.status_word(check.status, check.action), check.slice, check.short_reason)
         alike.setdefault(same if check.kind is CheckKind.COVERAGE and check.metric else id(check), []).append(check)
     return tuple(
-        CheckRow(title=check_title(check, others), found=_found(check), wanted=_wanted(check), check=check)
+        CheckRow(check_title(check, others), checker_of(check).found(check), checker_of(check).wanted(check), check)
         for check, *others in alike.values()
     )
 
@@ -199,9 +199,7 @@ def check_title(check: Check, others: Sequence[Check] = ()) -> str:
 
     `others` are the same checks of other metrics: ``Coverage: Faithfulness, Context recall``.
     """
-    if check.kind is CheckKind.USAGE:
-        return wording.USAGE_TITLES.get(check.name, check.name)
-    title = wording.CHECK_TITLES[check.kind]
+    title = checker_of(check).title(check)
     if check.sample is not None:
         title = f"{title}: {check.sample}"
     if check.kind is CheckKind.ANSWERS and check.metric is not None:
@@ -215,37 +213,3 @@ def check_title(check: Check, others: Sequence[Check] = ()) -> str:
 def check_reason(check: Check) -> str:
     """The reason as a sentence below the check's title, which already names the metric."""
     return wording.sentence(check.short_reason or check.reason)
-
-
-def _found(check: Check) -> str:
-    if check.kind is CheckKind.MUST_PASS:
-        return (check.short_reason or "") if check.status is Status.PASS else "failed"
-    if check.estimate is None:
-        return ""
-    if check.kind is CheckKind.ANSWERS and check.metric is None:
-        return f"{formatting.percent(check.estimate)} empty"
-    if check.kind in (CheckKind.COVERAGE, CheckKind.ERROR_RATE):
-        return formatting.percent(check.estimate)
-    if check.kind is CheckKind.LATENCY:
-        return formatting.seconds(check.estimate)
-    if check.kind is CheckKind.USAGE:
-        return wording.usage(check.name, check.estimate)
-    if check.kind is CheckKind.DRIFT:
-        return formatting.change(check.estimate)
-    return formatting.score(check.estimate)
-
-
-def _wanted(check: Check) -> str:
-    if check.threshold is None:
-        return ""
-    if check.kind is CheckKind.COVERAGE:
-        return f"at least {formatting.percent(check.threshold)}"
-    if check.kind is CheckKind.ERROR_RATE or (check.kind is CheckKind.ANSWERS and check.metric is None):
-        return f"at most {formatting.percent(check.threshold)}"
-    if check.kind is CheckKind.DRIFT:
-        return f"at most {formatting.bound(-check.threshold)} lost"
-    if check.kind is CheckKind.LATENCY:
-        return f"at most {formatting.seconds(check.threshold)}"
-    if check.kind is CheckKind.USAGE:
-        return f"at most {wording.usage(check.name, check.threshold)}"
-    return f"at least {formatting.bound(check.threshold)}"

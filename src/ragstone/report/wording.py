@@ -10,7 +10,6 @@ from ragstone.gate.robustness import KindResult, Outcome, PairedChange, Robustne
 from ragstone.gate.verdict import (
     Action,
     Attribution,
-    CheckKind,
     Diagnosis,
     Interval,
     MetricShares,
@@ -29,36 +28,6 @@ STATUS_TITLES = {
     Status.INCONCLUSIVE: "Inconclusive",
     Status.ERROR: "Error",
 }
-
-CHECK_TITLES = {
-    CheckKind.FLOOR: "Floor",
-    CheckKind.CEILING: "Ceiling",
-    CheckKind.DROP: "Drop",
-    CheckKind.RISE: "Rise",
-    CheckKind.TARGET: "Target",
-    CheckKind.DRIFT: "Drift",
-    CheckKind.COVERAGE: "Coverage",
-    CheckKind.MUST_PASS: "Must pass",
-    CheckKind.LATENCY: "Latency (p95)",
-    CheckKind.USAGE: "Use",
-    CheckKind.ERROR_RATE: "System errors",
-    CheckKind.AGREEMENT: "Agreement with people",
-    CheckKind.BASELINE: "Baseline",
-    CheckKind.ANSWERS: "Answers",
-}
-
-
-USAGE_TITLES = {
-    "system.tokens_mean": "Tokens per answer",
-    "system.tokens_p95": "Tokens per answer (p95)",
-    "system.cost_mean_usd": "Cost per answer",
-    "system.cost_p95_usd": "Cost per answer (p95)",
-}
-
-
-def usage(name: str, value: float) -> str:
-    """A value of the check `name`, in tokens or dollars."""
-    return answer_cost(value) if "cost" in name else whole(value)
 
 
 def system_usage(found: UsagePart | None) -> str:

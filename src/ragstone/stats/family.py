@@ -68,7 +68,7 @@ class Decision:
     intersection-union test). `interval` is entirely below the bound exactly if `below`, and entirely above exactly if
     `above`. `n_more` more samples would decide it with 80 % power if the estimate is right (0: already decided, None:
     no attainable number). `detectable` is the shortfall under the bound that would be decided with 80 % power at this
-    n; None if it is unknown.
+    n; None if it is unknown. `p_adjusted` is None if it was decided apart from the others.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Decision:
     n: int
     n_more: int | None
     detectable: float | None
-    p_adjusted: float = 1.0
+    p_adjusted: float | None = 1.0
 
 
 def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int = 0) -> tuple[Decision, ...]:

@@ -222,7 +222,7 @@ def _row(
     name: str, pairs: Readings, sides: Sequence[Readings], scores: RunScores, max_drop: float | None
 ) -> MetricNoise:
     first, second = np.array(list(pairs.values()), dtype=np.float64).T
-    groups = group_labels(scores, {sample_id: index for index, sample_id in enumerate(pairs)})
+    groups = group_labels(scores, list(pairs))
     found = noise_floor(first, second, groups=groups)
     n_run = max(len(scores.metrics[name].values), len(pairs))
     floor = float(ndtri(1.0 - found.alpha)) * found.sd * math.sqrt(2.0 / n_run)

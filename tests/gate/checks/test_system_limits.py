@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.gate.policy import key_of_check, policy_from_mapping, policy_hash
+from ragstone.gate.checks.registry import key_of_check
+from ragstone.gate.policy import policy_from_mapping, policy_hash
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.run.manifest import Manifest, TokenPrice
 from ragstone.run.scores import RunScores
+from tests.gate.checks.test_run_checks import decide, of_kind
 from tests.gate.conftest import MakeRun, make_manifest
-from tests.gate.test_run_checks import decide, of_kind
 
 FAITHFULNESS = {"faithfulness": {"min": 0.5}}
 

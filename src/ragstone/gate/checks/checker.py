@@ -1,0 +1,47 @@
+"""The interface of a kind of check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Protocol
+
+from ragstone import formatting
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.verdict import Check, CheckKind
+
+
+class Checker(Protocol):
+    """One kind of check, or a few that are decided together: what it asks of the evidence, and how reports word it.
+
+    `kinds` are those of its checks, and `policy_key` is the key of thresholds.toml behind them. `final`: if it finds
+    anything, nothing after it is checked.
+    """
+
+    kinds: ClassVar[tuple[CheckKind, ...]]
+    policy_key: ClassVar[KeyPath]
+    final: ClassVar[bool] = False
+
+    def evaluate(self, evidence: Evidence) -> Iterable[Check]:
+        """The checks; none if the policy does not ask for them, or the run has nothing to check. Pure; never raises."""
+        ...
+
+    def unguarded(self, evidence: Evidence) -> Iterable[str]:  # noqa: ARG002 - for those that have something to say
+        """A sentence for each rule of the policy that was not applied to this run; after all checks are decided."""
+        return ()
+
+    def key(self, check: Check) -> KeyPath:  # noqa: ARG002 - for those with several keys
+        """The key of thresholds.toml behind `check`; empty if there is none."""
+        return self.policy_key
+
+    def title(self, check: Check) -> str:
+        """What reports call `check`, without its metric, slice or sample."""
+        return check.kind.value.replace("_", " ").capitalize()
+
+    def found(self, check: Check) -> str:
+        """The estimate, as reports show it."""
+        return "" if check.estimate is None else formatting.score(check.estimate)
+
+    def wanted(self, check: Check) -> str:
+        """The threshold, as reports show it."""
+        return "" if check.threshold is None else f"at least {formatting.bound(check.threshold)}"

@@ -1,0 +1,134 @@
+"""Is there enough to decide on: samples with the tags, samples with scores, a finished run?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from ragstone.formatting import clipped, counted, most_common, percent
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.rules import Rule
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.metrics.registry import is_relative
+from ragstone.metrics.score import FAILED_BY, Failed
+from ragstone.run.scores import MetricScores, RunScores
+
+_NO_SCORES = MetricScores(values={})
+
+
+class Coverage(Checker):
+    """One check per metric and slice: do enough of the samples it applies to have a score?
+
+    A metric of the default rules that applies to no sample gets no check. A tag that no sample has is an error.
+    """
+
+    kinds = (CheckKind.COVERAGE,)
+    policy_key = ("gate", "min_coverage")
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        for tag, hint in evidence.unknown_tags.items():
+            reason = f"the policy has rules for the tag '{tag}', but no sample has it. {hint}"
+            yield replace(_error(reason), name=f"{tag}/coverage", slice=tag)
+        run = evidence.current
+        first: dict[tuple[str, str | None], Rule] = {}
+        for rule in evidence.rules:
+            first.setdefault((rule.metric, rule.slice), rule)
+        for rule in first.values():
+            scores = run.metrics.get(rule.metric, _NO_SCORES)
+            values, failed = _within(scores.values, rule.samples), _within(scores.failed, rule.samples)
+            if not values and not failed:
+                if rule.written and not (is_relative(rule.metric) and rule.metric in run.metrics):
+                    yield _nothing_scored(rule, scores, measured=rule.metric in run.metrics)
+            elif rule.slice is None or not values:
+                minimum = evidence.policy.gate.min_coverage
+                yield _coverage(rule, len(values), [scores.failed[i] for i in failed], minimum)
+
+    def found(self, check: Check) -> str:
+        return "" if check.estimate is None else percent(check.estimate)
+
+    def wanted(self, check: Check) -> str:
+        return "" if check.threshold is None else f"at least {percent(check.threshold)}"
+
+
+class Unfinished(Coverage):
+    """An error for a run that was stopped or killed: it does not contain all samples."""
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        run, manifest = evidence.current, evidence.current.manifest
+        if manifest is None or evidence.finished:
+            return
+        n = manifest.golden.samples
+        why = (manifest.stop_reason or "it was interrupted").rstrip(".")
+        found = f"it has {len(run.samples)} of {counted(n, 'sample')} ({why})"
+        yield replace(_error(f"the run did not finish: {found}. Continue with --resume."), n=n)
+
+
+class NothingDecided(Coverage):
+    """An error if no score was checked: a run must not pass because there was nothing to check."""
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        if not evidence.decided or not any(scores.values for scores in evidence.current.metrics.values()):
+            yield _error(f"nothing to decide: {_why_nothing(evidence.current)}")
+
+
+def _why_nothing(run: RunScores) -> str:
+    evaluated = run.manifest.golden.samples if run.manifest is not None else 0
+    if not run.samples and evaluated:
+        drafts = "the only sample is a draft" if evaluated == 1 else f"all {evaluated:,} samples are drafts"
+        return f"{drafts}. A draft counts once a person has reviewed it (ragstone review)."
+    if not run.samples:
+        return f"{run.label} has no samples."
+    if not any(scores.values for scores in run.metrics.values()):
+        return f"none of {counted(len(run.samples), 'sample')} has a score."
+    return (
+        f"the policy checks none of the metrics of this run ({', '.join(sorted(run.metrics))}), or needs a baseline "
+        "for it."
+    )
+
+
+def _error(reason: str) -> Check:
+    return Check("coverage", CheckKind.COVERAGE, Status.ERROR, Action.BLOCK, reason)
+
+
+def _within(by_id: Mapping[str, object], samples: Collection[str] | None) -> list[str]:
+    if samples is None:
+        return list(by_id)
+    fewer, more = (by_id, samples) if len(by_id) < len(samples) else (samples, by_id)
+    return [sample_id for sample_id in fewer if sample_id in more]
+
+
+def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> Check:
+    n = scored + len(failed)
+    covered = scored / n
+    if failed:
+        reason = (
+            f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): "
+            f"coverage {percent(covered)}, required {percent(minimum)}."
+        )
+    elif n == 1:
+        reason = "the only sample it applies to has a score."
+    else:
+        reason = f"all {n:,} samples it applies to have a score."
+    status = Status.PASS if covered >= minimum and scored > 0 else Status.ERROR
+    check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
+    return replace(check, estimate=covered, threshold=minimum, current=covered, n=n)
+
+
+def _causes(failed: list[Failed]) -> str:
+    parts = []
+    for by, words in FAILED_BY.items():
+        reasons = [one.reason for one in failed if one.by == by]
+        if reasons:
+            parts.append(f"{words} failed on {len(reasons)}: {clipped(most_common(reasons).rstrip('.'))}")
+    return "; ".join(parts)
+
+
+def _nothing_scored(rule: Rule, scores: MetricScores, *, measured: bool) -> Check:
+    if not measured:
+        reason = "the policy names it, but this run did not measure it."
+    else:
+        excused = [scores.not_applicable[i] for i in _within(scores.not_applicable, rule.samples)]
+        why = f", most often because {most_common(excused)}" if excused else ""
+        reason = f"the policy names it, but no sample has a score{why}."
+    return rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)

@@ -1,0 +1,30 @@
+"""Has quality been lost slowly, over the history of the main branch?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragstone.formatting import bound, change
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.verdict import Check, CheckKind
+
+
+class Drift(Checker):
+    """The losses since the anchor: measured where the history is, and with an error rate of their own."""
+
+    kinds = (CheckKind.DRIFT,)
+    policy_key = ("drift",)
+
+    def evaluate(self, evidence: Evidence) -> Sequence[Check]:
+        return evidence.drift
+
+    def key(self, check: Check) -> KeyPath:
+        return self.policy_key if check.metric is None else ("metrics", check.metric, "max_drift")
+
+    def found(self, check: Check) -> str:
+        return "" if check.estimate is None else change(check.estimate)
+
+    def wanted(self, check: Check) -> str:
+        return "" if check.threshold is None else f"at most {bound(-check.threshold)} lost"

@@ -1,0 +1,66 @@
+"""All kinds of checks, in the order in which a run is checked and a verdict gives its reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ragstone.gate.checks.agreement import Agreement
+from ragstone.gate.checks.answers import Answers, NoAnswer, Retrieval
+from ragstone.gate.checks.baseline import Baseline
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.coverage import Coverage, NothingDecided, Unfinished
+from ragstone.gate.checks.drift import Drift
+from ragstone.gate.checks.error_rate import ErrorRate
+from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
+from ragstone.gate.checks.must_pass import MustPass
+from ragstone.gate.checks.system_limits import SystemLimits
+from ragstone.gate.checks.targets import Targets
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.verdict import Action, Check
+
+CHECKERS: tuple[Checker, ...] = (
+    NoAnswer(),
+    Baseline(),
+    Coverage(),
+    Agreement(),
+    MustPass(),
+    Answers(),
+    Retrieval(),
+    Drift(),
+    FloorsAndDrops(Action.BLOCK),
+    SystemLimits(Action.BLOCK),
+    FloorsAndDrops(Action.WARN),
+    SystemLimits(Action.WARN),
+    Targets(),
+    ErrorRate(),
+    Unfinished(),
+    NothingDecided(),
+)
+
+_BY_KIND = {kind: checker for checker in CHECKERS for kind in checker.kinds}
+
+
+def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
+    """`evidence` with the checks decided on it, and whether all kinds were asked: not, after a final one."""
+    for checker in CHECKERS:
+        found = tuple(checker.evaluate(evidence))
+        evidence = replace(evidence, decided=(*evidence.decided, *found))
+        if found and checker.final:
+            return evidence, False
+    return evidence, True
+
+
+def unguarded(evidence: Evidence) -> tuple[str, ...]:
+    """A sentence for each rule of the policy that was not applied to this run."""
+    return tuple(sentence for checker in CHECKERS for sentence in checker.unguarded(evidence))
+
+
+def checker_of(check: Check) -> Checker:
+    """The kind of check that `check` is one of: it has the words for it."""
+    return _BY_KIND[check.kind]
+
+
+def key_of_check(check: Check) -> KeyPath:
+    """The key of thresholds.toml behind `check`."""
+    return checker_of(check).key(check)

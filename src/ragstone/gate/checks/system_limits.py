@@ -1,0 +1,159 @@
+"""Is the system fast and cheap enough: latency, tokens and cost of an answer?
+
+They depend on which samples were drawn, so each gets an interval: order statistics for a 95th percentile, Student's t
+for a mean. For values with a long right tail, as tokens have, the lower limit of Student's t is too low rather than too
+high: a false fail is rarer than stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.formatting import answer_cost, counted, percent, seconds, whole
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.families import family_of
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.run.scores import RunScores
+from ragstone.run.usage import cost_usd, tokens
+from ragstone.stats.mean import student_interval
+from ragstone.stats.quantile import quantile_interval
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limited:
+    """A limit in the policy: what reports call it, and how a value is written."""
+
+    kind: CheckKind
+    title: str
+    is_mean: bool
+    shown: Callable[[float], str]
+    unit: str = ""
+
+
+_LIMITS = {
+    "latency_p95_s": _Limited(CheckKind.LATENCY, "Latency (p95)", False, seconds),
+    "tokens_mean": _Limited(CheckKind.USAGE, "Tokens per answer", True, whole, " tokens"),
+    "tokens_p95": _Limited(CheckKind.USAGE, "Tokens per answer (p95)", False, whole, " tokens"),
+    "cost_mean_usd": _Limited(CheckKind.USAGE, "Cost per answer", True, answer_cost),
+    "cost_p95_usd": _Limited(CheckKind.USAGE, "Cost per answer (p95)", False, answer_cost),
+}
+
+
+class SystemLimits(Checker):
+    """One check for each limit that the policy sets, if it has the `action` of this family."""
+
+    kinds = (CheckKind.LATENCY, CheckKind.USAGE)
+    policy_key = ("system",)
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        if evidence.policy.system.action is self._action:
+            for key, limit in evidence.policy.system.limits.items():
+                yield _check(key, limit, evidence, family_of(evidence, self._action).alpha_apart)
+
+    def key(self, check: Check) -> KeyPath:
+        return ("system", _key(check))
+
+    def title(self, check: Check) -> str:
+        return _LIMITS[_key(check)].title
+
+    def found(self, check: Check) -> str:
+        return "" if check.estimate is None else _LIMITS[_key(check)].shown(check.estimate)
+
+    def wanted(self, check: Check) -> str:
+        return "" if check.threshold is None else f"at most {_LIMITS[_key(check)].shown(check.threshold)}"
+
+
+def _key(check: Check) -> str:
+    return "latency_p95_s" if check.kind is CheckKind.LATENCY else check.name.removeprefix("system.")
+
+
+def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
+    limited, policy = _LIMITS[key], evidence.policy
+    name = f"system.{key.removesuffix('_s')}"
+    measured = _measured(key, limited, evidence.current, policy)
+    if isinstance(measured, str):
+        return Check(name, limited.kind, Status.ERROR, policy.system.action, measured, threshold=limit)
+    values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
+    estimate, interval = _interval(values, limited, 1.0 - 2.0 * alpha)
+    status = _against_limit(estimate, interval, limit, policy)
+    bound, found = limited.shown(limit) + limited.unit, limited.shown(estimate) + limited.unit
+    if limited.kind is CheckKind.LATENCY and bound == found and estimate > limit:
+        found = f"{estimate:g} s"
+    words = {
+        Status.PASS: f"within the limit of {bound}",
+        Status.FAIL: f"over the limit of {bound}"
+        if estimate > limit
+        else f"not shown to be within the limit of {bound}",
+        Status.INCONCLUSIVE: f"over the limit of {bound}, but with too few answers to rule out chance",
+    }[status]
+    verb = "cost" if "cost" in key else "took"
+    said = f"an answer {verb} {found} on average" if limited.is_mean else f"95 of 100 answers {verb} at most {found}"
+    return Check(
+        name=name,
+        kind=limited.kind,
+        status=status,
+        action=policy.system.action,
+        reason=f"{said} on {counted(values.size, 'sample')}: {words}.",
+        estimate=estimate,
+        interval=interval if math.isfinite(interval.high) else None,
+        threshold=limit,
+        current=estimate,
+        n=values.size,
+    )
+
+
+def _measured(key: str, limited: _Limited, run: RunScores, policy: Policy) -> Mapping[str, float] | str:
+    """The values by sample, or why there are none, or too few: an answer that reports no tokens may be the dearest."""
+    if limited.kind is CheckKind.LATENCY:
+        return run.system.latencies_s or "the policy limits the latency, but this run did not measure it."
+    used, price = run.system.usage, None if run.manifest is None else run.manifest.price
+    if not used:
+        return (
+            f"the policy has {key}, but the system reports no tokens. "
+            'It can return them with each answer: "usage": {"input_tokens": …, "output_tokens": …}.'
+        )
+    if "cost" in key and price is None:
+        return f"the policy has {key}, but this run has no price of a token; set [system.price] in the config."
+    given, required = len(run.samples) - len(run.system.failures), policy.gate.min_coverage
+    if len(used) < required * given:
+        return (
+            f"the policy has {key}, but only {len(used)} of {counted(given, 'answer')} report their tokens "
+            f"({percent(len(used) / given)}, required {percent(required)})."
+        )
+    if "cost" in key and price is not None:
+        return {sample: cost_usd(usage, price) for sample, usage in used.items()}
+    return {sample: float(tokens(usage)) for sample, usage in used.items()}
+
+
+def _interval(values: _Floats, limited: _Limited, confidence: float) -> tuple[float, Interval]:
+    if limited.is_mean:
+        mean = student_interval(values, confidence=confidence)
+        return mean.estimate, Interval(max(mean.low, 0.0), mean.high, mean.confidence, "Student's t")
+    found = quantile_interval(values, 0.95, confidence=confidence)
+    return found.estimate, Interval(max(found.low, 0.0), found.high, found.confidence, "order statistics")
+
+
+def _against_limit(estimate: float, interval: Interval, limit: float, policy: Policy) -> Status:
+    decision = policy.gate.decision
+    if decision == "point":
+        return Status.FAIL if estimate > limit else Status.PASS
+    if decision == "assured":
+        return Status.PASS if interval.high <= limit else Status.FAIL
+    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they are. So being in time is enough
+    # to pass, and only being late needs evidence.
+    if estimate <= limit:
+        return Status.PASS
+    return Status.FAIL if interval.low > limit else Status.INCONCLUSIVE

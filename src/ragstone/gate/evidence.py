@@ -1,0 +1,90 @@
+"""What a run is decided on: gathered once, and the same for every check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ragstone.gate.bounds import BoundCheck, questions
+from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.policy import Policy
+from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.verdict import Action, Check
+from ragstone.run.scores import RunScores
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The scores of a run, those of its baseline, and what the policy asks of them.
+
+    `pairing` is None without a baseline. `asked` are the floors and drops that have a score. `unknown_tags` maps a tag
+    of the policy that no sample has to a hint. `baseline_required`: a run without a comparable baseline is an error.
+    `order` is the order of evaluation of a run that could stop early. `drift` are the checks against the history.
+    `decided` are the checks so far, in the order of the registry.
+    """
+
+    current: RunScores
+    policy: Policy
+    pairing: Pairing | None
+    rules: tuple[Rule, ...]
+    asked: tuple[BoundCheck, ...]
+    unknown_tags: Mapping[str, str] = field(default_factory=dict)
+    baseline_required: bool = False
+    seed: int = 0
+    order: Sequence[str] | None = None
+    drift: Sequence[Check] = ()
+    decided: tuple[Check, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        current: RunScores,
+        baseline: RunScores | None,
+        policy: Policy,
+        *,
+        baseline_required: bool = False,
+        seed: int = 0,
+        order: Sequence[str] | None = None,
+        drift: Sequence[Check] = (),
+    ) -> Evidence:
+        """Pair the runs, and find the rules that apply."""
+        resolved = resolve_rules(policy, current)
+        pairing = None if baseline is None else pair_runs(current, baseline, unmatched=policy.gate.unmatched)
+        return cls(
+            current,
+            policy,
+            pairing,
+            resolved.rules,
+            tuple(questions(current, pairing, resolved.rules)),
+            resolved.unknown_tags,
+            baseline_required,
+            seed,
+            order,
+            drift,
+        )
+
+    @property
+    def baseline(self) -> RunScores | None:
+        return None if self.pairing is None else self.pairing.baseline
+
+    @property
+    def compared(self) -> Pairing | None:
+        """The pairing, if the runs can be compared."""
+        return self.pairing if self.pairing is not None and self.pairing.comparability.comparable else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is known that the run was finished."""
+        return self.current.manifest is not None and self.current.manifest.state == "finished"
+
+    @property
+    def offline(self) -> bool:
+        """Whether the offline judge scored the run."""
+        return self.current.manifest is not None and self.current.manifest.judge.offline
+
+    @property
+    def watch_level(self) -> float:
+        """The error rate of each blocking floor and drop in a run that could stop early, by Bonferroni's inequality."""
+        floors = sum(rule.min is not None and rule.floor_action is Action.BLOCK for rule in self.rules)
+        drops = sum(rule.max_drop is not None and rule.drop_action is Action.BLOCK for rule in self.rules)
+        return self.policy.alpha / max(1, floors + (drops if self.pairing is not None else 0))
