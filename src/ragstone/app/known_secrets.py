@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
+from ragstone.ci.platform import SECRET_NAME
+from ragstone.ci.platforms import SECRETS
 from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
-from ragstone.judge.llm.federation import REQUEST_TOKEN
 from ragstone.judge.providers import secret_variables
-from ragstone.system.environment import PLATFORM_TOKENS
 
 _ALWAYS = (
+    *SECRETS,
     *SECRET_VARIABLES,
     *secret_variables(),
-    "GITHUB_TOKEN",
-    "GH_TOKEN",
-    "INPUT_GITHUB-TOKEN",
-    "INPUT_JUDGE-API-KEY",
-    "ACTIONS_RUNTIME_TOKEN",
-    *PLATFORM_TOKENS,
-    "GITLAB_TOKEN",
-    REQUEST_TOKEN,
     "RAGSTONE_MONITOR_KEY",
     "RAGSTONE_WEBHOOK_URL",
     "RAGSTONE_WEBHOOK_SECRET",
@@ -39,7 +31,6 @@ _ADDRESSES = (
 )
 _OF_TOOLS = ("AZURE_STORAGE_", "DATABRICKS_", "MLFLOW_", "WANDB_")
 """What variables begin with that MLflow's client, its stores of files, and Weights & Biases read."""
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
 
 
 def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, ...]:

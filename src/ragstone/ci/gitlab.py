@@ -1,40 +1,56 @@
-"""GitLab: artifacts of the branch as a store, and the note on a merge request."""
+"""GitLab: its jobs, artifacts of the branch as a store, and the note on a merge request."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from ragstone.ci.http import Api, ApiRefused
+from ragstone.ci.platform import CiJob, Comments, Platform, PlatformStore, Variables
 from ragstone.ci.store import MAX_ARCHIVE_BYTES, Stored, StoreFailed
 from ragstone.errors import ConfigError
 
-TOKEN = "GITLAB_TOKEN"  # noqa: S105 - the variable's name
-JOB_TOKEN = "CI_JOB_TOKEN"  # noqa: S105
+_NAME = "GitLab CI"
+_TOKEN = "GITLAB_TOKEN"  # noqa: S105 - the variable's name
+_JOB_TOKEN = "CI_JOB_TOKEN"  # noqa: S105
+_MAX_BODY = 1_000_000 - 1_000
+"""Characters that GitLab allows in a note, with room for the mark."""
+
 _MAX_PAGES = 50
 _COMMAND = re.compile(r"^(\s*)/(?=\w)", re.MULTILINE)
 _REFERENCE = re.compile(r"([!&])(?=\d)")
 _BREAK = "\u200b"
 
 
-def api_of(environ: Mapping[str, str], *, job_token: bool) -> Api:
-    """GitLab's API, with the token of GITLAB_TOKEN, else, if `job_token`, that of the job. Raises ConfigError."""
-    base = environ.get("CI_API_V4_URL", "")
-    if environ.get(TOKEN):
-        return Api.at(base, {"PRIVATE-TOKEN": environ[TOKEN]}, variable="CI_API_V4_URL")
-    if job_token and environ.get(JOB_TOKEN):
-        return Api.at(base, {"JOB-TOKEN": environ[JOB_TOKEN]}, variable="CI_API_V4_URL")
-    raise ConfigError(
-        f"there is no token for GitLab's API in {TOKEN}.",
-        hint=f"Add a project access token as a masked CI/CD variable {TOKEN}; the job token can't write notes.",
+def _job(variables: Variables) -> CiJob | None:
+    if variables.get("GITLAB_CI") != "true":
+        return None
+    return CiJob(
+        _NAME,
+        branch=variables.get("CI_COMMIT_BRANCH") or None,  # not set for merge requests and tags
+        request=variables.get("CI_MERGE_REQUEST_IID") or None,
+        default_branch=variables.get("CI_DEFAULT_BRANCH") or None,
     )
 
 
-def _project(environ: Mapping[str, str]) -> str:
-    return f"/projects/{quote(environ.get('CI_PROJECT_ID', ''), safe='')}"
+def _api(variables: Variables, *, job_token: bool) -> Api:
+    """GitLab's API, with the token in GITLAB_TOKEN, else, if `job_token`, that of the job. Raises ConfigError."""
+    base = variables.get("CI_API_V4_URL")
+    if (token := variables.secret(_TOKEN)) is not None:
+        return Api.at(base, {"PRIVATE-TOKEN": token}, variable="CI_API_V4_URL")
+    if job_token and (token := variables.secret(_JOB_TOKEN)) is not None:
+        return Api.at(base, {"JOB-TOKEN": token}, variable="CI_API_V4_URL")
+    raise ConfigError(
+        f"there is no token for GitLab's API in {_TOKEN}.",
+        hint=f"Add a project access token as a masked CI/CD variable {_TOKEN}; the job token can't write notes.",
+    )
+
+
+def _project(variables: Variables) -> str:
+    return f"/projects/{quote(variables.get('CI_PROJECT_ID'), safe='')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +68,26 @@ class GitLabArtifacts:
     prefix: str
 
     @classmethod
-    def of_job(cls, environ: Mapping[str, str], *, job: str, out: Path) -> GitLabArtifacts:
+    def of_job(cls, variables: Variables, job: str, out: Path) -> GitLabArtifacts:
         """The artifacts of `job` (default: the current job's name) on the target or else the default branch.
 
         Raises ConfigError outside of GitLab CI.
         """
-        branch = environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or environ.get("CI_DEFAULT_BRANCH")
-        name = job or environ.get("CI_JOB_NAME")
-        if environ.get("GITLAB_CI") != "true" or not branch or not name:
+        branch = variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or variables.get("CI_DEFAULT_BRANCH")
+        name = job or variables.get("CI_JOB_NAME")
+        if variables.get("GITLAB_CI") != "true" or not branch or not name:
             raise ConfigError(
                 "the store 'gitlab' is for jobs of GitLab CI.",
                 where="gate.baseline_store",
                 hint="Elsewhere use --baseline RUN_DIR, or another store.",
             )
         try:
-            place = out.resolve().relative_to(Path(environ.get("CI_PROJECT_DIR", ".")).resolve())
+            place = out.resolve().relative_to(Path(variables.get("CI_PROJECT_DIR") or ".").resolve())
         except ValueError:
             raise ConfigError(
                 f"the run directory {out} is outside the project, so it can't be an artifact.", where="run.out"
             ) from None
-        return cls(api_of(environ, job_token=True), _project(environ), branch, name, place.as_posix())
+        return cls(_api(variables, job_token=True), _project(variables), branch, name, place.as_posix())
 
     def newest(self, ancestors: Sequence[str]) -> Iterator[Stored]:  # noqa: ARG002 - GitLab knows the branch
         path = f"{self.project}/jobs/artifacts/{quote(self.branch, safe='')}/download?job={quote(self.job, safe='')}"
@@ -87,10 +103,9 @@ class GitLabArtifacts:
         return f"{run}, as an artifact of this job"
 
 
-def post_note(environ: Mapping[str, str], request: str, mark: str, body: str) -> bool:
-    """Update our note on the merge request, or create it. Whether it was updated. Raises ApiRefused, ConfigError."""
-    api = api_of(environ, job_token=False)
-    path = f"{_project(environ)}/merge_requests/{quote(request, safe='')}/notes"
+def _post_note(variables: Variables, request: str, mark: str, body: str) -> bool:
+    api = _api(variables, job_token=False)
+    path = f"{_project(variables)}/merge_requests/{quote(request, safe='')}/notes"
     ours = api.json("GET", "/user")["id"]
     content = {"body": f"{mark}\n{without_commands(body)}"}
     for page in range(1, _MAX_PAGES + 1):
@@ -108,3 +123,13 @@ def post_note(environ: Mapping[str, str], request: str, mark: str, body: str) ->
 def without_commands(text: str) -> str:
     """`text` without lines that GitLab would run as a quick action (``/merge``), and without references (``!1``)."""
     return _REFERENCE.sub(rf"\1{_BREAK}", _COMMAND.sub(rf"\1{_BREAK}/", text))
+
+
+GITLAB = Platform(
+    _NAME,
+    _job,
+    secrets=(_JOB_TOKEN, "CI_REGISTRY_PASSWORD", "CI_DEPENDENCY_PROXY_PASSWORD", "CI_DEPLOY_PASSWORD"),
+    user_secrets=(_TOKEN,),
+    comments=Comments(_MAX_BODY, _post_note),
+    store=PlatformStore("gitlab", "JOB", GitLabArtifacts.of_job),
+)

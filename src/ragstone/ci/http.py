@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
+from pydantic import SecretStr
 
 from ragstone._version import __version__
 from ragstone.errors import ConfigError
@@ -30,10 +30,10 @@ class Api:
     """An API below `base`, called with the headers in `auth`."""
 
     base: str
-    auth: Mapping[str, str] = field(repr=False)
+    auth: Mapping[str, SecretStr]
 
     @classmethod
-    def at(cls, base: str, auth: Mapping[str, str], *, variable: str) -> Api:
+    def at(cls, base: str, auth: Mapping[str, SecretStr], *, variable: str) -> Api:
         """The API at the address in `variable`. Raises ConfigError unless it is http or https."""
         if urlsplit(base).scheme not in ("http", "https"):
             raise ConfigError(f"{variable} is not the address of an API: {base!r}")
@@ -65,16 +65,17 @@ class Api:
         return body
 
     def _send(self, method: str, url: str, body: object, *, limit: int, auth: bool) -> tuple[bytes, str | None]:
-        headers = {
-            "User-Agent": f"ragstone/{__version__}",
-            "Accept-Encoding": "identity",
-            **(self.auth if auth else {}),
-        }
+        import httpx2  # not at the top: what reads a platform's declaration needs no HTTP
+
+        headers = {"User-Agent": f"ragstone/{__version__}", "Accept-Encoding": "identity"}
+        if auth:
+            headers |= {name: secret.get_secret_value() for name, secret in self.auth.items()}
         shown = f"{method} {_shown(url)}"
         content = b""
         try:
             with (
-                httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, auth=_NoAuth()) as client,
+                # No authentication: it keeps httpx2 from reading a netrc file, which user code may have written.
+                httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, auth=httpx2.Auth()) as client,
                 client.stream(method, url, headers=headers, json=body) as reply,
             ):
                 location = reply.headers.get("location")
@@ -89,10 +90,6 @@ class Api:
         if not 200 <= reply.status_code < 300:
             raise ApiRefused(f"{shown} answered {reply.status_code}", reply.status_code)
         return content, None
-
-
-class _NoAuth(httpx2.Auth):
-    """Keeps httpx2 from reading a netrc file, which the user's code may have written."""
 
 
 def _shown(url: str) -> str:

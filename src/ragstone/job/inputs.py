@@ -10,10 +10,13 @@ from enum import StrEnum
 
 from pydantic import SecretStr
 
+from ragstone.ci.github.platform import GITHUB, TOKENS
+from ragstone.ci.platform import Variables
 from ragstone.config import default_text, option_of, variable_of
 from ragstone.errors import ConfigError, suggestion
 
 DEFAULT_ARTIFACT = "ragstone-run"
+TOKEN_INPUT = "github-token"  # noqa: S105 - the name of an input
 
 
 class CommentMode(StrEnum):
@@ -49,6 +52,10 @@ class Input:
         return " ".join(
             filter(None, (f"{option.sentence}.", self.text, default and f"Default: from the config, else {default}."))
         )
+
+    @property
+    def is_secret(self) -> bool:
+        return self.name == TOKEN_INPUT or (self.key is not None and option_of(self.key).secret)
 
     @property
     def input_variable(self) -> str:
@@ -140,7 +147,7 @@ INPUTS: tuple[Input, ...] = (
     Input("time-limit", key="run.time_limit_s"),
     Input("max-cost-usd", key="judge.max_cost_usd"),
     Input(
-        "github-token",
+        TOKEN_INPUT,
         "Token for the baseline (`actions: read`), the comment (`pull-requests: write`), the issue (`issues: write`), "
         "and with `gates-file` the check runs (`checks: write`).",
         default="${{ github.token }}",
@@ -183,7 +190,8 @@ class ActionInputs:
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the input."""
-    return _read(lambda spec: environ.get(spec.input_variable), "input '{0.name}'")
+    variables = GITHUB.variables(environ)
+    return _read(lambda spec: _value(variables, spec, spec.input_variable), "input '{0.name}'")
 
 
 def read_variables(environ: Mapping[str, str]) -> ActionInputs:
@@ -195,10 +203,20 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
     def value(spec: Input) -> str | None:
         if spec.key is not None or spec.container_only or spec.name in ("config", "working-directory"):
             return None
-        found = environ.get(spec.variable)
-        return found or environ.get("GITHUB_TOKEN") if spec.name == "github-token" else found
+        if spec.name == TOKEN_INPUT:
+            return next(filter(None, (_value(variables, spec, name) for name in TOKENS)), None)
+        return _value(variables, spec, spec.variable)
 
+    variables = GITHUB.variables(environ)
     return _read(value, "environment variable {0.variable}")
+
+
+def _value(variables: Variables, spec: Input, name: str) -> str:
+    """The value of an input in the variable `name`."""
+    if not spec.is_secret:
+        return variables.get(name)
+    found = variables.secret(name)
+    return found.get_secret_value() if found is not None else ""
 
 
 def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
@@ -206,7 +224,7 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
     for spec in INPUTS:
         found = (lookup(spec) or "").strip()
         # The runner fills in `${{ github.token }}`.
-        values[spec.name] = found or ("" if spec.name == "github-token" else spec.default)
+        values[spec.name] = found or ("" if spec.is_secret else spec.default)
         if "\0" in found:
             raise _error(spec, place, "contains a NUL character.")
         if found and spec.choices and found not in spec.choices:
@@ -228,7 +246,7 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
         report_issue=check.boolean("report-issue"),
         merge=check.artifact("merge", pattern=True) or None,
         allow_missing=check.boolean("allow-missing"),
-        github_token=SecretStr(values["github-token"]),
+        github_token=SecretStr(values[TOKEN_INPUT]),
         overrides=check.overrides(),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.archive import ArchiveRefused, read_members
-from ragstone.ci.jobs import job_of
+from ragstone.ci.platforms import job_of
 from ragstone.ci.store import BaselineStore, Stored, StoreFailed
 from ragstone.errors import RunDirectoryError
 from ragstone.job.stores.git import Git

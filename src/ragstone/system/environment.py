@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.ci.platforms import BY_NAME, WITHHELD
 from ragstone.config import SECRET_VARIABLES
 from ragstone.errors import ConfigError
 
@@ -22,32 +23,9 @@ _WINDOWS = (
     "LOCALAPPDATA PROGRAMDATA PROGRAMFILES NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE"
 )
 ALLOWED = frozenset(f"{_POSIX} {_WINDOWS}".split())
-PLATFORM_TOKENS = (
-    "CI_JOB_TOKEN",
-    "CI_REGISTRY_PASSWORD",
-    "CI_DEPENDENCY_PROXY_PASSWORD",
-    "CI_DEPLOY_PASSWORD",
-    "SYSTEM_ACCESSTOKEN",
-    "BUILDKITE_AGENT_ACCESS_TOKEN",
-    "CIRCLE_OIDC_TOKEN",
-    "CIRCLE_OIDC_TOKEN_V2",
-)
-"""Variables in which CI systems put the token of a job."""
-
-FORBIDDEN = (
-    *SECRET_VARIABLES,
-    *PLATFORM_TOKENS,
-    "GITHUB_TOKEN",
-    "GITHUB_ENV",
-    "GITHUB_OUTPUT",
-    "GITHUB_PATH",
-    "GITHUB_STATE",
-    "GITHUB_STEP_SUMMARY",
-    "INPUT_*",
-    "ACTIONS_*",
-)
-# Only passed by exact name, never by pattern, because they usually contain tokens of GitHub or GitLab.
-_BY_NAME_ONLY = ("GH_TOKEN", "GITHUB_*", "GITLAB_TOKEN", "*RAGSTONE*")
+FORBIDDEN = (*SECRET_VARIABLES, *WITHHELD)
+# Passed only by exact name, never by pattern: they usually contain tokens.
+_BY_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ragstone.ci.github.platform import GITHUB
+from ragstone.ci.platform import Variables
 from ragstone.errors import ConfigError
 
 MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
@@ -167,8 +169,9 @@ def load_event(environ: Mapping[str, str]) -> Event:
 
     Raises ConfigError outside a GitHub job, or if the payload can't be read.
     """
-    path = environ.get("GITHUB_EVENT_PATH", "")
-    if not path or not environ.get("GITHUB_REPOSITORY"):
+    variables = GITHUB.variables(environ)
+    path = variables.get("GITHUB_EVENT_PATH")
+    if not path or not variables.get("GITHUB_REPOSITORY"):
         raise ConfigError(
             "this is not a GitHub Actions job: GITHUB_EVENT_PATH or GITHUB_REPOSITORY is not set.",
             hint="Remove --github, or run inside a job.",
@@ -184,16 +187,17 @@ def load_event(environ: Mapping[str, str]) -> Event:
 
 def build_event(environ: Mapping[str, str], payload: Any) -> Event:
     """The Event of `payload` (decoded JSON) under the runner's variables. Raises ConfigError for a wrong shape."""
+    variables = GITHUB.variables(environ)
     try:
         document = _Document.model_validate(payload)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "payload"
         raise ConfigError(f"the event's payload is not as expected: '{place}': {first['msg']}.") from None
-    name = environ.get("GITHUB_EVENT_NAME", "")
+    name = variables.get("GITHUB_EVENT_NAME")
     kind = EventKind(name) if name in set(EventKind) - {EventKind.OTHER} else EventKind.OTHER
     repository = document.repository or _Repository()
-    full_name = environ.get("GITHUB_REPOSITORY") or repository.full_name or ""
+    full_name = variables.get("GITHUB_REPOSITORY") or repository.full_name or ""
     pull = _pull_request(document, full_name)
     if kind in (EventKind.PULL_REQUEST, EventKind.PULL_REQUEST_TARGET) and pull is None:
         raise ConfigError(f"a {name} event without a pull request in its payload.")
@@ -203,21 +207,21 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         kind=kind,
         name=name,
         repository=full_name,
-        repository_id=_number(environ, "GITHUB_REPOSITORY_ID") or repository.id,
+        repository_id=_number(variables, "GITHUB_REPOSITORY_ID") or repository.id,
         default_branch=repository.default_branch,
-        sha=environ.get("GITHUB_SHA", ""),
-        branch=_branch(kind, environ.get("GITHUB_REF", "")),
-        run_id=_number(environ, "GITHUB_RUN_ID") or 0,
-        workflow=_workflow_file(environ.get("GITHUB_WORKFLOW_REF", "")),
-        actor=environ.get("GITHUB_ACTOR") or None,
-        server_url=(environ.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
-        api_url=(environ.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
+        sha=variables.get("GITHUB_SHA"),
+        branch=_branch(kind, variables.get("GITHUB_REF")),
+        run_id=_number(variables, "GITHUB_RUN_ID") or 0,
+        workflow=_workflow_file(variables.get("GITHUB_WORKFLOW_REF")),
+        actor=variables.get("GITHUB_ACTOR") or None,
+        server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
+        api_url=(variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
         merge_base_branch=_merge_base(document),
         merge_base_sha=document.merge_group.base_sha if document.merge_group else None,
         pull_request=pull,
         upstream=_upstream(document.workflow_run),
         message=document.head_commit.message if document.head_commit else None,
-        attempt=_number(environ, "GITHUB_RUN_ATTEMPT") or 1,
+        attempt=_number(variables, "GITHUB_RUN_ATTEMPT") or 1,
     )
 
 
@@ -278,6 +282,6 @@ def _workflow_file(reference: str) -> str | None:
     return name if name.endswith((".yml", ".yaml")) else None
 
 
-def _number(environ: Mapping[str, str], name: str) -> int | None:
-    value = environ.get(name, "")
+def _number(variables: Variables, name: str) -> int | None:
+    value = variables.get(name)
     return int(value) if value.isascii() and value.isdigit() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ragstone.ci.gitlab import GitLabArtifacts
+from ragstone.ci.platforms import PLATFORMS
 from ragstone.ci.store import BaselineStore
 from ragstone.errors import ConfigError
 from ragstone.job.stores.folder import FolderStore
@@ -13,7 +13,7 @@ from ragstone.job.stores.git import Git
 from ragstone.job.stores.git_notes import GitNotesStore
 from ragstone.job.stores.s3 import S3Store
 
-FORMS = "folder:PATH, s3://BUCKET/PREFIX, git-notes, git-notes:REMOTE, gitlab, or gitlab:JOB (docs/other-ci.md)"
+_FORMS = ("folder:PATH", "s3://BUCKET/PREFIX", "git-notes", "git-notes:REMOTE")
 
 
 def open_store(name: str, *, root: Path, out: Path, git: Git, environ: Mapping[str, str]) -> BaselineStore:
@@ -25,6 +25,13 @@ def open_store(name: str, *, root: Path, out: Path, git: Git, environ: Mapping[s
         return S3Store.at(rest.strip("/"))
     if scheme == "git-notes" and not rest.startswith("-"):
         return GitNotesStore(git, rest or "origin")
-    if scheme == "gitlab":
-        return GitLabArtifacts.of_job(environ, job=rest, out=out)
-    raise ConfigError(f"'{name}' is not a baseline store.", where="gate.baseline_store", hint=f"Use {FORMS}.")
+    for platform in PLATFORMS:
+        if platform.store is not None and platform.store.scheme == scheme:
+            return platform.store.open(platform.variables(environ), rest, out)
+    raise ConfigError(f"'{name}' is not a baseline store.", where="gate.baseline_store", hint=f"Use {_forms()}.")
+
+
+def _forms() -> str:
+    kept = [one.store for one in PLATFORMS if one.store is not None]
+    own = [form for store in kept for form in (store.scheme, f"{store.scheme}:{store.argument}")]
+    return f"{', '.join((*_FORMS, *own[:-1]))}, or {own[-1]} (docs/other-ci.md)"

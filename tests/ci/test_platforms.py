@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.ci.jobs import CiJob, job_of
+from ragstone.ci.platform import CiJob
+from ragstone.ci.platforms import job_of
 
 GITLAB = {"GITLAB_CI": "true", "CI_DEFAULT_BRANCH": "trunk"}
 AZURE = {"TF_BUILD": "True"}
