@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.config import SystemSettings
+from ragstone.config import OPTIONS, SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.build import build_system
-from ragstone.system.entrypoint import parse_entrypoint
+from ragstone.system.entrypoint import KINDS, parse_entrypoint
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool
 from ragstone.system.recorded import RecordedAnswers
@@ -106,3 +106,10 @@ def test_any_string_is_an_entrypoint_or_a_configuration_error(entrypoint: str) -
     else:
         where = "system.entrypoint"
     assert where == "system.entrypoint"
+
+
+def test_the_settings_know_after_which_scheme_a_path_follows() -> None:
+    (option,) = [option for option in OPTIONS if option.key == "system.entrypoint"]
+    assert parse_entrypoint(f"{option.path_after}:out.jsonl").kind is KINDS[-1]
+    assert option.path_in("file:out.jsonl") == "out.jsonl"
+    assert option.path_in("FILE:out.jsonl") is None

@@ -91,11 +91,11 @@ def _text(option: Option, value: object, root: Path, start: Path) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
-    scheme, colon, rest = text.partition(":")
-    if option.key in ("judge.name", "judge.embeddings"):
-        return f"local:{_path(Path(rest), Path(), start)}" if scheme == "local" and colon else text
+    if (path := option.path_in(text)) is not None:
+        base = Path() if option.table == "judge" else root
+        return f"{option.path_after}:{_path(Path(path), base, start)}"
     if option.name.endswith("entrypoint"):
-        return f"file:{_path(Path(rest), root, start)}" if scheme == "file" and colon else shown_entrypoint(text)
+        return shown_entrypoint(text)
     if option.name.endswith("python") and "/" not in text and not (root / text).exists():
         return text  # a command on PATH
     if option.key == "judge.ca_bundle":

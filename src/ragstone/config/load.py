@@ -57,6 +57,8 @@ def load_settings(
         if value is not None:
             if option.is_path:
                 value = _from_directory(value, directory, root)
+            elif option.key == "system.entrypoint" and (path := option.path_in(str(value))) is not None:
+                value = f"{option.path_after}:{_from_directory(path, directory, root)}"
             merged.setdefault(option.table, {})[option.name] = value
             origin[option.key] = source
         _place(merged, option, root if value is None else directory, root)
@@ -116,14 +118,11 @@ def _our_table(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_directory(value: object, directory: Path, root: Path) -> object:
-    """Convert a path (or paths, or a file: entrypoint) relative to `directory` into one relative to `root`."""
+    """Convert a path (or paths) relative to `directory` into one relative to `root`."""
     if isinstance(value, (tuple, list)):
         return tuple(_from_directory(item, directory, root) for item in value)
     if not isinstance(value, str) or directory.resolve() == root.resolve():
         return value
-    scheme, separator, rest = value.strip().partition(":")
-    if separator and len(scheme) > 1:  # an entrypoint; one letter before the colon is a drive
-        return f"file:{_from_directory(rest, directory, root)}" if scheme == "file" else value
     if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
         # A bare name that doesn't exist is a command (python3), or a new directory next to the config file.
         return value
@@ -136,10 +135,8 @@ def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, roo
     The folder of a local model is taken from `base`.
     """
     judge = merged.get("judge", {})
-    if option.key in ("judge.name", "judge.embeddings"):
-        scheme, separator, folder = str(judge.get(option.name, "")).partition(":")
-        if scheme.strip() == "local" and separator and folder.strip():
-            judge[option.name] = f"local:{base / folder.strip()}"
+    if option.table == "judge" and (folder := option.path_in(str(judge.get(option.name, "")))) is not None:
+        judge[option.name] = f"{option.path_after}:{base / folder}"
     if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
         judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
 

@@ -24,6 +24,7 @@ class Option:
     """A setting and its names: table and key in the file, environment variable, and flag (without dashes), if any.
 
     `is_path`: relative values set outside the file are relative to the current directory, not to the file's folder.
+    `path_after` is the scheme after which a value is a path: ``file`` in ``file:answers.jsonl``.
     `of_gate`: the decision needs it, not the evaluation. `secret`: it is never shown, and never in a file.
     """
 
@@ -33,7 +34,13 @@ class Option:
     in_file: bool = True
     secret: bool = False
     is_path: bool = False
+    path_after: str | None = None
     of_gate: bool = False
+
+    def path_in(self, value: str) -> str | None:
+        """The path in a `value` with the scheme `path_after`, None if it has none."""
+        scheme, _, path = value.strip().partition(":")
+        return path.strip() or None if scheme == self.path_after else None
 
     @property
     def table(self) -> str:
@@ -61,7 +68,7 @@ class Option:
 OPTIONS: tuple[Option, ...] = (
     Option("golden.paths", "RAGSTONE_GOLDEN", "golden", is_path=True),
     Option("golden.limit", "RAGSTONE_LIMIT", "limit"),
-    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", "entrypoint", is_path=True),
+    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", "entrypoint", path_after="file"),
     Option("system.version", "RAGSTONE_SYSTEM_VERSION"),
     Option("system.python", "RAGSTONE_PYTHON", "python", is_path=True),
     Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY", is_path=True),
@@ -72,13 +79,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("system.retries", "RAGSTONE_SYSTEM_RETRIES"),
     Option("system.memory_limit_mb", "RAGSTONE_SYSTEM_MEMORY_LIMIT"),
     Option("system.env", "RAGSTONE_SYSTEM_ENV", "system-env"),
-    Option("judge.name", "RAGSTONE_JUDGE", "judge"),
+    Option("judge.name", "RAGSTONE_JUDGE", "judge", path_after="local"),
     Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL", "judge-base-url"),
     Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False, secret=True),
     Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
     Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False, secret=True),
     Option("judge.model_digests", "RAGSTONE_MODEL_DIGESTS"),
-    Option("judge.embeddings", "RAGSTONE_EMBEDDINGS", "embeddings"),
+    Option("judge.embeddings", "RAGSTONE_EMBEDDINGS", "embeddings", path_after="local"),
     Option("judge.embeddings_base_url", "RAGSTONE_EMBEDDINGS_BASE_URL"),
     Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False, secret=True),
     Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
