@@ -43,7 +43,7 @@ def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:
     ("text", "line", "says"),
     [
         ("id,label\nq,1\n", 2, "'metric' is missing"),
-        ("id,metric\nq,m\n", 1, "no column 'label'"),
+        ("id,metric\nq,m\n", 2, "'label' is missing, found: 'id', 'metric'"),
         ("id,metric,label\nq,m,7\n", 2, "--scale"),
         ("id,metric,label\nq,m,perhaps\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),

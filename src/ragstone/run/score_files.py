@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+import codecs
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
 
-from ragstone.errors import ConfigError
-from ragstone.files import open_regular
-from ragstone.formatting import counted
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.golden.formats import delimited, json_lines
+from ragstone.golden.rows import SourceFile
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
-MAX_LINE_CHARS = 1_000_000
+_HEAD_BYTES = 4096
 _REQUIRED = ("id", "metric", "value")
 
 
@@ -36,24 +32,29 @@ def read_score_file(path: str | Path) -> RunScores:
 def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The rows of a JSON Lines, CSV or TSV file, each with its place (``scores.csv:12``).
 
-    Every row has the fields `required`; cells of a table are strings. `expected` tells the user what a row looks like.
-    Raises ConfigError.
+    Every row has the fields `required`; cells of a table are strings, None if empty, and the names of its columns are
+    in lower case. `expected` tells the user what a row looks like. Raises ConfigError.
     """
+    source = SourceFile(path, str(path))
     try:
-        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as stream:
-            yield from _rows(stream, str(path), _Shape(tuple(required), expected))
+        is_json = _first_sign(source) in (b"{", b"[")
+        for row in json_lines.read_rows(source) if is_json else delimited.read_csv(source):
+            values = row.values if is_json else {name.lower(): cell for name, cell in row.values.items()}
+            for name in required:
+                if name not in values:
+                    found = ", ".join(map(repr, values))[:200]
+                    raise ConfigError(f"'{name}' is missing, found: {found}.", where=source.at(row.line), hint=expected)
+            yield source.at(row.line), values
+    except GoldenSetError as error:
+        raise ConfigError(error.message, where=error.where, hint=expected) from None
+
+
+def _first_sign(source: SourceFile) -> bytes:
+    try:
+        with source.open() as stream:
+            return stream.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
-    except UnicodeDecodeError:
-        raise ConfigError("not a UTF-8 text file.", where=str(path), hint=expected) from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """The required fields of a row, and their description for the user."""
-
-    required: tuple[str, ...]
-    expected: str
+        raise source.unreadable(error) from None
 
 
 def scores_from_mapping(scores: Mapping[str, Mapping[str, float | None]], *, label: str = "scores") -> RunScores:
@@ -129,81 +130,6 @@ def _collect(rows: Iterator[tuple[str, Mapping[str, object]]], label: str) -> Ru
             where,
         )
     return collected.scores()
-
-
-def _rows(stream: IO[str], label: str, shape: _Shape) -> Iterator[tuple[str, Mapping[str, object]]]:
-    number, first = 0, ""
-    while not first.strip():
-        number += 1
-        first = stream.readline(MAX_LINE_CHARS)
-        if not first:
-            return
-    if first.lstrip().startswith(("{", "[")):
-        yield from _json_rows(first, number, stream, label, shape)
-    else:
-        yield from _table_rows(first, number, stream, label, shape)
-
-
-def _json_rows(
-    first: str, number: int, stream: IO[str], label: str, shape: _Shape
-) -> Iterator[tuple[str, Mapping[str, object]]]:
-    line = first
-    while line:
-        where = f"{label}:{number}"
-        if len(line) >= MAX_LINE_CHARS:
-            raise ConfigError("the line is too long for a score.", where=where, hint=shape.expected)
-        if line.strip():
-            yield where, _json_row(line, where, shape)
-        number += 1
-        line = stream.readline(MAX_LINE_CHARS)
-
-
-def _json_row(line: str, where: str, shape: _Shape) -> Mapping[str, object]:
-    def refuse(name: str) -> NoReturn:
-        raise ConfigError(f"a score must be a number in [0, 1], found {name}.", where=where, hint=_NO_VALUE)
-
-    try:
-        row = json.loads(line, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        message = error.msg if isinstance(error, json.JSONDecodeError) else "not valid"
-        raise ConfigError(f"not a JSON object: {message}.", where=where, hint=shape.expected) from None
-    if not isinstance(row, dict):
-        raise ConfigError(f"a line is a JSON object, found {type(row).__name__}.", where=where, hint=shape.expected)
-    for name in shape.required:
-        if name not in row:
-            raise ConfigError(f"'{name}' is missing.", where=where, hint=shape.expected)
-    return row
-
-
-def _table_rows(
-    first: str, number: int, stream: IO[str], label: str, shape: _Shape
-) -> Iterator[tuple[str, Mapping[str, object]]]:
-    delimiter = max("\t;,", key=first.count)
-    header = [name.strip().lower() for name in next(csv.reader([first], delimiter=delimiter))]
-    for name in shape.required:
-        if name not in header:
-            raise ConfigError(
-                f"the header has no column '{name}', found: {', '.join(header)[:200]}.",
-                where=f"{label}:{number}",
-                hint=shape.expected,
-            )
-    reader = csv.reader(stream, delimiter=delimiter)
-    while True:
-        line = number + reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise ConfigError(f"not valid CSV: {error}.", where=f"{label}:{line}") from None
-        if cells is None:
-            return
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) != len(header):
-            raise ConfigError(
-                f"{counted(len(cells), 'cell')} where the header has {counted(len(header), 'column')}.",
-                where=f"{label}:{line}",
-            )
-        yield f"{label}:{line}", dict(zip(header, cells, strict=True))
 
 
 _NO_VALUE = (

@@ -327,8 +327,3 @@ def _without_responses(plan: ColumnPlan) -> ColumnPlan:
         if not any(normal(path) in answers.get(name, ()) for path in paths)
     }
     return replace(plan, fields=kept)
-
-
-def _mapping(source: SourceFile, plan: ColumnPlan) -> ColumnMapping:
-    columns = {name: paths[0] for name, paths in plan.fields.items()}
-    return ColumnMapping(source.name, "interactions", columns)
