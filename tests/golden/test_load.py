@@ -231,7 +231,7 @@ def test_too_many_columns_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.golden.formats.json_lines.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("ragstone.golden.rows.MAX_LINE_BYTES", 1000)
     assert "a.jsonl:1: line longer than 1,000 bytes" in refusal(tmp_path, "a.jsonl", lines({"question": "A" * 2000}))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -58,6 +58,19 @@ class SourceFile:
     def open(self) -> BinaryIO:
         """Open the file for reading from the start. Raises OSError."""
         return open_regular(self.path, within=self.within, limit=MAX_FILE_BYTES)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Each line with its number, from 1. Raises GoldenSetError."""
+        try:
+            with self.open() as stream:
+                number = 0
+                while raw := stream.readline(MAX_LINE_BYTES + 1):
+                    number += 1
+                    if len(raw) > MAX_LINE_BYTES:
+                        raise self.error(f"line longer than {MAX_LINE_BYTES:,} bytes.", number)
+                    yield number, raw
+        except OSError as error:
+            raise self.unreadable(error) from None
 
     def open_document(self) -> BinaryIO:
         """Open a file that is read into memory as a whole. Raises GoldenSetError, also if it is too large."""

@@ -25,7 +25,7 @@ def encoding_of(source: SourceFile) -> str:
     without an error, as other text.
     """
     valid = broken = False
-    for _, raw in _raw_lines(source):
+    for _, raw in source.lines():
         if raw.isascii():
             continue
         if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -112,21 +112,8 @@ def _records(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[t
 
 def _lines(source: SourceFile) -> Iterator[str]:
     encoding = source.encoding or "utf-8"
-    for number, raw in _raw_lines(source):
+    for number, raw in source.lines():
         yield source.decode(raw, number) if encoding == "utf-8" else raw.decode(encoding)
-
-
-def _raw_lines(source: SourceFile) -> Iterator[tuple[int, bytes]]:
-    try:
-        with source.open() as stream:
-            number = 0
-            while raw := stream.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if len(raw) > MAX_LINE_BYTES:
-                    raise source.error(f"line longer than {MAX_LINE_BYTES:,} bytes.", number)
-                yield number, raw
-    except OSError as error:
-        raise source.unreadable(error) from None
 
 
 def _delimiter(source: SourceFile) -> str:

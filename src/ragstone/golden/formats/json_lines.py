@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragstone.golden.formats.json_text import NotJsonError, decode
-from ragstone.golden.rows import MAX_LINE_BYTES, Row, SourceFile
+from ragstone.golden.rows import Row, SourceFile
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
     """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the line."""
-    try:
-        with source.open() as stream:
-            number = 0
-            while raw := stream.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if len(raw) > MAX_LINE_BYTES:
-                    raise source.error(f"line longer than {MAX_LINE_BYTES:,} bytes.", number)
-                text = source.decode(raw, number)
-                if text.isspace() or not text:
-                    continue
-                yield Row(_object(source, text, number), number)
-    except OSError as error:
-        raise source.unreadable(error) from None
+    for number, raw in source.lines():
+        text = source.decode(raw, number)
+        if text and not text.isspace():
+            yield Row(_object(source, text, number), number)
 
 
 def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
