@@ -7,24 +7,16 @@ may name any of them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import (
-    JudgementKind,
-    Judgements,
-    StatementList,
-    SupportTable,
-    Verdict,
-    context_id,
-)
+from ragstone.judge.judgements import JudgementKind, Judgements, Verdict, context_id
 from ragstone.metrics.context_precision import average_precision
-from ragstone.metrics.metric import MetricInfo, missing
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, given, supported
+from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
@@ -65,42 +57,22 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
 _shared = lru_cache(maxsize=4096)(UsedContexts)
 
 
-class _Alignment(ABC):
-    """What the three metrics share: when they apply, and which contexts are used."""
+class _Alignment(BaseMetric):
+    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
+    answerable_only = True
 
-    info: MetricInfo
-
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        if not sample.answerable:
-            return frozenset()
-        return frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        return None if sample.answerable else NotApplicable("the sample is unanswerable")
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
-        found = judgements.statements
-        if not isinstance(found, StatementList):
-            return missing(found, "statements")
-        if found.abstains:
-            return NotApplicable("the answer abstains, so it draws on no context")
-        if not found.statements:
-            return Failed("judge", "no statements were found in an answer that does not abstain")
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        statements = claims(judgements, "it draws on no context").statements
         if not response.contexts:
             return NotApplicable("no contexts were returned")
-        support = judgements.support
-        if not isinstance(support, SupportTable):
-            return missing(support, "support verdicts")
-        if [one.statement_id for one in support.supports] != [statement.id for statement in found.statements]:
-            return Failed("judge", "the support verdicts do not match the statements one to one")
-        supporting = [name for one in support.supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
+        supports = given(judgements.support, "support verdicts").supports
+        supported(supports, statements, "the support verdicts do not match the statements")
+        supporting = [name for one in supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
         used = used_contexts([context.text for context in response.contexts], supporting)
         return Scored(self._value(used), note=_note(used))
 
-    @abstractmethod
-    def _value(self, used: UsedContexts) -> float: ...
+    def _value(self, used: UsedContexts) -> float:
+        raise NotImplementedError
 
 
 class TopContextUsed(_Alignment):

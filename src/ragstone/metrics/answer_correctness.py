@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList, Verdict
-from ragstone.metrics.metric import MetricInfo, answering, graded, missing
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.judge.judgements import JudgementKind, Judgements, ReferenceMatch, Statement
+from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, given, graded, supported
+from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
-class AnswerCorrectness:
+class AnswerCorrectness(AbstentionMetric):
     """Harmonic mean of two shares: of the answer's statements that the reference supports, and of the reference's
     statements that the answer gives.
 
@@ -27,43 +29,29 @@ class AnswerCorrectness:
         divides=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        if not sample.answerable:
-            return frozenset({JudgementKind.STATEMENTS})
-        if not sample.reference:
-            return frozenset()
-        return frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
+    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
+    reference_needed = True
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if sample.answerable and not sample.reference:
-            return NotApplicable("the sample has no reference")
-        return None
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        statements = answering(sample, judgements).statements
+        match = given(judgements.reference_match, "reference verdicts")
+        return agreement(match, statements, "in the answer or in the reference")
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
-        found = answering(sample, judgements)
-        if not isinstance(found, StatementList):
-            return found
-        match = judgements.reference_match
-        if match is None or isinstance(match, JudgementFailure):
-            return missing(match, "reference verdicts")
-        if not found.statements or not match.reference_statements:
-            return Failed("judge", "no statements were found in the answer or in the reference")
-        answers = [support.statement_id for support in match.answer_supports]
-        references = [support.statement_id for support in match.reference_supports]
-        if answers != [statement.id for statement in found.statements] or references != [
-            statement.id for statement in match.reference_statements
-        ]:
-            return Failed("judge", "the verdicts do not match the statements one to one")
-        backed = sum(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
-        given = sum(support.verdict is Verdict.SUPPORTED for support in match.reference_supports)
-        precision = graded(match.answer_share, backed, len(answers), "statements backed")
-        recall = graded(match.reference_share, given, len(references), "statements of the reference given")
-        if isinstance(precision, Failed) or isinstance(recall, Failed):
-            return precision if isinstance(precision, Failed) else recall
-        notes = [one.note for one in (precision, recall) if one.note]
-        return Scored(f1(precision.value, recall.value), note=", ".join(notes) or None)
+
+def agreement(match: ReferenceMatch, statements: Sequence[Statement], where: str) -> Scored:
+    """Harmonic mean of the shares of `statements` that the reference supports, and of its statements that they give.
+
+    `where` is said if there are none. Raises EarlyScore.
+    """
+    if not statements or not match.reference_statements:
+        fail(f"no statements were found {where}")
+    mismatch = "the verdicts do not match the statements"
+    backed = supported(match.answer_supports, statements, mismatch)
+    said = supported(match.reference_supports, match.reference_statements, mismatch)
+    precision = graded(match.answer_share, backed, len(statements), "statements backed")
+    recall = graded(match.reference_share, said, len(match.reference_statements), "statements of the reference given")
+    notes = [one.note for one in (precision, recall) if one.note]
+    return Scored(f1(precision.value, recall.value), note=", ".join(notes) or None)
 
 
 def f1(precision: float, recall: float) -> float:

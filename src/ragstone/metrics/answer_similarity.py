@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import AnswerSimilarity as Similarity
-from ragstone.judge.judgements import JudgementKind, Judgements, ReferenceMatch, StatementList, Verdict
-from ragstone.metrics.metric import MetricInfo, answering, missing
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.judge.judgements import JudgementKind, Judgements, Verdict
+from ragstone.metrics.metric import AbstentionMetric, BaseMetric, MetricInfo, answering, fail, given
+from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 STATEMENTS_WEIGHT = 0.75
 """The weight of the statements in ragas' answer correctness; the rest is that of the similarity."""
 
 
-class AnswerSimilarity:
+class AnswerSimilarity(BaseMetric):
     """Cosine of the embeddings of answer and reference, clamped to [0, 1]; of several references, the nearest counts.
 
     An empty answer scores 0. Not applicable without a reference, on an unanswerable sample, or if the judge has no
@@ -29,26 +28,16 @@ class AnswerSimilarity:
         divides=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        return frozenset() if self.excuse(sample) is not None else frozenset({JudgementKind.ANSWER_SIMILARITY})
+    reads = frozenset({JudgementKind.ANSWER_SIMILARITY})
+    answerable_only = reference_needed = True
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if not sample.answerable:
-            return NotApplicable("the sample is unanswerable")
-        if not sample.reference:
-            return NotApplicable("the sample has no reference")
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         if not response.answer.strip():
             return Scored(0.0, note="the answer is empty")
-        found = nearest(judgements)
-        return found if not isinstance(found, float) else Scored(found)
+        return Scored(nearest(judgements))
 
 
-class WeightedCorrectness:
+class WeightedCorrectness(AbstentionMetric):
     """ragas' answer correctness: 0.75 · F1 of statements + 0.25 · similarity to the reference by embeddings.
 
     F1 = TP ÷ (TP + (FP + FN) ÷ 2), where TP and FP are statements of the answer that the reference supports or does
@@ -65,32 +54,15 @@ class WeightedCorrectness:
         divides=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        if not sample.answerable:
-            return frozenset({JudgementKind.STATEMENTS})
-        if not sample.reference:
-            return frozenset()
-        return frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH, JudgementKind.ANSWER_SIMILARITY})
+    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH, JudgementKind.ANSWER_SIMILARITY})
+    reference_needed = True
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if sample.answerable and not sample.reference:
-            return NotApplicable("the sample has no reference")
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
-        found = answering(sample, judgements)
-        if not isinstance(found, StatementList):
-            return found
-        match = judgements.reference_match
-        if not isinstance(match, ReferenceMatch):
-            return missing(match, "reference verdicts")
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        answering(sample, judgements)
+        match = given(judgements.reference_match, "reference verdicts")
         if not match.answer_supports or not match.reference_supports:
-            return Failed("judge", "no statements were found in the answer or in the reference")
+            fail("no statements were found in the answer or in the reference")
         near = nearest(judgements)
-        if not isinstance(near, float):
-            return near
         right = sum(one.verdict is Verdict.SUPPORTED for one in match.answer_supports)
         wrong = len(match.answer_supports) - right
         left_out = sum(one.verdict is not Verdict.SUPPORTED for one in match.reference_supports)
@@ -99,11 +71,9 @@ class WeightedCorrectness:
         return Scored(STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * near, note=note)
 
 
-def nearest(judgements: Judgements) -> float | Failed | NotApplicable:
-    """The highest cosine of the answer with a reference, in [0, 1]; else the score of a metric that needs it."""
-    found = judgements.answer_similarity
-    if not isinstance(found, Similarity):
-        return missing(found, "similarities")
-    if not found.cosines or not all(-1.0 <= value <= 1.0 for value in found.cosines):
-        return Failed("judge", "no similarity in [-1, 1] was given")
-    return max(0.0, *found.cosines)
+def nearest(judgements: Judgements) -> float:
+    """The highest cosine of the answer with a reference, in [0, 1]. Raises EarlyScore."""
+    cosines = given(judgements.answer_similarity, "similarities").cosines
+    if not cosines or not all(-1.0 <= value <= 1.0 for value in cosines):
+        fail("no similarity in [-1, 1] was given")
+    return max(0.0, *cosines)

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from ragstone.formatting import clipped, counted, some
 from ragstone.golden.patterns import compiled
 from ragstone.golden.sample import Assertions, Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.judge.judgements import Judgements
 from ragstone.metrics.limits import word_count
-from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 _SHOWN = 60
 
 
-class AssertionsMetric:
+class AssertionsMetric(BaseMetric):
     """Assertions that hold ÷ all assertions of the sample; the note lists those that do not.
 
     Phrases are compared without regard to case and white space, patterns are searched as they are.
@@ -31,13 +31,10 @@ class AssertionsMetric:
         divides=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
     def excuse(self, sample: Sample) -> NotApplicable | None:
         return NotApplicable("the sample has no assertions") if sample.assertions is None else None
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         asserted = sample.assertions
         if asserted is None:
             return NotApplicable("the sample has no assertions")

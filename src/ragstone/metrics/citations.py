@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.judge.judgements import Judgements
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.lookup import digest, holds
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.sentences import split_sentences
-from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
 
@@ -52,7 +52,7 @@ def _ranks(part: str) -> list[int]:
     return [int(label.group(1))] if label else []
 
 
-class CitationValidity:
+class CitationValidity(BaseMetric):
     """Citations of existing contexts ÷ all citations in the answer. Not applicable without citations."""
 
     info = MetricInfo(
@@ -63,20 +63,14 @@ class CitationValidity:
         source="Ragstone: cited ids that are among the contexts",
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         found = cited(response.answer, response.contexts)
         if not found:
             return NotApplicable("the answer cites nothing")
         return Scored(sum(rank is not None for rank in found) / len(found))
 
 
-class CitationSupport:
+class CitationSupport(BaseMetric):
     """Sentences supported by a context they cite ÷ all sentences with citations.
 
     Always uses the offline judge's method, whatever judge is configured, so no call is made. Its version includes that
@@ -91,13 +85,7 @@ class CitationSupport:
         source="Gao et al. 2023, ALCE, section 3 (citation recall), by lexical support instead of an NLI model",
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         text = _inside_sentence(normalise(response.answer))
         supported = total = 0
         for sentence in split_sentences(text, guess_language(text).code):

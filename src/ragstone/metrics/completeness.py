@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, ReferenceMatch, StatementList, Verdict
-from ragstone.metrics.metric import MetricInfo, answering, graded, missing
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.metric import BaseMetric, MetricInfo, answering, fail, given, graded, supported
+from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
-class Completeness:
+class Completeness(BaseMetric):
     """Statements of the reference that the answer gives ÷ all statements of the reference.
 
     It uses the verdicts of answer correctness, whose recall it is for an answer that claims something. Alone it isn't
@@ -27,33 +27,16 @@ class Completeness:
         divides=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        if self.excuse(sample) is not None:
-            return frozenset()
-        return frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
+    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
+    answerable_only = reference_needed = True
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if not sample.answerable:
-            return NotApplicable("the sample is unanswerable")
-        if not sample.reference:
-            return NotApplicable("the sample has no reference")
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.answer.strip():
             return Scored(0.0, note="the answer is empty")
-        found = answering(sample, judgements)
-        if not isinstance(found, StatementList):
-            return found
-        match = judgements.reference_match
-        if not isinstance(match, ReferenceMatch):
-            return missing(match, "reference verdicts")
-        wanted = [statement.id for statement in match.reference_statements]
+        answering(sample, judgements)
+        match = given(judgements.reference_match, "reference verdicts")
+        wanted = match.reference_statements
         if not wanted:
-            return Failed("judge", "no statements were found in the reference")
-        if [support.statement_id for support in match.reference_supports] != wanted:
-            return Failed("judge", "the verdicts do not match the reference's statements one to one")
-        given = sum(support.verdict is Verdict.SUPPORTED for support in match.reference_supports)
-        return graded(match.reference_share, given, len(wanted), "statements of the reference given")
+            fail("no statements were found in the reference")
+        said = supported(match.reference_supports, wanted, "the verdicts do not match the reference's statements")
+        return graded(match.reference_share, said, len(wanted), "statements of the reference given")

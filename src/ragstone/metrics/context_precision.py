@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, context_id
-from ragstone.metrics.metric import MetricInfo, missing
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.judge.judgements import JudgementKind, Judgements, context_id
+from ragstone.metrics.metric import BaseMetric, MetricInfo, given, one_to_one
+from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
@@ -25,7 +25,7 @@ def average_precision(useful: Sequence[float]) -> float:
     return min(1.0, total / hits) if hits else 0.0
 
 
-class ContextPrecision:
+class ContextPrecision(BaseMetric):
     """Average precision over ranks, with usefulness judged against the reference: graded if the judge grades it."""
 
     info = MetricInfo(
@@ -37,39 +37,25 @@ class ContextPrecision:
         answerless=True,
         family="context_precision",
     )
+    reads = frozenset({JudgementKind.CONTEXT_USE})
+    answerable_only = True
     _with_reference = True
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        if not sample.answerable or bool(sample.reference) is not self._with_reference:
-            return frozenset()
-        return frozenset({JudgementKind.CONTEXT_USE})
-
     def excuse(self, sample: Sample) -> NotApplicable | None:
-        if not sample.answerable:
-            return NotApplicable("the sample is unanswerable")
-        if bool(sample.reference) is not self._with_reference:
-            return NotApplicable(
-                "the sample has no reference" if self._with_reference else "the sample has a reference"
-            )
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if (excuse := self.excuse(sample)) is not None:
+        if (excuse := super().excuse(sample)) is not None or bool(sample.reference) is self._with_reference:
             return excuse
+        return NotApplicable("the sample has no reference" if self._with_reference else "the sample has a reference")
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
-        use = judgements.context_use
-        if use is None or isinstance(use, JudgementFailure):
-            return missing(use, "context judgements")
-        wanted = [context_id(rank) for rank in range(len(response.contexts))]
-        if (
-            use.against_reference is not self._with_reference
-            or [context.context_id for context in use.contexts] != wanted
-        ):
-            return Failed("judge", "the context verdicts do not match the contexts one to one")
-        chances = [context.probability for context in use.contexts if context.probability is not None]
-        graded = len(chances) == len(use.contexts)
-        return Scored(average_precision(chances if graded else [context.useful for context in use.contexts]))
+        use = given(judgements.context_use, "context judgements")
+        judged = use.contexts if use.against_reference is self._with_reference else ()
+        wanted = (context_id(rank) for rank in range(len(response.contexts)))
+        one_to_one((one.context_id for one in judged), wanted, "the context verdicts do not match the contexts")
+        chances = [context.probability for context in judged if context.probability is not None]
+        graded = len(chances) == len(judged)
+        return Scored(average_precision(chances if graded else [context.useful for context in judged]))
 
 
 class ContextPrecisionNoReference(ContextPrecision):

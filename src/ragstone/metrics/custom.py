@@ -8,7 +8,7 @@ import json
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.rubric import Rubric
-from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -37,8 +37,10 @@ def is_rubric(version: str | None) -> bool:
     return version is not None and version.startswith(_RUBRIC)
 
 
-class RubricMetric:
+class RubricMetric(BaseMetric):
     """The level that the judge chooses, from 0 for the worst to 1 for the best."""
+
+    reads = frozenset({JudgementKind.CUSTOM})
 
     def __init__(self, rubric: Rubric, version: str) -> None:
         self.rubric = rubric
@@ -52,19 +54,16 @@ class RubricMetric:
             divides="answer" in rubric.sees,
         )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        return frozenset() if self.excuse(sample) else frozenset({JudgementKind.CUSTOM})
-
     def excuse(self, sample: Sample) -> NotApplicable | None:
         if "reference" in self.rubric.sees and not (sample.reference or "").strip():
             return NotApplicable("the sample has no reference")
         return None
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
-        return self.excuse(sample) or _score(judgements, self.info.name, "judge")
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        return _score(judgements, self.info.name, "judge")
 
 
-class FunctionMetric:
+class FunctionMetric(BaseMetric):
     """What the function returns: a number in [0, 1], or true or false."""
 
     def __init__(self, name: str, version: str) -> None:
@@ -78,13 +77,7 @@ class FunctionMetric:
             divides=True,
         )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         return _score(judgements, self.info.name, "function")
 
 

@@ -15,7 +15,7 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_passage, read_sentence
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.judge.sentences import split_sentences
-from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.metrics.metric import BaseMetric, MetricInfo, given
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -66,7 +66,7 @@ def _is_abbreviation(word: str) -> bool:
     return sum(letter.isupper() for letter in word) > 1
 
 
-class ContextEntityRecall:
+class ContextEntityRecall(BaseMetric):
     """Entities of the reference that occur in some context ÷ all entities of the reference.
 
     An LLM judge lists the entities of the reference; they are then looked for in the contexts with the offline judge's
@@ -84,23 +84,13 @@ class ContextEntityRecall:
         answerless=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        return frozenset() if self.excuse(sample) is not None else frozenset({JudgementKind.ENTITIES})
+    reads = frozenset({JudgementKind.ENTITIES})
+    answerable_only = reference_needed = True
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if not sample.answerable:
-            return NotApplicable("the sample is unanswerable")
-        if not sample.reference:
-            return NotApplicable("the sample has no reference")
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
-        named = judgements.entities
-        if named is None:
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if judgements.entities is None:
             return _by_writing(sample.references, response)
-        return _by_judge(sample, response, named) if isinstance(named, EntityList) else missing(named, "entities")
+        return _by_judge(sample, response, given(judgements.entities, "entities"))
 
 
 _NONE = NotApplicable("the reference names no entities")

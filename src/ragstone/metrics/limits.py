@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import MetricInfo
+from ragstone.judge.judgements import Judgements
+from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -20,7 +20,7 @@ _TITLES = {
 USUAL_LIMITS = ("latency_within@5", "words_within@200", "contexts_within@2000")
 
 
-class LimitMetric:
+class LimitMetric(BaseMetric):
     """1 if the answer is within the limit, else 0, so that the mean is the share of answers within it."""
 
     def __init__(self, name: str, title: str, limit: float, measure: Callable[[Response], float | None]) -> None:
@@ -35,13 +35,7 @@ class LimitMetric:
         self._limit = limit
         self._measure = measure
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         measured = self._measure(response)
         if measured is None:
             return NotApplicable("the answer was recorded without a latency")

@@ -1,16 +1,25 @@
-"""The interface of a metric."""
+"""The interface of a metric, and what most of them share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeGuard
+from typing import ClassVar, Literal, NoReturn, Protocol, TypeGuard, TypeVar
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList
+from ragstone.judge.judgements import (
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    Statement,
+    StatementList,
+    Support,
+    Verdict,
+)
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
+T = TypeVar("T")
 Blames = Literal["retrieval", "generation", "both"]
 
 
@@ -68,34 +77,114 @@ def compares_answers(metric: object) -> TypeGuard[ComparesAnswers]:
     return hasattr(metric, "compare")
 
 
-def missing(judgement: JudgementFailure | None, what: str) -> Failed | NotApplicable:
-    """The score if a judgement that the metric needs is missing."""
-    if judgement is not None and judgement.not_applicable:
-        return NotApplicable(judgement.reason)
-    return Failed("judge", judgement.reason if judgement is not None else f"no {what} were given")
+class EarlyScore(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised where a metric's formula ends before its last line: `score` is the result."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__(score)
+        self.score = score
 
 
-def answering(sample: Sample, judgements: Judgements) -> StatementList | Score:
-    """The statements of an answer to an answerable sample; otherwise the score for abstaining or failing to."""
-    found = judgements.statements
-    if found is None or isinstance(found, JudgementFailure):
-        return missing(found, "statements")
+class BaseMetric:
+    """A metric that names what it reads and when it applies; `rate` is its formula."""
+
+    info: MetricInfo
+    reads: ClassVar[frozenset[JudgementKind]] = frozenset()
+    """The judgements of a sample that it applies to."""
+    answerable_only: ClassVar[bool] = False
+    reference_needed: ClassVar[bool] = False
+    """Of answerable samples; whether it applies to unanswerable ones is for `answerable_only` to say."""
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        return self.reads if self.excuse(sample) is None else frozenset()
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if self.answerable_only and not sample.answerable:
+            return NotApplicable("the sample is unanswerable")
+        if self.reference_needed and sample.answerable and not sample.reference:
+            return NotApplicable("the sample has no reference")
+        return None
+
+    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if (excuse := self.excuse(sample)) is not None:
+            return excuse
+        try:
+            return self.rate(sample, response, judgements)
+        except EarlyScore as early:
+            return early.score
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        """The score of one successful response to a sample that the metric applies to. Pure; may raise EarlyScore."""
+        raise NotImplementedError
+
+
+class AbstentionMetric(BaseMetric):
+    """A metric that scores abstaining: 1 on an unanswerable sample, where answering scores 0, and 0 on the others."""
+
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        return super().needs(sample) if sample.answerable else frozenset({JudgementKind.STATEMENTS})
+
+
+# What ends a formula early. Each raises EarlyScore.
+
+
+def given(judgement: T | JudgementFailure | None, what: str) -> T:
+    """A judgement that the formula needs."""
+    if judgement is None:
+        fail(f"no {what} were given")
+    if isinstance(judgement, JudgementFailure):
+        if judgement.not_applicable:
+            raise EarlyScore(NotApplicable(judgement.reason))
+        fail(judgement.reason)
+    return judgement
+
+
+def fail(reason: str) -> NoReturn:
+    """The judge has failed."""
+    raise EarlyScore(Failed("judge", reason))
+
+
+def answering(sample: Sample, judgements: Judgements) -> StatementList:
+    """The statements of an answer to an answerable sample; abstaining, and failing to, have scores of their own."""
+    found = given(judgements.statements, "statements")
     if not sample.answerable:
         if found.abstains:
-            return Scored(1.0, note="abstains, as it should")
-        return Scored(0.0, note="answers a question that can't be answered")
+            raise EarlyScore(Scored(1.0, note="abstains, as it should"))
+        raise EarlyScore(Scored(0.0, note="answers a question that can't be answered"))
     if found.abstains:
-        return Scored(0.0, note="abstains on a question that can be answered")
+        raise EarlyScore(Scored(0.0, note="abstains on a question that can be answered"))
     return found
 
 
-def graded(probability: float | None, held: int, total: int, what: str) -> Scored | Failed:
+def claims(judgements: Judgements, abstaining: str = "it claims nothing") -> StatementList:
+    """The statements of an answer that makes some; a metric of them does not apply to abstaining."""
+    found = given(judgements.statements, "statements")
+    if found.abstains:
+        raise EarlyScore(NotApplicable(f"the answer abstains, so {abstaining}"))
+    if not found.statements:
+        fail("no statements were found in an answer that does not abstain")
+    return found
+
+
+def supported(supports: Sequence[Support], statements: Sequence[Statement], mismatch: str) -> int:
+    """How many of `statements` are supported. `mismatch` says what is wrong if the verdicts are not theirs."""
+    one_to_one((one.statement_id for one in supports), (one.id for one in statements), mismatch)
+    return sum(one.verdict is Verdict.SUPPORTED for one in supports)
+
+
+def one_to_one(found: Iterable[str], wanted: Iterable[str], mismatch: str) -> None:
+    """Check that the ids of verdicts are those of what was judged, in order."""
+    if list(found) != list(wanted):
+        fail(f"{mismatch} one to one")
+
+
+def graded(probability: float | None, held: int, total: int, what: str) -> Scored:
     """The judge's grade of the whole if it gives one, with the share as the note; else the share, `held` ÷ `total`.
 
-    Failed for a grade outside [0, 1], including NaN.
+    A grade outside [0, 1], including NaN, fails.
     """
     if probability is None:
         return Scored(held / total)
     if not 0.0 <= probability <= 1.0:
-        return Failed("judge", f"a probability is in [0, 1], got {probability!r}")
+        fail(f"a probability is in [0, 1], got {probability!r}")
     return Scored(probability, note=f"{held} of {total} {what}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import Better, JudgementFailure, JudgementKind, Judgements
-from ragstone.metrics.metric import MetricInfo, missing
+from ragstone.judge.judgements import Better, JudgementKind, Judgements
+from ragstone.metrics.metric import BaseMetric, MetricInfo, given
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -13,7 +13,7 @@ ORDER = "which answer is better depends on their order"
 NO_BASELINE = "there is no baseline whose answers it could be compared with"
 
 
-class PairwisePreference:
+class PairwisePreference(BaseMetric):
     """The judge's choice between the new answer and the baseline's, asked in both orders.
 
     1 if the new one is better, 0 if the baseline's is. A choice that depends on the order is none: such a sample is a
@@ -30,18 +30,12 @@ class PairwisePreference:
         relative=True,
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset({JudgementKind.PREFERENCE})
+    reads = frozenset({JudgementKind.PREFERENCE})
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
-        found = judgements.preference
-        if found is None:
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+        if judgements.preference is None:
             return NotApplicable(NO_BASELINE)
-        if isinstance(found, JudgementFailure):
-            return missing(found, "preference")
+        found = given(judgements.preference, "preference")
         if found.new_first is not found.earlier_first:
             return NotApplicable(ORDER)
         match found.new_first:

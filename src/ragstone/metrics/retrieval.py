@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.judge.judgements import Judgements
 from ragstone.metrics import ranking
 from ragstone.metrics.evidence import Found, distinct, locate
-from ragstone.metrics.metric import MetricInfo
+from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -28,7 +28,7 @@ _CUT_NAME = re.compile(r"(recall|precision|hit_rate|mrr|ndcg)@([1-9]\d{0,2}|1000
 _SOURCE = "trec_eval (NIST): recall_k, P_k, success_k, recip_rank, map, ndcg, ndcg_cut_k"
 
 
-class RetrievalMetric:
+class RetrievalMetric(BaseMetric):
     """One measure of the contexts' order against `Sample.relevant_ids`, or else against `Sample.reference_contexts`.
 
     Not applicable without either. Several chunks of one document count once, at their best rank; so do contexts with
@@ -41,17 +41,12 @@ class RetrievalMetric:
         self._measure = measure
         self._by_text = by_text
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
     def excuse(self, sample: Sample) -> NotApplicable | None:
         if _is_labelled_by_id(sample) or distinct(sample.reference_contexts):
             return None
         return NotApplicable("the sample names neither relevant ids nor reference contexts")
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         if not _is_labelled_by_id(sample):

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import MetricInfo
-from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.judge.judgements import Judgements
+from ragstone.metrics.metric import BaseMetric, MetricInfo
+from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -36,8 +36,10 @@ def token_f1(answer: str, reference: str) -> float:
     return 2 * same / (len(mine) + len(theirs))
 
 
-class LexicalMatch:
+class LexicalMatch(BaseMetric):
     """A comparison of answer and reference as strings. Not applicable without a reference, or when unanswerable."""
+
+    answerable_only = reference_needed = True
 
     def __init__(self, name: str, title: str, compare: Callable[[str, str], float]) -> None:
         self.info = MetricInfo(
@@ -50,17 +52,5 @@ class LexicalMatch:
         )
         self._compare = compare
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if not sample.answerable:
-            return NotApplicable("the sample is unanswerable")
-        if not sample.reference:
-            return NotApplicable("the sample has no reference")
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
-        if (excuse := self.excuse(sample)) is not None:
-            return excuse
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         return Scored(max(self._compare(response.answer, reference) for reference in sample.references))

@@ -7,17 +7,17 @@ from itertools import combinations, pairwise
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, StatementList, Verdict
-from ragstone.metrics.answer_correctness import f1
-from ragstone.metrics.metric import MetricInfo, graded, missing
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.answer_correctness import agreement
+from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, given
+from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
 
 _ASKED_ONCE = NotApplicable("the system was asked once; --answers 3 asks it again")
 
 
-class AnswerStability:
+class AnswerStability(BaseMetric):
     """Mean agreement of each answer with the one before it, by the judge's reference match.
 
     The earlier answer stands for the reference: the agreement is the harmonic mean of the shares of statements of each
@@ -33,23 +33,22 @@ class AnswerStability:
         source="Ragstone: statement-level F1 (Ru et al. 2024, RAGChecker, section 3.3) between answers to one question",
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset({JudgementKind.STATEMENTS, JudgementKind.PREVIOUS_MATCH})
+    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.PREVIOUS_MATCH})
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         return _ASKED_ONCE
 
     def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:  # noqa: ARG002
         """The score of all answers to one sample, in the order in which the system was asked."""
         answers = list(zip(responses, judgements, strict=True))
-        each = [_agreement(*before, *after) for before, after in pairwise(answers)]
+        try:
+            each = [_agreement(*before, *after) for before, after in pairwise(answers)]
+        except EarlyScore as early:
+            return early.score
         return _mean(each, "compared by the judge")
 
 
-class TokenStability:
+class TokenStability(BaseMetric):
     """Mean token F1 of all pairs of answers, after SQuAD's normalisation. No judge; sensitive to wording."""
 
     info = MetricInfo(
@@ -60,61 +59,28 @@ class TokenStability:
         source="Ragstone: token F1 (Rajpurkar et al. 2016, SQuAD, section 6.1) between answers to one question",
     )
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]:  # noqa: ARG002 - the protocol's signature
-        return frozenset()
-
-    def excuse(self, sample: Sample) -> NotApplicable | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         return _ASKED_ONCE
 
     def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:  # noqa: ARG002
         """The score of all answers to one sample."""
         pairs = combinations((response.answer for response in responses), 2)
-        return _mean([Scored(token_f1(one, other)) for one, other in pairs], "compared by token overlap")
+        return _mean([token_f1(one, other) for one, other in pairs], "compared by token overlap")
 
 
-def _agreement(before: Response, judged_before: Judgements, after: Response, judged: Judgements) -> Score:
+def _agreement(before: Response, judged_before: Judgements, after: Response, judged: Judgements) -> float:
     if squad_normalise(before.answer) == squad_normalise(after.answer):
-        return Scored(1.0)
-    earlier, later = judged_before.statements, judged.statements
-    if not isinstance(earlier, StatementList):
-        return missing(earlier, "statements")
-    if not isinstance(later, StatementList):
-        return missing(later, "statements")
+        return 1.0
+    earlier = given(judged_before.statements, "statements")
+    later = given(judged.statements, "statements")
     if earlier.abstains or later.abstains:
-        return Scored(float(earlier.abstains and later.abstains))
-    match = judged.previous_match
-    if match is None or isinstance(match, JudgementFailure):
-        return missing(match, "comparison with the previous answer")
-    if not later.statements or not match.reference_statements:
-        return Failed("judge", "no statements were found in one of two answers")
-    if [one.statement_id for one in match.answer_supports] != [one.id for one in later.statements] or [
-        one.statement_id for one in match.reference_supports
-    ] != [one.id for one in match.reference_statements]:
-        return Failed("judge", "the verdicts do not match the statements one to one")
-    shares = [
-        graded(share, sum(one.verdict is Verdict.SUPPORTED for one in supports), len(supports), "statements")
-        for share, supports in (
-            (match.answer_share, match.answer_supports),
-            (match.reference_share, match.reference_supports),
-        )
-    ]
-    for share in shares:
-        if isinstance(share, Failed):
-            return share
-    first, second = (share for share in shares if isinstance(share, Scored))
-    return Scored(f1(first.value, second.value))
+        return float(earlier.abstains and later.abstains)
+    match = given(judged.previous_match, "comparison with the previous answer")
+    return agreement(match, later.statements, "in one of two answers").value
 
 
-def _mean(each: Sequence[Score], how: str) -> Score:
-    """The mean of all comparisons; without one of them there is no score."""
-    for score in each:
-        if not isinstance(score, Scored):
-            return score
+def _mean(each: Sequence[float], how: str) -> Score:
     if not each:
         return _ASKED_ONCE
-    values = [score.value for score in each if isinstance(score, Scored)]
-    mean = sum(values) / len(values)
+    mean = sum(each) / len(each)
     return Scored(min(1.0, max(0.0, mean)), note=f"{counted(len(each), 'pair')} of answers {how}")
