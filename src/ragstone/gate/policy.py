@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ragstone.errors import ConfigError, suggestion
@@ -210,20 +211,26 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
     return policy
 
 
+_LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "rule": ("max", "max_rise", "lower_is_better", "target"),
+        "gate": ("on_judge_change",),
+        "system": ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
+    }
+)
+"""Keys that were added later, by table: a policy that leaves them at their defaults has the hash that it had before."""
+
+
 def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the rules in force, independent of the file's layout."""
     rules = policy.table.model_copy(update={"metrics": dict(policy.metrics)}).model_dump(mode="json")
-    for table in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
-        for rule in table.values():
-            # Keys that came later: a policy without them is the same policy.
-            for key in ("max", "max_rise", "lower_is_better", "target"):
-                if rule[key] is None:
-                    del rule[key]
-    if rules["gate"]["on_judge_change"] == GateRules().on_judge_change:
-        del rules["gate"]["on_judge_change"]
-    for key in ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"):
-        if rules["system"][key] is None:
-            del rules["system"][key]
+    tables = [("gate", rules["gate"], GateRules), ("system", rules["system"], SystemRules)]
+    for metrics in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
+        tables += [("rule", rule, MetricRule) for rule in metrics.values()]
+    for name, table, model in tables:
+        for key in _LATER[name]:
+            if table[key] == model.model_fields[key].default:
+                del table[key]
     if not policy.gate.confirm:
         del rules["gate"]["confirm"], rules["gate"]["confirm_repeats"]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
