@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.accepted import ACCEPTED_FILE, AcceptedEntry, InForce, Target, read_accepted
 from ragstone.gate.calibration import Calibration, read_calibration
@@ -211,11 +213,11 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
     return policy
 
 
-_LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+_LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
     {
-        "rule": ("max", "max_rise", "lower_is_better", "target"),
-        "gate": ("on_judge_change",),
-        "system": ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
+        MetricRule: ("max", "max_rise", "lower_is_better", "target"),
+        GateRules: ("on_judge_change",),
+        SystemRules: ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
     }
 )
 """Keys that were added later, by table: a policy that leaves them at their defaults has the hash that it had before."""
@@ -224,12 +226,12 @@ _LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the rules in force, independent of the file's layout."""
     rules = policy.table.model_copy(update={"metrics": dict(policy.metrics)}).model_dump(mode="json")
-    tables = [("gate", rules["gate"], GateRules), ("system", rules["system"], SystemRules)]
+    tables: list[tuple[BaseModel, dict[str, Any]]] = [(GateRules(), rules["gate"]), (SystemRules(), rules["system"])]
     for metrics in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
-        tables += [("rule", rule, MetricRule) for rule in metrics.values()]
-    for name, table, model in tables:
-        for key in _LATER[name]:
-            if table[key] == model.model_fields[key].default:
+        tables += [(MetricRule(), rule) for rule in metrics.values()]
+    for default, table in tables:
+        for key in _LATER[type(default)]:
+            if table[key] == getattr(default, key):
                 del table[key]
     if not policy.gate.confirm:
         del rules["gate"]["confirm"], rules["gate"]["confirm_repeats"]
