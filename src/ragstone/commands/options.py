@@ -108,21 +108,38 @@ JSON_LINES = click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON Lines file to write."
 )
 
-REPORT = (
-    click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "md", "json", "junit", "html"]),
-        default="text",
-        show_default=True,
-        help="Report format.",
-    ),
-    OUTPUT,
-)
+PATH = click.Path(path_type=Path)
+FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
+SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+
+
+def output_format(*names: str, what: str = "Output format.") -> Callable[[Function], Function]:
+    """`--format`, the parameter `form`: one of `names`, the first by default."""
+    return click.option("--format", "form", type=click.Choice(names), default=names[0], show_default=True, help=what)
+
+
+FORMAT = output_format("text", "json")
+
+REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT)
 """Which report, and where to."""
 
 POLICY = setting("thresholds", "FILE", type=click.Path(path_type=Path))
 """For commands that read no other setting."""
+
+
+class DefaultGroup(click.Group):
+    """A group whose command `default` may be left out: ``label RUN`` is ``label draw RUN``."""
+
+    def __init__(self, *given: Any, default: str, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._default = default
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            return self._default, self.commands[self._default], args
+        return super().resolve_command(ctx, args)
 
 
 def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:

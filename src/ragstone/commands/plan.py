@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, POLICY, setting, settings_from
+from ragstone.commands.options import CONFIG, FORMAT, POLICY, setting, settings_from
 from ragstone.commands.output import say
 
 
@@ -23,9 +23,7 @@ from ragstone.commands.output import say
     "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."
 )
 @setting("gates", "N")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
-)
+@FORMAT
 def command(
     run: Path | None,
     baseline: Path | None,

@@ -24,7 +24,7 @@ from ragstone.metrics.score import Scored
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import Response
 from ragstone.tools.export.mlflow import export_mlflow, key
-from ragstone.tools.export.outcome import Exported
+from ragstone.tools.export.tracker import Exported
 from tests.commands.project import make_project, ragstone
 from tests.tools.export.runs import SECRET, Asked, finished, write_run
 
@@ -285,7 +285,7 @@ class TestOnAServer:
         (run,) = runs(server, "cli")
         page = f"{server}/#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
         assert first.stdout == f"Exported: 20 samples, {page}\n"
-        assert second.stdout == f"The run is there already, and nothing has changed: {page}\n"
+        assert second.stdout == f"Already exported, and nothing has changed: {page}\n"
         assert first.stderr == second.stderr == ""
         assert run.data.tags["ragstone.verdict"] == "pass"
 

@@ -14,7 +14,7 @@ import pytest
 from ragstone._version import __version__
 from ragstone.errors import ConfigError, ExportError
 from ragstone.golden.sample import Review, Sample
-from ragstone.metrics.score import NotApplicable, Scored
+from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Response
 from ragstone.tools.export.otel import BATCH_EVENTS, export_otel
@@ -115,7 +115,7 @@ def test_a_score_that_is_not_applicable_or_failed_is_no_number(collector: Collec
     write_run(tmp_path / "run")
     done = export_otel(finished(tmp_path / "run"), environ_of(collector))
     found = sent(collector)
-    assert (done.scored, done.not_applicable, done.failed, done.samples) == (4, 1, 3, 4)
+    assert (done.scores, done.samples) == ({Scored: 4, NotApplicable: 1, Failed: 3}, 4)
     skipped = found["q2", "context_recall"]
     assert "gen_ai.evaluation.score.value" not in skipped
     assert "error.type" not in skipped
@@ -195,7 +195,7 @@ def test_ten_thousand_samples_are_sent_in_batches_and_not_kept(collector: Collec
     collected = sum(len(request.SerializeToString()) for request in collector.requests)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert done.events == 10_000
+    assert done.scores.total() == 10_000
     assert len(collector.requests) == 10_000 // BATCH_EVENTS
     assert collected > 5_000_000  # what the collector, in the same process, keeps outside Python's memory
     assert peak < 8_000_000
@@ -251,7 +251,7 @@ def test_a_refusal_is_an_error_that_counts_what_was_accepted_before(
 def test_a_collector_that_is_busy_is_asked_again(collector: Collector, tmp_path: Path) -> None:
     collector.replies = [(503, 0)]
     write_run(tmp_path / "run")
-    assert export_otel(finished(tmp_path / "run"), environ_of(collector)).events == 8
+    assert export_otel(finished(tmp_path / "run"), environ_of(collector)).scores.total() == 8
     assert len(collector.records) == 8
 
 
@@ -293,7 +293,7 @@ def test_what_can_not_be_sent_to_is_refused_before_anything_is_sent(
 def test_the_protocol_for_logs_comes_before_that_for_all(collector: Collector, tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     protocols = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL": "http/protobuf"}
-    assert export_otel(finished(tmp_path / "run"), environ_of(collector) | protocols).events == 8
+    assert export_otel(finished(tmp_path / "run"), environ_of(collector) | protocols).scores.total() == 8
 
 
 def test_without_the_packages_the_error_names_the_command_that_installs_them(

@@ -18,7 +18,7 @@ from ragstone.golden.sample import Sample
 from ragstone.metrics.score import Scored
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import Response
-from ragstone.tools.export.outcome import Exported
+from ragstone.tools.export.tracker import Exported
 from ragstone.tools.export.wandb import PANEL_ROWS, export_wandb, nested
 from tests.commands.project import make_project, ragstone
 from tests.tools.export.runs import SECRET, Asked, finished, write_run
@@ -213,7 +213,7 @@ class TestOnAServer:
         (name,) = server.runs
         page = f"{server.url}/team/shop/runs/{name}"
         assert first.stdout == f"Exported: 20 samples, {page}\n"
-        assert second.stdout == f"The run is there already, and nothing has changed: {page}\n"
+        assert second.stdout == f"Already exported, and nothing has changed: {page}\n"
         assert first.stderr == second.stderr == ""
         assert {path.name for path in project.iterdir()} == before
 

@@ -18,7 +18,7 @@ from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample, Turn
 from ragstone.report.redact import Redactor
-from ragstone.tools.generate.golden.golden import write_samples
+from ragstone.tools.generate.convert.convert import write_samples
 from ragstone.tools.generate.near_duplicates import likeness
 from ragstone.tools.generate.review.review import merge_review, review_page
 from ragstone.tools.monitor.alerts_file import parse_alerts

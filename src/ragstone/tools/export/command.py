@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, settings_from, with_options
+from ragstone.commands.options import CONFIG, PATH, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import counted
 
 if TYPE_CHECKING:
     from ragstone.tools.export.facts import FinishedRun
-    from ragstone.tools.export.outcome import Exported
+    from ragstone.tools.export.tracker import Exported
 
-_RUN = click.argument("run", type=click.Path(path_type=Path), required=False)
+_RUN = click.argument("run", type=PATH, required=False)
 _TEXTS = click.option(
     "--texts", is_flag=True, help="Also send questions, answers and messages, with known secrets redacted."
 )
@@ -52,14 +52,15 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
     Example:
       OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ragstone export otel ragstone-run
     """
+    from ragstone.metrics.score import Failed, NotApplicable, Scored
     from ragstone.tools.export.otel import export_otel
 
     sent = export_otel(_finished(run, texts, flags), os.environ)
-    parts = [counted(sent.scored, "score")]
-    parts += [f"{sent.not_applicable:,} not applicable"] if sent.not_applicable else []
-    parts += [f"{sent.failed:,} failed"] if sent.failed else []
+    parts = [counted(sent.scores[Scored], "score")]
+    words = {NotApplicable: "not applicable", Failed: "failed"}
+    parts += [f"{sent.scores[kind]:,} {word}" for kind, word in words.items() if sent.scores[kind]]
     say(
-        f"Sent {counted(sent.events, 'event')} of {counted(sent.samples, 'sample')} to {sent.where}: "
+        f"Sent {counted(sent.scores.total(), 'event')} of {counted(sent.samples, 'sample')} to {sent.where}: "
         f"{', '.join(parts)}."
     )
 
@@ -114,14 +115,15 @@ def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool
 
 
 def _tell(found: FinishedRun, done: Exported) -> None:
-    if done.state == "same":
-        say(f"The run is there already, and nothing has changed: {done.where}")
-        return
-    if done.state == "waiting":
-        say(f"Nothing was sent. Send it with: wandb sync {done.where}")
-        return
-    what = "Exported" if done.state == "new" else "Brought up to date"
-    say(f"{what}: {counted(found.manifest.counts.total, 'sample')}, {done.where}")
+    samples = counted(found.manifest.counts.total, "sample")
+    say(
+        {
+            "new": f"Exported: {samples}, {done.where}",
+            "updated": f"Updated: {samples}, {done.where}",
+            "same": f"Already exported, and nothing has changed: {done.where}",
+            "waiting": f"Nothing was sent. Send it with: wandb sync {done.where}",
+        }[done.state]
+    )
 
 
 def _finished(run: Path | None, texts: bool, flags: dict[str, object]) -> FinishedRun:

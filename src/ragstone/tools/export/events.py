@@ -54,11 +54,10 @@ def event(found: FinishedRun, shared: Mapping[str, Any], row: SampleRow, metric:
     if row.draft:
         attributes["ragstone.sample.draft"] = True
     if row.texts is not None:
-        attributes["ragstone.sample.question"] = row.texts.question
-        attributes["ragstone.response.answer"] = row.texts.answer
+        attributes["ragstone.sample.question"] = row.texts["question"]
+        attributes["ragstone.response.answer"] = row.texts["answer"]
     attributes["log.record.uid"] = _uid(found.fingerprint, row.id, metric)
-    trace, span = (row.span.trace, row.span.span) if row.span is not None else (0, 0)
-    return Event(attributes, trace, span, isinstance(score, Failed))
+    return Event(attributes, row.trace, row.span, isinstance(score, Failed))
 
 
 def facts_of_run(found: FinishedRun) -> Iterator[tuple[str, Any]]:
@@ -67,15 +66,10 @@ def facts_of_run(found: FinishedRun) -> Iterator[tuple[str, Any]]:
     yield "ragstone.run.fingerprint", found.fingerprint
     if found.verdict is not None:
         yield "ragstone.run.verdict", found.verdict
-    names = ("provider", "model", "version", "endpoint", "embeddings")
-    for name in (f"judge.{name}" for name in names):
+    judge = (f"judge.{name}" for name in ("provider", "model", "version", "endpoint", "embeddings"))
+    for name in (*judge, "golden.hash", "policy.hash", "system.version", "system.commit"):
         if name in given:
-            yield f"ragstone.{name}", given[name]
-    for name in ("golden.hash", "policy.hash", "system.version"):
-        if name in given:
-            yield f"ragstone.{name}", given[name]
-    if "system.commit" in given:
-        yield "vcs.ref.head.revision", given["system.commit"]
+            yield "vcs.ref.head.revision" if name == "system.commit" else f"ragstone.{name}", given[name]
 
 
 def _uid(fingerprint: str, sample: str, metric: str) -> str:

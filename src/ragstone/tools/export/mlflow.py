@@ -13,19 +13,16 @@ import posixpath
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, ExportError
-from ragstone.report.escape import one_line
-from ragstone.tools.export.artifacts import digest, write_manifest, write_report
+from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.outcome import Exported, State, shown_address
 from ragstone.tools.export.quiet import captured_log
-from ragstone.tools.export.table import LEFT_OUT, columns, left_out, table, write_json
+from ragstone.tools.export.tracker import Exported, State, digest, refusing, shown_address, write_files
 
 URI = "MLFLOW_TRACKING_URI"
 EXPERIMENT = "ragstone"
@@ -48,7 +45,6 @@ _AT_ONCE = 100
 _VALUE_CHARS = 5_000
 _KEY_CHARS = 240
 _NOT_IN_KEYS = re.compile(r"[^/\w.\- :]")
-_SAID_CHARS = 500
 
 
 def export_mlflow(
@@ -88,7 +84,7 @@ def export_mlflow(
             "exporting to MLflow needs its client, which is not installed.", hint="pip install 'ragstone[mlflow]'"
         ) from None
     with captured_log("mlflow", "urllib3"):
-        with _refusing(found, shown_address(uri)):
+        with refusing(found, "MLflow", shown_address(uri)):
             tracker = _Tracker(MlflowClient(), found, now)
             place = tracker.experiment(experiment or environ.get("MLFLOW_EXPERIMENT_NAME") or None, environ)
             run = tracker.find(place)
@@ -108,12 +104,8 @@ def export_mlflow(
 
 def _write(tracker: _Tracker, run: Any, found: FinishedRun, settings: Settings, where: str) -> None:
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        folder = Path(private)
-        write_json(folder / SAMPLES, columns(found), table(found))
-        write_json(folder / MISSING, LEFT_OUT, left_out(found))
-        page = write_report(found, folder, settings)
-        files = [folder / SAMPLES, folder / MISSING, write_manifest(found, folder), *([page] if page else [])]
-        with _refusing(found, where):
+        files = write_files(found, Path(private), settings, SAMPLES, MISSING)
+        with refusing(found, "MLflow", where):
             tracker.describe(run)
             for file in files:
                 tracker.client.log_artifact(run.info.run_id, str(file))
@@ -223,17 +215,3 @@ def _page(uri: str, experiment: str, run: str) -> str:
     if not address.startswith(("http://", "https://")):
         return f"run {run} in {address}"
     return f"{address.rstrip('/')}/#/experiments/{experiment}/runs/{run}"
-
-
-@contextmanager
-def _refusing(found: FinishedRun, where: str) -> Iterator[None]:
-    """Turn whatever the client raises into ExportError: stores of artifacts have exceptions of their own."""
-    try:
-        yield
-    except Exception as error:
-        said = found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
-        raise ExportError(
-            f"MLflow did not take the run: {said}",
-            where=where,
-            hint="The export is not complete. Export again when this is settled: the same run is completed.",
-        ) from None

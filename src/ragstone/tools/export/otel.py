@@ -5,13 +5,14 @@ Endpoint, headers, certificates, compression and time-outs come from the environ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from ragstone.errors import ConfigError, ExportError
 from ragstone.formatting import counted
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.score import Score
 from ragstone.report.escape import one_line
 from ragstone.tools.export.events import event, facts_of_run
 from ragstone.tools.export.facts import FinishedRun
@@ -30,17 +31,11 @@ _SAID_CHARS = 300
 
 @dataclass(slots=True)
 class Sent:
-    """What a collector has accepted, and where it is."""
+    """What a collector has accepted, by the kind of score, and where it is."""
 
     where: str
-    scored: int = 0
-    not_applicable: int = 0
-    failed: int = 0
+    scores: Counter[type[Score]] = field(default_factory=Counter)
     samples: int = 0
-
-    @property
-    def events(self) -> int:
-        return self.scored + self.not_applicable + self.failed
 
 
 def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
@@ -67,7 +62,7 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
         def flush() -> None:
             refusal = collector.send([event(found, shared, *one) for one in batch])
             if refusal is None:
-                _count(sent, batch)
+                sent.scores.update(type(score) for _, _, score in batch)
                 batch.clear()
                 return
             said = found.redact(one_line(refusal or (log[-1] if log else "no answer")))[:_SAID_CHARS].rstrip(".")
@@ -79,7 +74,7 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
             raise ExportError(
                 f"the collector did not take the events: {said}.",
                 where=sent.where,
-                hint=f"{named}It had accepted {counted(sent.events, 'event')} before. Events that are sent "
+                hint=f"{named}It had accepted {counted(sent.scores.total(), 'event')} before. Events that are sent "
                 "again have the same log.record.uid.",
             )
 
@@ -100,19 +95,7 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
 
 
 def _chars(row: SampleRow, score: Score) -> int:
-    texts = 0 if row.texts is None else len(row.texts.question) + len(row.texts.answer)
-    return texts + len(getattr(score, "reason", ""))
-
-
-def _count(sent: Sent, batch: list[tuple[SampleRow, str, Score]]) -> None:
-    for _, _, score in batch:
-        match score:
-            case Scored():
-                sent.scored += 1
-            case NotApplicable():
-                sent.not_applicable += 1
-            case Failed():
-                sent.failed += 1
+    return sum(map(len, (row.texts or {}).values())) + len(getattr(score, "reason", ""))
 
 
 def _check_protocol(environ: Mapping[str, str]) -> None:

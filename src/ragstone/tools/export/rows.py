@@ -22,28 +22,12 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2
 
 
 @dataclass(frozen=True, slots=True)
-class SpanLink:
-    """The trace that an answer names, and its span in it (0: not known)."""
-
-    trace: int
-    span: int
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """What was asked and answered."""
-
-    question: str
-    answer: str
-    reference: str
-
-
-@dataclass(frozen=True, slots=True)
 class SampleRow:
     """One sample, its scores, and how the system behaved. A `draft` is in no mean.
 
     `failure` is the kind of the system's failure, if it failed. Without `texts`, no score has a note or a message of
-    the system, the judge or a user's function. `response_id` and `span` are what the answer says of itself.
+    the system, the judge or a user's function. `response_id`, `trace` and `span` (0: not known) are what the answer
+    says of itself.
     """
 
     id: str
@@ -55,8 +39,9 @@ class SampleRow:
     output_tokens: int | None
     failure: str | None
     response_id: str | None
-    span: SpanLink | None
-    texts: Texts | None
+    trace: int
+    span: int
+    texts: Mapping[str, str] | None
 
 
 def sample_rows(found: FinishedRun) -> Iterator[SampleRow]:
@@ -71,6 +56,8 @@ def _row(found: FinishedRun, record: SampleRecord) -> SampleRow:
     alone = len(record.answers) == 1
     extra = response.extra if alone else {}
     response_id = extra.get("response_id")
+    trace, span = _span(extra)
+    texts = {"question": sample.question, "answer": response.answer, "reference": sample.reference or ""}
     return SampleRow(
         id=found.redact(sample.id),
         tags=tuple(found.redact(tag) for tag in sample.tags),
@@ -81,8 +68,9 @@ def _row(found: FinishedRun, record: SampleRecord) -> SampleRow:
         output_tokens=None if response.usage is None else response.usage.output_tokens,
         failure=None if failure is None else failure.kind.value,
         response_id=found.redact(response_id)[:_ID_CHARS] if isinstance(response_id, str) and response_id else None,
-        span=_span(extra),
-        texts=_texts(found, record) if found.texts else None,
+        trace=trace,
+        span=span,
+        texts={name: bounded(found.redact(text), TEXT_CHARS) for name, text in texts.items()} if found.texts else None,
     )
 
 
@@ -96,18 +84,13 @@ def _shown(found: FinishedRun, metric: str, score: Score) -> Score:
             return replace(score, reason=bounded(found.redact(reason), REASON_CHARS) if found.texts else "")
 
 
-def _texts(found: FinishedRun, record: SampleRecord) -> Texts:
-    asked, answer, reference = record.sample.question, record.response.answer, record.sample.reference or ""
-    return Texts(*(bounded(found.redact(text), TEXT_CHARS) for text in (asked, answer, reference)))
-
-
-def _span(extra: Mapping[str, object]) -> SpanLink | None:
-    """The span in `traceparent` (W3C Trace Context), else in `trace_id` and `span_id`, both in hexadecimal."""
+def _span(extra: Mapping[str, object]) -> tuple[int, int]:
+    """Trace and span in `traceparent` (W3C Trace Context), else in `trace_id` and `span_id`, both in hexadecimal."""
     whole = _TRACEPARENT.fullmatch(_text(extra, "traceparent"))
     trace, span = whole.groups() if whole is not None else (_text(extra, "trace_id"), _text(extra, "span_id"))
     if _TRACE.fullmatch(trace) is None or not int(trace, 16):
-        return None
-    return SpanLink(int(trace, 16), int(span, 16) if _SPAN.fullmatch(span) else 0)
+        return 0, 0
+    return int(trace, 16), int(span, 16) if _SPAN.fullmatch(span) else 0
 
 
 def _text(extra: Mapping[str, object], name: str) -> str:

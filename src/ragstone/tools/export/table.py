@@ -45,7 +45,7 @@ def _cells(found: FinishedRun, row: SampleRow) -> Iterator[Cell]:
             case None:
                 yield from (None, "not scored")
     if row.texts is not None:
-        yield from (row.texts.question, row.texts.answer, row.texts.reference)
+        yield from (row.texts[name] for name in _TEXTS)
 
 
 def left_out(found: FinishedRun) -> Iterator[tuple[Cell, ...]]:

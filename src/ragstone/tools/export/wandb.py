@@ -8,20 +8,18 @@ there is made from the fingerprint, so that a second export resumes the same run
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, chdir, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ragstone.config import Settings
-from ragstone.errors import ConfigError, ExportError
-from ragstone.report.escape import one_line
-from ragstone.tools.export.artifacts import digest, write_manifest, write_report
+from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.outcome import Exported, shown_address
 from ragstone.tools.export.quiet import captured_log
-from ragstone.tools.export.table import LEFT_OUT, Cell, columns, left_out, table, write_json
+from ragstone.tools.export.table import Cell, columns, table
+from ragstone.tools.export.tracker import Exported, digest, refusing, said, shown_address, write_files
 
 PROJECT = "ragstone"
 KIND = "ragstone-run"
@@ -38,7 +36,6 @@ DEFAULTS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 """Set unless they are set: nothing is reported to anybody else."""
 
 _TIMEOUT_S = 300.0
-_SAID_CHARS = 500
 
 
 def export_wandb(
@@ -74,8 +71,9 @@ def export_wandb(
         if not offline:
             environ.setdefault("WANDB_DATA_DIR", str(private))
         stack.enter_context(captured_log("wandb"))
-        files = _files(found, settings, private)
-        stack.enter_context(_refusing(found, where, wandb.errors.UsageError))
+        files = write_files(found, private, settings, SAMPLES, MISSING, typed=True)
+        stack.enter_context(refusing(found, "Weights & Biases", where))
+        stack.enter_context(_usage(found, wandb.errors.UsageError))
         stack.callback(wandb.teardown)
         here = Path.cwd()
         with chdir(private):  # it looks for settings in ./wandb and ./.wandb
@@ -130,13 +128,6 @@ def _settings(wandb: Any) -> Any:
     )
 
 
-def _files(found: FinishedRun, settings: Settings, folder: Path) -> list[Path]:
-    write_json(folder / SAMPLES, columns(found), table(found), _typed(columns(found)))
-    write_json(folder / MISSING, LEFT_OUT, left_out(found), _typed(LEFT_OUT))
-    page = write_report(found, folder, settings)
-    return [folder / SAMPLES, folder / MISSING, write_manifest(found, folder), *([page] if page else [])]
-
-
 def _write(wandb: Any, run: Any, found: FinishedRun, files: list[Path], *, offline: bool) -> None:
     panel = wandb.Table(columns=list(columns(found)), data=list(_panel(found)), allow_mixed_types=True)
     run.log({**found.figures, "samples": panel})
@@ -173,27 +164,12 @@ def nested(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return config
 
 
-def _typed(names: Sequence[str]) -> dict[str, object]:
-    """What makes a JSON table one of Weights & Biases: any cell is text, a number, a truth value, or missing."""
-    kinds = [{"wb_type": kind} for kind in ("none", "string", "number", "boolean")]
-    column = {"wb_type": "union", "params": {"allowed_types": kinds}}
-    types = {"wb_type": "typedDict", "params": {"type_map": dict.fromkeys(names, column)}}
-    return {"_type": "table", "column_types": types}
-
-
 @contextmanager
-def _refusing(found: FinishedRun, where: str, usage: type[Exception]) -> Iterator[None]:
-    """Turn whatever the SDK raises into ExportError, and its error of `usage`, such as no key, into ConfigError."""
+def _usage(found: FinishedRun, usage: type[Exception]) -> Iterator[None]:
+    """Turn an error of `usage`, such as no key, into ConfigError."""
     try:
         yield
     except usage as error:
-        said = found.redact(one_line(str(error)))[:_SAID_CHARS]
-        hint = "Set WANDB_API_KEY, or WANDB_MODE=offline to write a folder." if "API key" in said else None
-        raise ConfigError(said, where="Weights & Biases", hint=hint) from None
-    except Exception as error:
-        said = found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
-        raise ExportError(
-            f"Weights & Biases did not take the run: {said}",
-            where=where,
-            hint="The export is not complete. Export again when this is settled: the same run is completed.",
-        ) from None
+        text = said(found, error)
+        hint = "Set WANDB_API_KEY, or WANDB_MODE=offline to write a folder." if "API key" in text else None
+        raise ConfigError(text, where="Weights & Biases", hint=hint) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, OUTPUT, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, OUTPUT, PATH, output_format, setting, settings_from
 from ragstone.formatting import counted
 
 _FILE = click.option(
@@ -18,16 +18,9 @@ _FILE = click.option(
 
 
 @click.group(name="history", invoke_without_command=True)
-@with_options((CONFIG,))
+@CONFIG
 @_FILE
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "csv", "jsonl"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@output_format("text", "csv", "jsonl")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the newest N runs.")
 @OUTPUT
 @click.pass_context
@@ -77,7 +70,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
 
 
 @command.command(name="add", short_help="Add finished runs, in any order.")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 @click.option(
     "--release",
     metavar="NAME",
@@ -119,7 +112,7 @@ def add(
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("history"),
     metavar="DIR",
     show_default=True,
@@ -130,7 +123,7 @@ def add(
 @click.option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
 @click.option(
     "--monitor",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Report of `ragstone monitor --format json`, to show its windows.",
 )

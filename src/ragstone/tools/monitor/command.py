@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, OUTPUT, SCORING, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, OUTPUT, PATH, SCORING, output_format, setting, settings_from, with_options
 from ragstone.commands.output import say, write_text
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ DEFAULT_OUT = "ragstone-monitored"
 @click.argument("logs", nargs=-1, metavar="[LOG...]")
 @click.option(
     "--alerts",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Rules: logs, columns, windows, alerts  [default: alerts.toml, if it exists]",
 )
 @click.option(
     "--state",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=DEFAULT_STATE,
     show_default=True,
     metavar="FILE",
@@ -39,7 +39,7 @@ DEFAULT_OUT = "ragstone-monitored"
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=DEFAULT_OUT,
     show_default=True,
     metavar="DIR",
@@ -47,7 +47,7 @@ DEFAULT_OUT = "ragstone-monitored"
 )
 @click.option(
     "--drafts",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file.",
 )
@@ -55,14 +55,7 @@ DEFAULT_OUT = "ragstone-monitored"
 @setting("metrics", "NAMES", help="Metrics to compute  [default: those that need no reference]")
 @click.option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
 @click.option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "md", "json"]),
-    default="text",
-    show_default=True,
-    help="Report format.",
-)
+@output_format("text", "md", "json", what="Report format.")
 @OUTPUT
 def command(
     logs: tuple[str, ...],

@@ -20,6 +20,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.llm.layout import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.tools.generate.convert.convert import write_samples
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,
@@ -30,7 +31,6 @@ from ragstone.tools.generate.drafts.plan import (
     summary_lines,
 )
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
-from ragstone.tools.generate.golden.golden import write_samples
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.judging.metaeval.items import EvalTask, Pairwise
 from ragstone.tools.judging.metaeval.load import load_items
@@ -129,7 +129,7 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk, 
 def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Desk) -> None:
     found = desk.make(len(PLANS), SINGLE)
     assert {next(iter(sample.relevant_ids)) for sample in found.samples} == {f"{plan.lower()}.md" for plan in PLANS}
-    assert (found.documents, found.passages) == (len(PLANS), len(PLANS))
+    assert len({one.document for one in found.asked}) == len(found.asked) == len(PLANS)
 
 
 def test_the_second_reading_sees_the_evidence_alone(desk: Desk) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, settings_from
+from ragstone.commands.options import CONFIG, FORCE, PATH, settings_from
+from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 
@@ -15,23 +16,26 @@ if TYPE_CHECKING:
     from ragstone.golden.sample import ColumnMapping
 
 
-@click.command(name="convert")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="JSON Lines file to write  [default: standard output]",
-)
-@click.option(
+COLUMNS = click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN",
     help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
 )
-@click.option("--force", is_flag=True, help="Overwrite the output file.")
+
+
+@click.command(name="convert")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="FILE",
+    help="JSON Lines file to write  [default: standard output]",
+)
+@COLUMNS
+@FORCE
 @CONFIG
 def command(
     files: tuple[str, ...], output: Path | None, columns: tuple[str, ...], force: bool, config: Path | None
@@ -41,48 +45,44 @@ def command(
     FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx). The mapping of columns to fields is
     printed to standard error.
     """
-    from ragstone.tools.generate.convert.convert import convert, write_conversion
+    from collections import Counter
 
-    mapped = dict(settings_from({"config": config}).golden.columns) | dict(column_pair(column) for column in columns)
-    conversion = convert(files, root=Path(), columns=mapped)
-    for mapping, samples in conversion.sources():
-        explain(mapping, samples)
+    from ragstone.golden.convert import native_lines
+    from ragstone.golden.load import load_golden_set
+    from ragstone.tools.generate.convert.convert import write_samples
+
+    golden = load_golden_set(files, columns=columns_of(columns, config))
+    counts = Counter(sample.origin.file for sample in golden if sample.origin is not None)
+    for mapping in golden.mappings:
+        explain(mapping, counts[mapping.file])
     if output is None or str(output) == "-":
         with click.open_file("-", "wb") as stream:
-            stream.writelines(f"{line}\n".encode() for line in conversion.lines())
+            stream.writelines(f"{line}\n".encode() for line in native_lines(golden))
         return
-    write_conversion(conversion, output, force=force)
-    _say(f"wrote {counted(len(conversion.golden_set), 'sample')} to {output}")
+    write_samples(golden, output, force=force)
+    say(f"wrote {counted(len(golden), 'sample')} to {output}", err=True)
 
 
-def column_pair(text: str) -> tuple[str, str]:
-    """Field and column of a --column option. Raises ConfigError."""
-    field, sign, column = text.partition("=")
-    if not sign:
-        raise ConfigError(f"--column {text}: expected FIELD=COLUMN.", hint="For example: --column question=frage")
-    return field.strip(), column.strip()
+def columns_of(options: tuple[str, ...], config: Path | None) -> dict[str, str]:
+    """The column of each field: those of the config, then those of --column. Raises ConfigError."""
+    found = dict(settings_from({"config": config}).golden.columns)
+    for text in options:
+        field, sign, column = text.partition("=")
+        if not sign:
+            raise ConfigError(f"--column {text}: expected FIELD=COLUMN.", hint="For example: --column question=frage")
+        found[field.strip()] = column.strip()
+    return found
 
 
 def explain(mapping: ColumnMapping, samples: int) -> None:
     """Say on standard error which column each field was read from."""
-    _say(f"{mapping.file}: {counted(samples, 'sample')} ({mapping.format})")
-    for field, column in mapping.columns.items():
-        _row(field, column)
+    rows = list(mapping.columns.items())
     if mapping.recorded:
-        _row("recorded, left out", ", ".join(f"{field} in {column}" for field, column in mapping.recorded.items()))
+        left_out = ", ".join(f"{field} in {column}" for field, column in mapping.recorded.items())
+        rows.append(("recorded, left out", left_out))
     if mapping.ignored:
-        _row("ignored", ", ".join(name or "(a column without a name)" for name in mapping.ignored))
-    for note in mapping.notes:
-        _row("note", note)
-
-
-def _row(name: str, value: str) -> None:
-    from ragstone.report.escape import terminal
-
-    click.echo(f"  {name:<18}  {terminal(value)}", err=True)
-
-
-def _say(line: str) -> None:
-    from ragstone.report.escape import terminal
-
-    click.echo(terminal(line), err=True)
+        rows.append(("ignored", ", ".join(name or "(a column without a name)" for name in mapping.ignored)))
+    rows += [("note", note) for note in mapping.notes]
+    say(f"{mapping.file}: {counted(samples, 'sample')} ({mapping.format})", err=True)
+    for name, value in rows:
+        say(f"  {name:<18}  {value}", err=True)

@@ -1,42 +1,19 @@
-"""Convert any readable golden set to native JSONL."""
+"""Golden sets written as native JSONL."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.golden.convert import native_lines
-from ragstone.golden.load import FORMATS, load_golden_set
-from ragstone.golden.sample import ColumnMapping, GoldenSet
+from ragstone.golden.load import FORMATS
+from ragstone.golden.sample import Sample
 
 _OTHER_FORMATS = {ending for ending, name in FORMATS.items() if name != "jsonl"} | {".xls"}
-
-
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """A golden set being converted to the native format."""
-
-    golden_set: GoldenSet
-
-    def lines(self) -> Iterator[str]:
-        """Native JSONL, line by line, without line breaks."""
-        return native_lines(self.golden_set)
-
-    def sources(self) -> tuple[tuple[ColumnMapping, int], ...]:
-        """Each file's mapping and its number of samples."""
-        counts = Counter(sample.origin.file for sample in self.golden_set if sample.origin is not None)
-        return tuple((mapping, counts[mapping.file]) for mapping in self.golden_set.mappings)
-
-
-def convert(paths: Sequence[str], *, root: Path, columns: Mapping[str, str]) -> Conversion:
-    """Read `paths` (files and globs, relative to `root`). Raises GoldenSetError."""
-    return Conversion(load_golden_set(paths, root=root, columns=columns))
 
 
 def check_target(target: Path) -> None:
@@ -50,20 +27,25 @@ def check_target(target: Path) -> None:
         )
 
 
-def write_conversion(conversion: Conversion, target: Path, *, force: bool = False) -> None:
+def refuse_existing(target: Path, *, force: bool) -> None:
+    """Raise ConfigError if `target` exists, unless `force` is given."""
+    if target.exists() and not force:
+        raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
+
+
+def write_samples(samples: Iterable[Sample], target: Path, *, force: bool = False) -> None:
     """Write native JSONL to `target` atomically.
 
     Raises ConfigError if the name is that of another format, if the file exists and `force` is not given, or if it
     can't be written.
     """
     check_target(target)
-    if target.exists() and not force:
-        raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
+    refuse_existing(target, force=force)
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.writelines(f"{line}\n" for line in conversion.lines())
+                stream.writelines(f"{line}\n" for line in native_lines(samples))
             Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
             Path(name).replace(target)
         except BaseException:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, PATH, setting, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="generate")
-@click.argument("docs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DOCS...")
+@click.argument("docs", nargs=-1, required=True, type=PATH, metavar="DOCS...")
 @JSON_LINES
 @click.option("--n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Questions to write.")
 @click.option(
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--pairs",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Also write answers made worse on purpose and diluted contexts, as pairs for meta-eval.",
 )
@@ -71,7 +71,7 @@ def command(
     Example:
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
     """
-    from ragstone.tools.generate.convert.convert import check_target
+    from ragstone.tools.generate.convert.convert import check_target, refuse_existing
     from ragstone.tools.generate.drafts.plan import Wanted, plan_lines, read_material, require_writer, summary_lines
 
     settings = settings_from(flags)
@@ -80,8 +80,7 @@ def command(
     for file in (output, pairs):
         if file is not None:
             check_target(file)
-            if file.exists() and not force and not dry_run:
-                raise ConfigError("already exists.", where=str(file), hint="Use another file name, or add --force.")
+            refuse_existing(file, force=force or dry_run)
     if output == pairs:
         raise ConfigError("-o and --pairs name the same file.", where=str(output))
     existing = _existing(settings, asked=bool(flags.get("golden")))
@@ -136,8 +135,8 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the work, or nothing was accepted."""
     from ragstone.errors import JudgeError
     from ragstone.run.files import replace_text
+    from ragstone.tools.generate.convert.convert import write_samples
     from ragstone.tools.generate.drafts.generate import continued, pair_lines
-    from ragstone.tools.generate.golden.golden import write_samples
 
     if found.samples:
         write_samples(found.samples, output, force=True)

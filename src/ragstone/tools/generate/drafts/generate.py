@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.formatting import counted
 from ragstone.golden.sample import Review, Sample
 from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
-from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.run.engine import Progress, Quiet
 from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, PAIRED, SEARCHED, Generated, Material, Wanted
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
@@ -82,50 +82,43 @@ async def generate(
             where="judge.name",
             hint="For example: --judge openai:gpt-5.4-mini",
         )
-    work = _Generation(judge.drafter, judge.identity.label(), material, wanted, existing, progress or Quiet(), redact)
-    return await work.run()
+    found = Generated(material, wanted)
+    await _Generation(found, judge.drafter, judge.identity.label(), existing, progress or Quiet(), redact).run()
+    return found
 
 
 class _Generation:
     def __init__(
         self,
+        found: Generated,
         drafter: Drafter,
         label: str,
-        material: Material,
-        wanted: Wanted,
         existing: Sequence[Sample],
         progress: Progress,
         redact: Callable[[str], str],
     ) -> None:
+        self._found = found
         self._drafter = drafter
         self._label = label
-        self._material = material
-        self._passages = material.passages
-        self._wanted = wanted
+        self._passages = found.material.passages
         self._existing = [sample.question for sample in existing]
         self._ids = {sample.id for sample in existing}
         self._progress = progress
         self._redact = redact
-        self._related = Related(material.passages)
-        self._coverage = Coverage(material.passages, wanted.seed)
-        self._texts = {document.id: document.text for document in material.documents.read}
+        self._related = Related(self._passages)
+        self._coverage = Coverage(self._passages, found.wanted.seed)
+        self._texts = {document.id: document.text for document in found.material.documents.read}
         self._barren: set[tuple[Kind, int]] = set()
         self._matched: set[tuple[int, int]] = set()
         self._asked: dict[int, list[str]] = defaultdict(list)
         self._accepted: list[_Accepted] = []
         self._reworded: set[str] = set()
         self._shown: set[int] = set()
-        self._drafts = self._unfinished = 0
-        self._refused = Counter[tuple[Kind, str]]()
-        self._given_up = Counter[tuple[Kind, str]]()
-        self._ledger = Ledger()
-        self._stopped: JudgeError | None = None
 
-    async def run(self) -> Generated:
-        slots = [
-            _Slot(order, kind, self._wanted.tries)
-            for order, kind in enumerate(kind for kind, number in self._wanted.counts().items() for _ in range(number))
-        ]
+    async def run(self) -> None:
+        found, wanted = self._found, self._found.wanted
+        kinds = [kind for kind, number in wanted.counts().items() for _ in range(number)]
+        slots = [_Slot(order, kind, wanted.tries) for order, kind in enumerate(kinds)]
         self._progress.start(len(slots))
         try:
             await self._write([slot for slot in slots if slot.kind is not Kind.PARAPHRASE])
@@ -133,32 +126,18 @@ class _Generation:
             await self._write(self._without_repeats())
             for slot in self._without_repeats():
                 self._give_up(slot, "a near-duplicate to the end")
-            pairs, unpaired = await self._pairs()
+            await self._pairs()
         finally:
             self._progress.finish()
-        used = {place for one in self._accepted for place in one.places}
-        return Generated(
-            material=self._material,
-            wanted=self._wanted,
-            samples=tuple(one.sample for one in self._accepted),
-            drafts=self._drafts,
-            refused=dict(self._refused),
-            given_up=dict(self._given_up),
-            unfinished=self._unfinished,
-            passages=len(used),
-            documents=len({self._passages[place].document for place in used}),
-            pairs=tuple(pairs),
-            unpaired=dict(unpaired),
-            ledger=self._ledger,
-            stopped=self._stopped,
-        )
+        found.samples = tuple(one.sample for one in self._accepted)
+        found.asked = {self._passages[place] for one in self._accepted for place in one.places}
 
     async def _write(self, slots: Sequence[_Slot]) -> None:
         """Fill `slots` in rounds: all drafts of a round, their checks by rule in order, then the model's checks."""
         pending = list(slots)
-        while pending and self._stopped is None:
+        while pending and self._found.stopped is None:
             drafts, later = self._round(pending)
-            self._drafts += len(drafts)
+            self._found.drafts += len(drafts)
             await self._each(drafts, self._draft)
             drafted = [draft for draft in drafts if draft.finished and draft.reason is None]
             self._screen(drafted)
@@ -180,10 +159,10 @@ class _Generation:
         dropped = [one.slot for at, one in enumerate(self._accepted) if at in repeats]
         self._accepted = [one for at, one in enumerate(self._accepted) if at not in repeats]
         for slot in dropped:
-            self._refused[slot.kind, _REPEATS] += 1
+            self._found.refused[slot.kind, _REPEATS] += 1
             slot.tries -= 1
             if slot.tries <= 0:
-                self._give_up(slot, f"{counted(self._wanted.tries, 'draft')} refused")
+                self._give_up(slot, f"{counted(self._found.wanted.tries, 'draft')} refused")
         return [slot for slot in dropped if slot.tries > 0]
 
     def _round(self, pending: Sequence[_Slot]) -> tuple[list[_Draft], list[_Slot]]:
@@ -252,7 +231,7 @@ class _Generation:
 
         for draft in drafts:
             draft.finished = False
-        if self._stopped is not None:
+        if self._found.stopped is not None:
             return
         try:
             async with asyncio.TaskGroup() as group:
@@ -262,10 +241,10 @@ class _Generation:
             first = _first(errors)
             if not isinstance(first, JudgeError):
                 raise first from None
-            self._stopped = first
+            self._found.stopped = first
 
     def _call(self, draft: _Draft) -> Call:
-        return Call(f"draft {draft.slot.order + 1}", ledger=self._ledger)
+        return Call(f"draft {draft.slot.order + 1}", ledger=self._found.ledger)
 
     async def _draft(self, draft: _Draft) -> None:
         call = self._call(draft)
@@ -356,15 +335,15 @@ class _Generation:
             self._accept(draft, draft.sample)
             return False
         if draft.reason is None:
-            self._unfinished += 1
+            self._found.unfinished += 1
             self._give_up(slot, "not reached")
             return False
-        self._refused[slot.kind, draft.reason] += 1
+        self._found.refused[slot.kind, draft.reason] += 1
         if draft.source is None:
             self._barren.add((slot.kind, draft.places[0]))
         slot.tries -= 1
         if slot.tries <= 0:
-            self._give_up(slot, f"{counted(self._wanted.tries, 'draft')} refused")
+            self._give_up(slot, f"{counted(self._found.wanted.tries, 'draft')} refused")
             return False
         return True
 
@@ -376,7 +355,7 @@ class _Generation:
             self._asked[place].append(sample.question)
 
     def _give_up(self, slot: _Slot, reason: str) -> None:
-        self._given_up[slot.kind, reason] += 1
+        self._found.given_up[slot.kind, reason] += 1
         self._show(slot, "given up")
 
     def _show(self, slot: _Slot, state: str) -> None:
@@ -408,11 +387,11 @@ class _Generation:
         digest = _digest(question)
         return next(name for length in range(8, len(digest)) if (name := f"{stem}-{digest[:length]}") not in self._ids)
 
-    async def _pairs(self) -> tuple[list[Mapping[str, object]], Counter[str]]:
+    async def _pairs(self) -> None:
         """WikiEval's pairs for each answerable question: an ungrounded and a poor answer, and a diluted context."""
         rows: dict[int, list[Mapping[str, object]]] = {}
-        unpaired = Counter[str]()
-        wanted = [one for one in self._accepted if one.sample.answerable] if self._wanted.pairs else []
+        unpaired = self._found.unpaired
+        wanted = [one for one in self._accepted if one.sample.answerable] if self._found.wanted.pairs else []
 
         async def make(draft: _Draft) -> None:
             source = draft.source
@@ -437,7 +416,7 @@ class _Generation:
                 unpaired[draft.reason or "not reached"] += 3
             elif len(own) < 3:
                 unpaired["there is no related passage to dilute the context with"] += 1
-        return [row for order in sorted(rows) for row in rows[order]], unpaired
+        self._found.pairs = tuple(row for order in sorted(rows) for row in rows[order])
 
     def _pair_rows(
         self, source: _Accepted, texts: Sequence[str], ungrounded: str, poor: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean
@@ -170,26 +170,26 @@ def _material_lines(material: Material) -> Iterator[str]:
         yield f"  {counted(len(names), 'file')} can't be read: {some(names, 10)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Generated:
     """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason.
 
-    `given_up` are questions that no draft was accepted for, by kind and reason. `stopped` is the error that ended the
-    work early. `pairs` are rows for `ragstone meta-eval`; `unpaired` are questions without, by reason.
+    `given_up` are questions that no draft was accepted for, by kind and reason. `asked` are the passages of `samples`.
+    `stopped` is the error that ended the work early. `pairs` are rows for `ragstone meta-eval`; `unpaired` are
+    questions without, by reason.
     """
 
     material: Material
     wanted: Wanted
-    samples: tuple[Sample, ...]
-    drafts: int
-    refused: Mapping[tuple[Kind, str], int]
-    given_up: Mapping[tuple[Kind, str], int]
-    unfinished: int
-    passages: int
-    documents: int
-    pairs: tuple[Mapping[str, object], ...]
-    unpaired: Mapping[str, int]
-    ledger: Ledger
+    samples: tuple[Sample, ...] = ()
+    drafts: int = 0
+    refused: Counter[tuple[Kind, str]] = field(default_factory=Counter)
+    given_up: Counter[tuple[Kind, str]] = field(default_factory=Counter)
+    unfinished: int = 0
+    asked: Collection[Passage] = ()
+    pairs: tuple[Mapping[str, object], ...] = ()
+    unpaired: Counter[str] = field(default_factory=Counter)
+    ledger: Ledger = field(default_factory=Ledger)
     stopped: JudgeError | None = None
 
 
@@ -219,8 +219,9 @@ def summary_lines(found: Generated) -> Iterator[str]:
         yield from (f"  {number:>4,}  left out: {reason}" for reason, number in _most_first(found.unpaired))
     yield from _material_lines(found.material)
     yield (
-        f"  asked about: {found.documents:,} of {counted(found.material.asked_about, 'document')}, "
-        f"{found.passages:,} of {counted(len(found.material.passages), 'passage')}"
+        f"  asked about: {len({one.document for one in found.asked}):,} of "
+        f"{counted(found.material.asked_about, 'document')}, "
+        f"{len(found.asked):,} of {counted(len(found.material.passages), 'passage')}"
     )
     ledger = found.ledger
     yield f"{counted(ledger.calls, 'judge call')}, {ledger.cached_calls:,} from the cache, {dollars(ledger.cost_usd)}"

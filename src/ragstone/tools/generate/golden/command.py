@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ragstone.commands.options import CONFIG, JSON_LINES, POLICY, settings_from
+from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, PATH, POLICY, SEED, settings_from
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
+from ragstone.tools.generate.convert.command import COLUMNS, columns_of, explain
 
 if TYPE_CHECKING:
     from ragstone.config import Settings
@@ -21,18 +22,6 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _FILES = click.argument("files", nargs=-1, metavar="[FILE...]")
-_FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
-_SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-_FORM = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
-)
-_COLUMN = click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="FIELD=COLUMN",
-    help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
-)
 
 
 @click.group(name="golden")
@@ -45,16 +34,14 @@ def command() -> None:
 
 @command.command(short_help="Show contents, resolution and problems.")
 @_FILES
-@click.option(
-    "--corpus", type=click.Path(path_type=Path), metavar="FOLDER", help="The documents, to check references against."
-)
-@click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="A run, for the variances of its scores.")
+@click.option("--corpus", type=PATH, metavar="FOLDER", help="The documents, to check references against.")
+@click.option("--run", type=PATH, metavar="RUN", help="A run, for the variances of its scores.")
 @click.option(
     "--strict", is_flag=True, help="Exit with 3 if there are duplicates, contradictions or missing references."
 )
 @POLICY
 @CONFIG
-@_FORM
+@FORMAT
 def stats(
     files: tuple[str, ...],
     corpus: Path | None,
@@ -101,11 +88,9 @@ def stats(
 @click.option(
     "--into", "parts", multiple=True, required=True, metavar="NAME=SHARE", help="A part and its share; at least two."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FOLDER", help="Folder for the parts."
-)
+@click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Folder for the parts.")
 @click.option("--afresh", is_flag=True, help="Divide all samples anew, also those that the parts already have.")
-@_SEED
+@SEED
 @CONFIG
 def split(
     files: tuple[str, ...], parts: tuple[str, ...], output: Path, afresh: bool, seed: int, config: Path | None
@@ -154,8 +139,8 @@ def _share(text: str) -> tuple[str, float]:
 @_FILES
 @click.option("--n", "size", type=click.IntRange(min=1), required=True, metavar="N", help="Number of samples.")
 @JSON_LINES
-@_FORCE
-@_SEED
+@FORCE
+@SEED
 @POLICY
 @CONFIG
 def sample(
@@ -190,9 +175,9 @@ def sample(
 @command.command(short_help="Show the changes between two golden sets.")
 @click.argument("before", metavar="OLD")
 @click.argument("after", metavar="NEW")
-@_COLUMN
+@COLUMNS
 @CONFIG
-@_FORM
+@FORMAT
 def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None, form: str) -> int:
     """Show what changed from the golden set OLD to NEW: by id, else by content, else by the wording of the question."""
     from json import dumps
@@ -201,7 +186,7 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
     from ragstone.tools.generate.golden.changes import changes
     from ragstone.tools.generate.golden.golden import change_json, change_lines
 
-    mapped = _columns(columns, config)
+    mapped = columns_of(columns, config)
     old, new = (load_golden_set(name, columns=mapped) for name in (before, after))
     found = changes(old.samples, new.samples)
     if form == "json":
@@ -222,12 +207,12 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
     help="Where the files were exported.",
 )
 @JSON_LINES
-@_FORCE
+@FORCE
 @click.option("--dataset", metavar="NAME", help="Name of the data set  [default: as in the files]")
 @click.option("--version", metavar="VERSION", help="Version of the data set  [default: as in the files]")
 @click.option("--partial", is_flag=True, help="Accept files with only a part of the data set.")
 @click.option("--draft", "drafts", is_flag=True, help="Import as drafts, which count in no check before a review.")
-@_COLUMN
+@COLUMNS
 @CONFIG
 def import_(
     files: tuple[str, ...],
@@ -250,15 +235,15 @@ def import_(
     Example:
       ragstone golden import page-1.json page-2.json --from langfuse -o golden.jsonl
     """
-    from ragstone.tools.generate.convert.command import explain
+    from ragstone.tools.generate.convert.convert import write_samples
     from ragstone.tools.generate.golden.exports import Tool
-    from ragstone.tools.generate.golden.golden import import_files, write_samples
+    from ragstone.tools.generate.golden.golden import import_files
 
     found = import_files(
         files,
         Tool(tool),
         root=Path(),
-        columns=_columns(columns, config),
+        columns=columns_of(columns, config),
         dataset=dataset,
         version=version,
         partial=partial,
@@ -279,9 +264,3 @@ def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
 
     settings = settings_from({"config": config})
     return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)
-
-
-def _columns(given: tuple[str, ...], config: Path | None) -> dict[str, str]:
-    from ragstone.tools.generate.convert.command import column_pair
-
-    return dict(settings_from({"config": config}).golden.columns) | dict(column_pair(column) for column in given)

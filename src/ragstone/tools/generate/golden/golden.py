@@ -18,7 +18,7 @@ from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.run.scores import RunScores
 from ragstone.system.response import Context
-from ragstone.tools.generate.convert.convert import Conversion, write_conversion
+from ragstone.tools.generate.convert.convert import write_samples
 from ragstone.tools.generate.golden.changes import Changed, Changes
 from ragstone.tools.generate.golden.corpus import Corpus, CorpusCheck, check_references
 from ragstone.tools.generate.golden.exports import Tool, read_export
@@ -290,11 +290,6 @@ def sample_file(
     chosen, missing = draw(golden.samples, size, seed=seed, always=must)
     write_samples(chosen, target, force=force)
     return chosen, missing
-
-
-def write_samples(samples: Sequence[Sample], target: Path, *, force: bool = False) -> None:
-    """Write native JSONL to `target` atomically. Raises ConfigError, as `write_conversion`."""
-    write_conversion(Conversion(GoldenSet(tuple(samples))), target, force=force)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, JSON_LINES, settings_from
+from ragstone.commands.options import CONFIG, JSON_LINES, PATH, DefaultGroup, settings_from
 from ragstone.commands.output import linked, say, write_text
 from ragstone.formatting import counted, some
 from ragstone.tools.judging.labelling.command import redactor
 
 
-class _Review(click.Group):
-    """`ragstone review FILE` is `ragstone review page FILE`."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            return "page", self.commands["page"], args
-        return super().resolve_command(ctx, args)
-
-
-@click.group(name="review", cls=_Review)
+@click.group(name="review", cls=DefaultGroup, default="page")
 def command() -> None:
     """Review the drafts of a golden set, which count in no check before.
 
@@ -34,12 +23,12 @@ def command() -> None:
 @command.command(short_help="Make a page for the drafts.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--reviewer", default="", metavar="NAME", help="Who reviews  [default: asked when saving]")
-@click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="A run, to show what the system answered.")
+@click.option("--run", type=PATH, metavar="RUN", help="A run, to show what the system answered.")
 @click.option("--all", "everything", is_flag=True, help="Review all samples, not only drafts.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("review.html"),
     show_default=True,
     metavar="FILE",
@@ -77,7 +66,7 @@ def page(
 
 @command.command(short_help="Put decisions into the golden set.")
 @click.argument("golden", metavar="GOLDEN_SET")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
 @JSON_LINES
 @click.option("--force", is_flag=True, help="Overwrite the output file, which may be GOLDEN_SET itself.")
 @CONFIG
@@ -94,7 +83,7 @@ def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, confi
     from datetime import UTC, datetime
 
     from ragstone.golden.load import load_golden_set
-    from ragstone.tools.generate.golden.golden import write_samples
+    from ragstone.tools.generate.convert.convert import write_samples
     from ragstone.tools.generate.review.review import merge_review
 
     columns = dict(settings_from({"config": config}).golden.columns)

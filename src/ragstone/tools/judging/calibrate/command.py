@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import POLICY
+from ragstone.commands.options import FORMAT, PATH, POLICY, SEED
 from ragstone.config import Settings
 
 
 @click.command(name="calibrate")
-@click.argument("labels", type=click.Path(path_type=Path))
+@click.argument("labels", type=PATH)
 @click.option(
     "--run",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path(Settings().run.out),
     show_default=True,
     help="The run whose answers were labelled, or a score file.",
@@ -28,12 +28,10 @@ from ragstone.config import Settings
     metavar="WORST BEST",
     help="Scale of numeric labels.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibration for the gate.")
+@click.option("--out", type=PATH, metavar="FILE", help="Write the calibration for the gate.")
 @POLICY
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
-)
+@SEED
+@FORMAT
 def command(
     labels: Path,
     run: Path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from ragstone.commands.options import CONFIG, settings_from
+from ragstone.commands.options import CONFIG, PATH, SEED, DefaultGroup, settings_from
 from ragstone.commands.output import linked, say
 from ragstone.formatting import counted
 
@@ -20,18 +20,7 @@ if TYPE_CHECKING:
 _FOLDER = "labels"
 
 
-class _Label(click.Group):
-    """`ragstone label RUN` is `ragstone label draw RUN` of all answers."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            return "draw", self.commands["draw"], args
-        return super().resolve_command(ctx, args)
-
-
-@click.group(name="label", cls=_Label)
+@click.group(name="label", cls=DefaultGroup, default="draw")
 def command() -> None:
     """Let people label the answers of a run, to measure how far its judge can be trusted.
 
@@ -41,7 +30,7 @@ def command() -> None:
 
 
 @command.command(short_help="Draw answers, and make a page for each person.")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option("--n", "size", type=click.IntRange(min=1), metavar="N", help="Number of answers  [default: all]")
 @click.option("--annotators", default="me", show_default=True, metavar="NAMES", help="Who labels, separated by commas.")
 @click.option("--overlap", type=click.IntRange(min=0), default=0, metavar="K", help="Answers that everyone labels.")
@@ -61,10 +50,8 @@ def command() -> None:
 )
 @click.option("--metrics", default="", metavar="NAMES", help="What to label  [default: the first metric of the run]")
 @click.option("--show-verdicts", is_flag=True, help="Show what the judge said. Labels are then no longer independent.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path(_FOLDER), show_default=True, help="Folder to write."
-)
+@SEED
+@click.option("-o", "--output", type=PATH, default=Path(_FOLDER), show_default=True, help="Folder to write.")
 @CONFIG
 def draw(
     run: Path,
@@ -111,7 +98,7 @@ def draw(
 
 
 @command.command(short_help="Show who has done what.")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path(_FOLDER))
+@click.argument("folder", type=PATH, default=Path(_FOLDER))
 def status(folder: Path) -> int:
     """Show how many answers each annotator has labelled. FOLDER has batch.json and the files that the pages saved."""
     from ragstone.tools.judging.labelling.labelling import batch_status
@@ -124,10 +111,10 @@ def status(folder: Path) -> int:
 
 
 @command.command(short_help="Merge the labels of a batch.")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path(_FOLDER))
-@click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="The run, for a page of what is to settle.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Labels  [default: in FOLDER]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.argument("folder", type=PATH, default=Path(_FOLDER))
+@click.option("--run", type=PATH, metavar="RUN", help="The run, for a page of what is to settle.")
+@click.option("-o", "--output", type=PATH, metavar="FILE", help="Labels  [default: in FOLDER]")
+@SEED
 @CONFIG
 def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config: Path | None) -> int:
     """Merge the labels in FOLDER into a file for `ragstone calibrate`, and measure how well people agree.

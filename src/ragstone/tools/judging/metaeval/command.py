@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JUDGE, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, FORMAT, JUDGE, PATH, setting, settings_from, with_options
 from ragstone.formatting import counted, dollars
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="meta-eval")
-@click.argument("dataset", type=click.Path(path_type=Path))
+@click.argument("dataset", type=PATH)
 @with_options((CONFIG,), JUDGE[:-2])
 @click.option(
     "--method",
@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N items.")
 @setting("seed", "N")
 @setting("out", "DIR", help="Directory of the judgement cache")
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Also write the results as JSON.")
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
-)
+@click.option("--output", type=PATH, metavar="FILE", help="Also write the results as JSON.")
+@FORMAT
 def command(
-    dataset: Path, method: str, split: str | None, limit: int | None, output: Path | None, style: str, **flags: object
+    dataset: Path, method: str, split: str | None, limit: int | None, output: Path | None, form: str, **flags: object
 ) -> None:
     """Measure a judge on a human-labelled data set.
 
@@ -55,7 +53,7 @@ def command(
             output.write_text(document, encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"can't be written: {error.strerror}", where=str(output)) from None
-    click.echo(document if style == "json" else as_text(found), nl=False)
+    click.echo(document if form == "json" else as_text(found), nl=False)
 
 
 def as_text(found: MetaEvaluation) -> str:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, FORMAT, PATH, setting, settings_from
 from ragstone.commands.output import say
 
 
 @click.command(name="noise")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option(
     "--again",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="RUN",
     help="A second run of the same version, to measure the system's own variance.",
 )
@@ -25,10 +25,8 @@ from ragstone.commands.output import say
 @click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
 @setting("seed", "N")
 @setting("thresholds", "FILE", help="Policy file, to warn about a max_drop below the noise")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
-)
-@with_options((CONFIG,))
+@FORMAT
+@CONFIG
 def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
     """Judge the answers of RUN twice, and report how much the results differ.
 
