@@ -79,7 +79,7 @@ class Watch:
 
     def __init__(self, pid: int, others: Sequence[int] = ()) -> None:
         self._pid = pid
-        self._others = {other: _cpu(other) for other in others}
+        self._others = {other: cpu_s(other) for other in others}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.peak_kib = 0
@@ -96,7 +96,7 @@ class Watch:
     def _run(self) -> None:
         started = time.monotonic()
         while not self._over.wait(max(_EVERY_S, (time.monotonic() - started) / 100)):
-            pids = [*self._tree(), *self._others]
+            pids = [*tree_of(self._pid), *self._others]
             self.peak_kib = max(self.peak_kib, sum(map(_pss_kib, pids)))
             for pid in pids:
                 if (cpu := _worker_cpu(pid)) is not None:
@@ -105,15 +105,17 @@ class Watch:
     @property
     def others_cpu_s(self) -> float:
         """What the others have needed since."""
-        return sum(_cpu(pid) - before for pid, before in self._others.items())
+        return sum(cpu_s(pid) - before for pid, before in self._others.items())
 
-    def _tree(self) -> Iterator[int]:
-        wanted = [self._pid]
-        while wanted:
-            pid = wanted.pop()
-            yield pid
-            for task in _listed(Path(f"/proc/{pid}/task")):
-                wanted += [int(child) for child in _text(task / "children").split()]
+
+def tree_of(pid: int) -> Iterator[int]:
+    """A process and its descendants."""
+    wanted = [pid]
+    while wanted:
+        pid = wanted.pop()
+        yield pid
+        for task in _listed(Path(f"/proc/{pid}/task")):
+            wanted += [int(child) for child in _text(task / "children").split()]
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -138,12 +140,13 @@ def _pss_kib(pid: int) -> int:
 def _worker_cpu(pid: int) -> float | None:
     if "worker_process" not in _text(Path(f"/proc/{pid}/cmdline")):
         return None
-    return _cpu(pid)
+    return cpu_s(pid)
 
 
-def _cpu(pid: int) -> float:
+def cpu_s(pid: int, *, reaped: bool = False) -> float:
+    """The CPU time of a process; with `reaped`, and of its children that have ended."""
     numbers = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return (int(numbers[11]) + int(numbers[12])) / _TICKS if numbers else 0.0
+    return sum(map(int, numbers[11 : 15 if reaped else 13])) / _TICKS
 
 
 @contextmanager
