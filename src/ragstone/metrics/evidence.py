@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain, islice
 
 HELD = 0.9
 """Evidence is held if at least this share of its words is found. See bench/rechunking.py."""
@@ -31,12 +32,13 @@ RUN = 3
 _UNSPACED_FACTOR = 2
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
+_ASCII_WORD = re.compile("[0-9a-z]+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _INVISIBLE = dict.fromkeys([0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)])
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
 _MAX_PLACES = 100
-"""Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing: it would take too long."""
+"""Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing."""
 _BETWEEN = "\0"
 """What no word contains."""
 _SHORT = 20_000
@@ -99,6 +101,8 @@ def words(text: str) -> Words:
 
 
 def _words(text: str) -> Words:
+    if text.isascii() and not _HYPHENATED.search(text):
+        return tuple(_ASCII_WORD.findall(text.lower()))
     plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(_INVISIBLE)
     return tuple(_WORD.findall(plain.casefold()))
 
@@ -108,7 +112,12 @@ _remembered_words = lru_cache(maxsize=64)(_words)  # those of one sample
 
 def runs_of(text: Words, size: int = RUN) -> set[Words]:
     """All runs of `size` words in `text`; a shorter text is one run."""
-    return {text[at : at + size] for at in range(max(1, len(text) - size + 1))}
+    return set(_runs(text, size)) or {text}
+
+
+def _runs(text: Words, size: int) -> Iterator[Words]:
+    """The runs of `size` words in `text`, by place."""
+    return zip(*(islice(text, at, None) for at in range(size)), strict=False)
 
 
 def passages(evidence: str, text: str) -> list[tuple[int, int]]:
@@ -150,12 +159,12 @@ class _Context:
 
     def __init__(self, text: Words) -> None:
         self.words = text
-        self._runs: dict[int, set[Words]] = {}
+        self._sets: dict[int, set[Words]] = {}
 
     def runs(self, size: int) -> set[Words]:
-        if size not in self._runs:
-            self._runs[size] = runs_of(self.words, size)
-        return self._runs[size]
+        if size not in self._sets:
+            self._sets[size] = runs_of(self.words, size)
+        return self._sets[size]
 
 
 def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
@@ -163,20 +172,18 @@ def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
         return Found(0.0, None, ())
     factor = _factor(evidence)
     size = min(RUN * factor, len(evidence))
-    places: dict[Words, list[int]] = {}
-    for at in range(len(evidence) - size + 1):
-        known = places.setdefault(evidence[at : at + size], [])
-        if len(known) < _MAX_PLACES:
-            known.append(at)
+    runs: Sequence[Words | None] = tuple(_runs(evidence, size))
+    sought = set(runs)
+    if len(runs) - len(sought) >= _MAX_PLACES:
+        left = dict.fromkeys(sought, _MAX_PLACES)
+        runs = [run if _count_down(left, run) >= 0 else None for run in runs]
     together = bytes(len(evidence))
     seams = _Seams(evidence if len(evidence) <= _LONG else (), size - 1)
     complete: int | None = None
     carriers = []
     for rank, context in enumerate(contexts, start=1):
-        alone = bytearray(len(evidence))
-        for run in places.keys() & context.runs(size):
-            for at in places[run]:
-                alone[at : at + size] = b"\1" * size
+        common = sought & context.runs(size)
+        alone = _covered(bytes(map(common.__contains__, runs)), size) if common else bytearray(len(evidence))
         for at in seams.add(context.words):
             alone[at] = 1
         if any(alone):
@@ -186,6 +193,20 @@ def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
             if complete is None and _is_held(together, GAP * factor):
                 complete = rank
     return Found(together.count(1) / len(evidence), complete, tuple(carriers))
+
+
+def _count_down(left: dict[Words | None, int], run: Words | None) -> int:
+    left[run] -= 1
+    return left[run]
+
+
+def _covered(begins: bytes, size: int) -> bytearray:
+    """1 for each word of a run of `size` words, of which `begins` has 1 where one begins."""
+    first = int.from_bytes(begins, "little")
+    covered = 0
+    for step in range(size):
+        covered |= first << 8 * step
+    return bytearray(covered.to_bytes(len(begins) + size - 1, "little"))
 
 
 class _Seams:
@@ -200,13 +221,6 @@ class _Seams:
         self._anchor = anchor
         self._parts: dict[int, tuple[set[int], set[int]]] = {}
         self._joined = _BETWEEN.join(("", *evidence, ""))
-        self._begins: dict[int, int] = {}  # the place of the word that begins, or ends, at a character
-        self._ends: dict[int, int] = {}
-        at = 1
-        for place, word in enumerate(evidence):
-            self._begins[at] = place
-            self._ends[at + len(word)] = place
-            at += len(word) + 1
 
     def add(self, context: Words) -> set[int]:
         """The places in the evidence of words at both ends of `context`."""
@@ -232,8 +246,13 @@ class _Seams:
         sought = _BETWEEN + part if step == 1 else part + _BETWEEN
         at = self._joined.find(sought)
         while at >= 0:
-            yield self._begins[at + 1] if step == 1 else self._ends[at + len(part)]
+            yield bisect(self._begins, at + 1) - 1
             at = self._joined.find(sought, at + 1)
+
+    @cached_property
+    def _begins(self) -> Sequence[int]:
+        """The character of `_joined` at which each word begins."""
+        return tuple(accumulate((len(word) + 1 for word in self._evidence[:-1]), initial=1))
 
     def _is_whole(self, place: int, letters: int, step: int) -> bool:
         begins, ends = self._parts.setdefault(place, (set(), set()))

@@ -241,7 +241,8 @@ class _Marked:
         return shown
 
     def _pieces(self, text: str, evidence: Sequence[str]) -> Iterator[list[str]]:
-        spans = [(*span, "e") for one in evidence for span in passages(one, text)]
+        # A context that is an evidence text itself would be marked as a whole, which says nothing.
+        spans = [(*span, "e") for one in evidence for span in passages(one, text)] if text not in evidence else []
         if sum(end - start for start, end, _ in spans) >= 0.9 * len(text):
             spans = []  # the whole context is the evidence, and is named so
         for quote in self._quotes:
@@ -264,4 +265,4 @@ class _Marked:
 
 def _held(carried: tuple[str, ...], text: str) -> str:
     """Whether a context that carries these evidence texts has a whole one, or part of one."""
-    return "whole" if any(one.held for one in locate(carried, (text,))) else "part"
+    return "whole" if text in carried or any(one.held for one in locate(carried, (text,))) else "part"
