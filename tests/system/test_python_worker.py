@@ -783,7 +783,7 @@ def test_an_answer_of_megabytes_is_refused_in_the_worker(room: Any) -> None:
     assert len(fine.answer) == 1_000_000
     assert large.failure is not None
     assert large.failure.kind.value == "bad_return"
-    assert large.failure.message == "The answer holds 2,097,152 characters; at most 1,000,000 are read."
+    assert large.failure.message == "The answer has 2,097,152 characters; at most 1,000,000 are read."
 
 
 STREAMS = """

@@ -40,7 +40,7 @@ _ROLES: Mapping[str, Literal["system", "user", "assistant"]] = {
 MAX_ID = 512
 """Maximum length of an id, in characters."""
 
-_MOST = 10_000_000
+_MAX_WORDS = 10_000_000
 STATUSES = ("draft", "reviewed")
 """What a review can say of a sample."""
 
@@ -58,7 +58,7 @@ class CellError(ValueError):
 
 
 def text(value: object) -> str | None:
-    """`value` as stripped text, None if empty: a string, a number, a boolean, an object that holds a text, or a list of
+    """`value` as stripped text, None if empty: a string, a number, a boolean, an object with a text, or a list of
     alternatives, of which the first is used.
     """
     found = _text(value, 0)
@@ -190,7 +190,7 @@ def positive(value: object) -> int | None:
         number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
-    if not 1 <= number <= _MOST or number != int(number):
+    if not 1 <= number <= _MAX_WORDS or number != int(number):
         raise CellError(f"contains {shown(value)}, expected a whole number from 1")
     return int(number)
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, Aliases, normal
-from ragstone.golden.profile import Holds, Profile
+from ragstone.golden.profile import Kinds, Profile
 from ragstone.golden.rows import SourceFile
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 """The fields that can be mapped in `[golden.columns]`."""
 
-_ANY = ~Holds.NOTHING
-_SPOKEN = Holds.TEXT | Holds.UNIT | Holds.NUMBER
-_LISTED = Holds.LIST | Holds.OBJECTS
+_ANY = ~Kinds.NOTHING
+_SPOKEN = Kinds.TEXT | Kinds.UNIT | Kinds.NUMBER
+_LISTED = Kinds.LIST | Kinds.OBJECTS
 _GRADED_NAMES = frozenset({"expected", "target"})
 _GOLD_OBJECTS = frozenset({"output", "outputs"})
 """Plain text under these names is a system's output; objects are annotators' answers."""
@@ -124,21 +124,21 @@ class _Chooser:
             return self._could_be_reference(path, alias, kinds)
         if name in {"relevant_ids", "tags"}:
             # Under Ragstone's own name, values that can't be ids are an error, not a different column.
-            return path[-1] == name or bool(kinds & (_SPOKEN | _LISTED | Holds.OBJECT))
+            return path[-1] == name or bool(kinds & (_SPOKEN | _LISTED | Kinds.OBJECT))
         return bool(kinds & _ANY)
 
-    def _could_be_reference(self, path: Path, alias: str, kinds: Holds) -> bool:
+    def _could_be_reference(self, path: Path, alias: str, kinds: Kinds) -> bool:
         if alias in _GOLD_OBJECTS:
-            return kinds == Holds.OBJECTS or (kinds == Holds.OBJECT and alias == "outputs")
-        if kinds == Holds.OBJECT and alias in CONTAINERS:
+            return kinds == Kinds.OBJECTS or (kinds == Kinds.OBJECT and alias == "outputs")
+        if kinds == Kinds.OBJECT and alias in CONTAINERS:
             return False
         return bool(kinds) and not self.is_label(path)
 
     def is_label(self, path: Path) -> bool:
         """Whether the column contains only numbers in [0, 1], under a name that other tools use for scores."""
-        return normal(path[-1]) in _GRADED_NAMES and self.profile.columns[path] == Holds.UNIT
+        return normal(path[-1]) in _GRADED_NAMES and self.profile.columns[path] == Kinds.UNIT
 
-    def first(self, names: tuple[str, ...], kinds: Holds = _ANY) -> str | None:
+    def first(self, names: tuple[str, ...], kinds: Kinds = _ANY) -> str | None:
         for index in (self.by_name, self.nested):
             for name in names:
                 for path in index.get(name, ()):
@@ -211,7 +211,7 @@ def _refuse_judgements(source: SourceFile, profile: Profile) -> None:
 def _rated_answers(profile: Profile, answer: str) -> tuple[str, ...]:
     """A note if the recorded answers have labels of 0 and 1."""
     for path, kinds in profile.columns.items():
-        if normal(path[-1]) in {"label", "labels"} and kinds in (Holds.UNIT, Holds.BOOL):
+        if normal(path[-1]) in {"label", "labels"} and kinds in (Kinds.UNIT, Kinds.BOOL):
             return (
                 f"'{answer}' and '{'.'.join(path)}' look like labelled judgements, which test a judge "
                 "(ragstone meta-eval); only the questions are read",
@@ -290,15 +290,15 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
 
 
 def _guess(profile: Profile, name: str) -> str | None:
-    """A column that could hold `name`: one with a known name inside any object, or any text for the question."""
+    """A column that could be `name`: one with a known name inside any object, or any text for the question."""
     aliases = FIELDS[name].strong + FIELDS[name].weak
     for alias in aliases:
         for path, kinds in profile.columns.items():
-            if normal(path[-1]) == alias and kinds & Holds.TEXT:
+            if normal(path[-1]) == alias and kinds & Kinds.TEXT:
                 return ".".join(path)
     if name != "question":
         return None
-    texts = [path for path, kinds in profile.columns.items() if kinds & Holds.TEXT]
+    texts = [path for path, kinds in profile.columns.items() if kinds & Kinds.TEXT]
     others = {alias for field in FIELDS.values() for alias in field.strong + field.weak}
     unknown = [path for path in texts if normal(path[-1]) not in others]
     return next((".".join(path) for path in unknown or texts), None)

@@ -9,7 +9,7 @@ from enum import IntFlag
 from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
 
-class Holds(IntFlag):
+class Kinds(IntFlag):
     """The kinds of values in a column; 0 for an empty one."""
 
     NOTHING = 0
@@ -31,7 +31,7 @@ class _Missing:
 
 MISSING = _Missing()
 MAX_INNER_COLUMNS = 100
-_TEXT, _NUMBER, _UNIT, _BOOL, _LIST, _OBJECTS, _OBJECT, _OTHER = (kind.value for kind in list(Holds))
+_TEXT, _NUMBER, _UNIT, _BOOL, _LIST, _OBJECTS, _OBJECT, _OTHER = (kind.value for kind in list(Kinds))
 _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 
@@ -43,7 +43,7 @@ class Profile:
     object. `found` are the user's paths that exist.
     """
 
-    columns: dict[tuple[str, ...], Holds] = field(default_factory=dict)
+    columns: dict[tuple[str, ...], Kinds] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     rows: int = 0
     inside: dict[str, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
     for row in rows:
         profile.rows += 1
         for key, value in row.values.items():
-            kinds[key] = kinds.get(key, 0) | holds(value)
+            kinds[key] = kinds.get(key, 0) | kind_of(value)
             if isinstance(value, dict):
                 _profile_object(profile, str(key), value)
         if len(kinds) + len(profile.columns) > MAX_COLUMNS:
@@ -69,7 +69,7 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
     inner = profile.columns
     profile.columns = {}
     for key, kind in kinds.items():
-        profile.columns[(str(key),)] = Holds(kind)
+        profile.columns[(str(key),)] = Kinds(kind)
         profile.columns.update({path: kinds_below for path, kinds_below in inner.items() if path[0] == key})
     return profile
 
@@ -82,11 +82,11 @@ def _profile_object(profile: Profile, key: str, value: Mapping[str, object]) -> 
             if profile.inside.get(key, 0) >= MAX_INNER_COLUMNS:
                 continue
             profile.inside[key] = profile.inside.get(key, 0) + 1
-        profile.columns[path] = Holds(profile.columns.get(path, Holds.NOTHING).value | holds(nested))
+        profile.columns[path] = Kinds(profile.columns.get(path, Kinds.NOTHING).value | kind_of(nested))
 
 
-def holds(value: object) -> int:
-    """The kind of one value, as the int of a `Holds`, because combining flags is slow and there are many values."""
+def kind_of(value: object) -> int:
+    """The kind of one value, as the int of a `Kinds`, because combining flags is slow and there are many values."""
     if isinstance(value, str):
         return _UNIT if value in _UNITS else 0 if not value or value.isspace() else _TEXT
     if value is None:

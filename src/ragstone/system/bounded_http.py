@@ -67,18 +67,18 @@ async def _unpacked(pieces: AsyncIterable[bytes], packed_as: list[str]) -> Async
     if len(packed_as) > 1 or packed_as[0] not in _WINDOW_BITS:
         raise httpx2.DecodingError(f"the body is packed as '{', '.join(packed_as)[:80]}', which was not requested")
     unpacker = zlib.decompressobj(_WINDOW_BITS[packed_as[0]])
-    begun = False
+    started = False
     async for piece in pieces:
         try:
             for unpacked in _inflated(unpacker, piece):
                 yield unpacked
         except zlib.error as error:
-            if begun or packed_as[0] != "deflate":
+            if started or packed_as[0] != "deflate":
                 raise httpx2.DecodingError(str(error)) from None
             unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers omit zlib's header
             for unpacked in _inflated(unpacker, piece):
                 yield unpacked
-        begun = True
+        started = True
 
 
 def _inflated(unpacker: zlib._Decompress, packed: bytes) -> Iterator[bytes]:

@@ -30,13 +30,13 @@ class Guardian:
 
     def watch(self, pid: int) -> None:
         if self._process is None:
-            keep = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+            passed = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-I", "-S", guardian.__file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={name: os.environ[name] for name in keep if name in os.environ},
+                env={name: os.environ[name] for name in passed if name in os.environ},
                 start_new_session=True,
             )
         self._tell(f"+{pid}\n")

@@ -19,8 +19,8 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.fields import answer_fields
 from ragstone.system.payload import failed, read
-from ragstone.system.pool import Attempt
-from ragstone.system.response import GENERATION, Response, SystemFailureKind, turns_of
+from ragstone.system.pool import Attempt, lost
+from ragstone.system.response import Response, SystemFailureKind, beside_question
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
@@ -67,12 +67,8 @@ class CommandPeer:
         if child is None or (child.exited and self._answers > 0):
             return Attempt(None, reusable=False)
         child.tail.clear()
-        request: dict[str, object] = {"id": sample.id, "question": sample.question}
-        if sample.history:
-            request["history"] = turns_of(sample)
-        if self._settings.part == GENERATION:
-            request["contexts"] = list(sample.reference_contexts)
-        child.write(json.dumps(request).encode("ascii") + b"\n")
+        asked = {"id": sample.id, "question": sample.question, **beside_question(sample, self._settings.part)}
+        child.write(json.dumps(asked).encode("ascii") + b"\n")
         allowed = self._settings.timeout_s + (self._settings.startup_timeout_s if self._answers == 0 else 0.0)
         try:
             async with asyncio.timeout(allowed):
@@ -80,18 +76,18 @@ class CommandPeer:
         except TimeoutError:
             message = f"No answer within {allowed:g} s"
             if self._answers == 0 and await self._answers_at_the_end(child):
-                return self._lost(sample, SystemFailureKind.BAD_RETURN, f"{message}{_UNFLUSHED}.")
-            return self._lost(sample, SystemFailureKind.TIMEOUT, f"{message}.")
+                return lost(sample, SystemFailureKind.BAD_RETURN, f"{message}{_UNFLUSHED}.", child)
+            return lost(sample, SystemFailureKind.TIMEOUT, f"{message}.", child)
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
                 return Attempt(None, reusable=False)  # exits after some questions; the next process gets this one
-            return self._lost(sample, SystemFailureKind.CRASHED, f"The command {how} while answering this question.")
+            return lost(sample, SystemFailureKind.CRASHED, f"The command {how} while answering this question.", child)
         except ValueError as error:
-            return self._lost(sample, SystemFailureKind.BAD_RETURN, str(error))
+            return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child)
         if isinstance(value, dict) and str(value.get("id", sample.id)) != sample.id:
             message = f"Answered with id {worker.shown(value['id'], 80)}; expected {sample.id!r}, or no id."
-            return self._lost(sample, SystemFailureKind.BAD_RETURN, message)
+            return lost(sample, SystemFailureKind.BAD_RETURN, message, child)
         self._answers += 1
         return Attempt(_response(sample, value, latency_s, child, self._fields), reusable=True)
 
@@ -133,10 +129,6 @@ class CommandPeer:
                 continue
             return value, perf_counter() - started
 
-    def _lost(self, sample: Sample, kind: SystemFailureKind, message: str) -> Attempt:
-        detail = None if self._child is None else self._child.tail.text()
-        return Attempt(failed(sample.id, kind, message, detail), reusable=False)
-
 
 class OneShotPeer:
     """Runs the command once per question, with the question among its words. Its output is the answer.
@@ -163,12 +155,12 @@ class OneShotPeer:
             )
 
     async def ask(self, sample: Sample) -> Attempt:
-        given = json.dumps(list(sample.reference_contexts) if self._settings.part == GENERATION else None)
+        beside = beside_question(sample, self._settings.part)
         words = {
             QUESTION: sample.question,
             SAMPLE_ID: sample.id,
-            HISTORY: json.dumps(turns_of(sample)),
-            CONTEXTS: given,
+            HISTORY: json.dumps(beside.get("history", [])),
+            CONTEXTS: json.dumps(beside.get("contexts")),
         }
         argv = [self._argv[0], *(_filled(word, words) for word in self._argv[1:])]
         started = perf_counter()
@@ -185,14 +177,14 @@ class OneShotPeer:
                 how = await child.ending()
         except TimeoutError:
             message = f"No answer within {self._settings.timeout_s:g} s."
-            return self._attempt(sample, SystemFailureKind.TIMEOUT, message, child)
+            return lost(sample, SystemFailureKind.TIMEOUT, message, child, reusable=True)
         except ValueError as error:
-            return self._attempt(sample, SystemFailureKind.BAD_RETURN, str(error), child)
+            return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child, reusable=True)
         finally:
             await child.end()
         if child.status != 0:
             kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
-            return self._attempt(sample, kind, f"The command {how}.", child)
+            return lost(sample, kind, f"The command {how}.", child, reusable=True)
         value = _json_object(output, lists=self._fields.contexts_only)
         fields = self._fields if value is not None or self._fields.contexts_only else None  # text has no fields
         found = _response(sample, output.strip() if value is None else value, latency_s, child, fields)
@@ -200,9 +192,6 @@ class OneShotPeer:
 
     async def end(self, *, kill: bool) -> None:
         """Nothing to end between questions."""
-
-    def _attempt(self, sample: Sample, kind: SystemFailureKind, message: str, child: Child) -> Attempt:
-        return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable=True)
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

@@ -166,7 +166,7 @@ def digest_of(spec: str, directory: Path, *, where: str, within: Path | None = N
 
 
 def digest_of_object(function: Callable[..., object]) -> str:
-    """The same for a function of this process: of its own source, or of its name if there is none (in a REPL)."""
+    """The version of a function of this process: a digest of its source, or of its name without one (in a REPL)."""
     try:
         text = inspect.getsource(function)
     except (OSError, TypeError):

@@ -37,21 +37,14 @@ _DONE = "[DONE]"
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
+@dataclass(eq=False)
 class _Refused(Exception):  # noqa: N818
     """An attempt without an answer: the failure, and the seconds until it may be retried (None: never)."""
 
-    def __init__(
-        self,
-        kind: SystemFailureKind,
-        message: str,
-        detail: str | None = None,
-        retry_in_s: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.detail = detail
-        self.retry_in_s = retry_in_s
+    kind: SystemFailureKind
+    message: str
+    detail: str | None = None
+    retry_in_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

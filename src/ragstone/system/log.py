@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,20 +47,14 @@ class Tail:
 
     def __init__(self, limit: int = TAIL_BYTES) -> None:
         self._limit = limit
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
+        self._data = b""
 
     def add(self, data: bytes) -> None:
-        self._chunks.append(data[-self._limit :])
-        self._size += len(self._chunks[-1])
-        while self._size - len(self._chunks[0]) >= self._limit:
-            self._size -= len(self._chunks.popleft())
+        self._data = (self._data + data[-self._limit :])[-self._limit :]
 
     def clear(self) -> None:
-        self._chunks.clear()
-        self._size = 0
+        self._data = b""
 
     def text(self) -> str | None:
         """The tail as text, None if nothing was written."""
-        data = b"".join(self._chunks)[-self._limit :]
-        return data.decode("utf-8", "replace").strip() or None
+        return self._data.decode("utf-8", "replace").strip() or None

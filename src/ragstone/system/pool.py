@@ -16,7 +16,7 @@ from typing import Protocol
 from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system.child import ChildContext
+from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, SystemFailureKind
 
@@ -32,6 +32,11 @@ class Attempt:
 
     response: Response | None
     reusable: bool
+
+
+def lost(sample: Sample, kind: SystemFailureKind, message: str, child: Child, *, reusable: bool = False) -> Attempt:
+    """An attempt that failed with `child`, whose last output tells more."""
+    return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable)
 
 
 class Peer(Protocol):

@@ -19,8 +19,8 @@ from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.fields import answer_fields
 from ragstone.system.payload import FailedReply, Greeting, WorkerReply, answered, failed
-from ragstone.system.pool import Attempt
-from ragstone.system.response import GENERATION, SystemFailureKind, turns_of
+from ragstone.system.pool import Attempt, lost
+from ragstone.system.response import SystemFailureKind, beside_question
 
 # An answer of worker.MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
 MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
@@ -112,12 +112,8 @@ class PythonPeer:
             return Attempt(None, reusable=False)  # died while idle; no question is lost
         self._number += 1
         child.tail.clear()
-        request: dict[str, object] = {"number": self._number, "question": sample.question}
-        if sample.history:
-            request["history"] = turns_of(sample)
-        if self._settings.part == GENERATION:
-            request["contexts"] = list(sample.reference_contexts)
-        body = json.dumps(request)
+        asked = {"number": self._number, "question": sample.question, **beside_question(sample, self._settings.part)}
+        body = json.dumps(asked)
         started = perf_counter()
         child.write(_frame(body.encode("ascii")))
         heard = _Heard(self._number)
@@ -152,13 +148,13 @@ class PythonPeer:
         if reply is None and over_memory:
             limit = _mb(self._memory_limit_bytes or 0)
             message = f"The worker was killed: it used more than {limit} of memory."
-            return self._lost(sample, SystemFailureKind.CRASHED, message, child)
+            return lost(sample, SystemFailureKind.CRASHED, message, child)
         if reply is None:
             await child.show_stack()
             message = f"No answer within {self._settings.timeout_s:g} s."
             if heard.returned.is_set():
                 message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
-            return self._lost(sample, SystemFailureKind.TIMEOUT, message, child)
+            return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         try:
             received, arrived = reply.result()
             # Measured by this process, because the system under test could change the worker's clock.
@@ -169,7 +165,7 @@ class PythonPeer:
             message = f"The worker {await child.ending()} while answering this question."
         except (ValueError, RecursionError):
             message = "Something else wrote to the worker's channel."
-        return self._lost(sample, SystemFailureKind.CRASHED, message, child)
+        return lost(sample, SystemFailureKind.CRASHED, message, child)
 
     def _read(self, sample: Sample, reply: WorkerReply, latency_s: float, first_text_s: float | None = None) -> Attempt:
         if reply.number != self._number:
@@ -184,9 +180,6 @@ class PythonPeer:
         kind = SystemFailureKind(error.kind)
         response = failed(sample.id, kind, error.message, error.detail, latency_s=latency_s)
         return Attempt(response, reusable=reusable)
-
-    def _lost(self, sample: Sample, kind: SystemFailureKind, message: str, child: Child) -> Attempt:
-        return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable=False)
 
     async def _over_memory(self, child: Child) -> None:
         """Return once the worker's resident memory exceeds the limit (Linux; elsewhere never)."""

@@ -71,6 +71,12 @@ def turns_of(sample: Sample) -> list[dict[str, str]]:
     return [{"role": turn.role, "content": turn.text} for turn in sample.history]
 
 
+def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
+    """What goes with the question of `sample`: earlier turns, and for generation alone the reference contexts."""
+    history = {"history": turns_of(sample)} if sample.history else {}
+    return {**history, "contexts": list(sample.reference_contexts)} if part == GENERATION else {**history}
+
+
 RETRIEVAL, GENERATION = "retrieval", "generation"
 """The halves of a system, where only one is evaluated."""
 

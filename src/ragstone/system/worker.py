@@ -23,7 +23,7 @@ import reprlib
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 SOURCE_NAME = "<ragstone worker>"
 ANSWER_NAMES = ("answer", "response", "output", "result", "text", "actual_output")
@@ -42,9 +42,15 @@ TEXT_NAMES = ("text", "page_content", "content")
 ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
 SCORE_NAMES = ("score", "similarity", "relevance_score")
 TRACE_NAMES = ("traceparent", "trace_id", "span_id", "response_id")
+USAGE_NAMES = ("usage", "usage_metadata")
+_BESIDE = (
+    ("contexts", CONTEXTS_NAMES),
+    ("usage", USAGE_NAMES),
+    *((name, (name,)) for name in TRACE_NAMES),
+)
 METHODS = ("answer", "query", "invoke")
 RETRIEVING = ("retrieve", *METHODS)
-"""The same for a system that only retrieves."""
+"""Methods of a system that only retrieves."""
 
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
@@ -99,7 +105,7 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     if text is None:
         raise BadReturn(_bad_answer(value, answer))
     if len(text) > MAX_ANSWER_CHARACTERS:
-        raise BadReturn(f"The answer holds {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
+        raise BadReturn(f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
     return _checked(text, [] if isinstance(value, str) else _contexts(_first(value, CONTEXTS_NAMES)), value)
 
 
@@ -107,7 +113,7 @@ def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[s
     characters = len(text) + sum(len(context["text"]) + len(context["id"] or "") for context in contexts)
     if characters > MAX_CHARACTERS:
         raise BadReturn(
-            f"The answer and its contexts hold {characters:,} characters; at most {MAX_CHARACTERS:,} are read."
+            f"The answer and its contexts have {characters:,} characters; at most {MAX_CHARACTERS:,} are read."
         )
     found: dict[str, Any] = {"answer": _clean(text), "contexts": contexts, "usage": _usage(value)}
     named = _trace(value)
@@ -187,14 +193,10 @@ class Fields:
         return picked
 
     def part(self, piece: object) -> dict[str, Any]:
-        """The same for a piece of a stream, which may have only some of the fields."""
+        """Those fields of a whole answer that are in `piece`, under their known names."""
         picked: dict[str, Any] = {}
-        for name, path, names in (
-            ("answer", self.answer, ANSWER_NAMES),
-            ("contexts", self.contexts, CONTEXTS_NAMES),
-            ("usage", None, ("usage", "usage_metadata")),
-            *((name, None, (name,)) for name in TRACE_NAMES),
-        ):
+        for name, names in (("answer", ANSWER_NAMES), *_BESIDE):
+            path = {"answer": self.answer, "contexts": self.contexts}.get(name)
             found = _first(piece, names) if path is None else at_path(piece, path, _ABSENT)
             if found is None and name == "answer":
                 found = _message_text(piece)
@@ -322,7 +324,7 @@ def _identity(item: object) -> str | None:
 
 
 def _usage(value: object) -> dict[str, int] | None:
-    usage = None if isinstance(value, str) else _first(value, ("usage", "usage_metadata"))
+    usage = None if isinstance(value, str) else _first(value, USAGE_NAMES)
     if usage is None:
         return None
     counts = [
@@ -567,7 +569,7 @@ class Pieces:
             self._texts.append(text)
             self._size += len(text)
             if self._size > MAX_ANSWER_CHARACTERS:
-                raise BadReturn(f"The streamed answer holds more than {MAX_ANSWER_CHARACTERS:,} characters.")
+                raise BadReturn(f"The streamed answer has more than {MAX_ANSWER_CHARACTERS:,} characters.")
 
     @property
     def any(self) -> bool:
@@ -583,13 +585,6 @@ class Pieces:
 
 class Joined(dict):  # type: ignore[type-arg]
     """A joined stream, whose fields have already been resolved."""
-
-
-_BESIDE = (
-    ("contexts", CONTEXTS_NAMES),
-    ("usage", ("usage", "usage_metadata")),
-    *((name, (name,)) for name in TRACE_NAMES),
-)
 
 
 def is_piece(piece: object, fields: Fields | None = None) -> bool:
@@ -620,15 +615,14 @@ def _delta(piece: object) -> str | None:
     return content if isinstance(content, str) else ""
 
 
-class Part:
+class Part(NamedTuple):
     """Which half of the system is evaluated: ``retrieval``, ``generation``, or None for the whole.
 
     `takes_contexts` is what the user says of it, None for nothing: then the signature decides.
     """
 
-    def __init__(self, name: str | None = None, takes_contexts: bool | None = None) -> None:
-        self.name = name
-        self.takes_contexts = takes_contexts
+    name: str | None = None
+    takes_contexts: bool | None = None
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -875,7 +869,7 @@ GIVEN = ("question", "answer", "contexts", "context_ids", "reference", "tags", "
 
 
 class Functions:
-    """The functions of custom metrics, by metric. A request names the metric and holds what can be asked for."""
+    """The functions of custom metrics, by metric. A request names the metric and has what can be asked for."""
 
     def __init__(self, targets: Mapping[str, object]) -> None:
         self._targets: dict[str, tuple[Any, tuple[str, ...]]] = {
@@ -891,7 +885,7 @@ class Functions:
         return target(**{name: given[name] for name in names})
 
     def begin(self, request: str) -> Any:
-        """The same for a request as JSON."""
+        """What the function of a `request`, which is JSON, returns; it may be awaitable."""
         asked = json.loads(request)
         return self.call(asked["metric"], asked["given"])
 

@@ -95,7 +95,7 @@ def _row(source: SourceFile, names: list[str], cells: list[str], line: int) -> d
         raise source.error(
             f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
             line,
-            hint="Put a cell that holds the delimiter in double quotes.",
+            hint="Put a cell that contains the delimiter in double quotes.",
         )
     return {name: cell if cell.strip() else None for name, cell in zip(names, cells, strict=False)}
 

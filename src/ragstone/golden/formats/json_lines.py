@@ -22,7 +22,7 @@ def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
     except NotJsonError as error:
         column = "" if error.position is None else f" (column {error.position + 1})"
         raise source.error(
-            f"{error}{column}.", line, hint="Each line of a JSON Lines file holds one complete JSON object."
+            f"{error}{column}.", line, hint="Each line of a JSON Lines file must be one complete JSON object."
         ) from None
     if not isinstance(value, dict):
         raise source.error(

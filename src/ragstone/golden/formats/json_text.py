@@ -51,7 +51,7 @@ def decode_at(text: str, position: int) -> tuple[Any, int]:
 
 
 def decode(text: str) -> Any:
-    """The one value that `text` holds. Raises NotJsonError."""
+    """The one value in `text`. Raises NotJsonError."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
     value, end = decode_at(text, start)
     rest = text[end:].lstrip(" \t\r\n")
