@@ -193,8 +193,7 @@ def diagnosis_of(causes: Mapping[str, Cause | None], *, confidence: float) -> Di
     halves = sum(sides.values())
     share = None
     if halves:
-        found = proportion_interval(sides[Side.RETRIEVAL], halves, confidence=confidence)
-        share = Interval(found.low, found.high, confidence, "exact binomial")
+        share = Interval.of(proportion_interval(sides[Side.RETRIEVAL], halves, confidence=confidence))
     return Diagnosis(counts, len(causes), sides[Side.RETRIEVAL], sides[Side.GENERATION], share)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragstone.run.scores import RunScores
-from ragstone.stats.intervals import MeanInterval, mean_interval
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.intervals import mean_interval
 
 
 def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
@@ -28,7 +29,7 @@ def mean_of(
     *,
     confidence: float,
     bounds: tuple[float, float] = (0.0, 1.0),
-) -> MeanInterval:
+) -> Estimate:
     """The mean of `values` (n,) of the samples `ids` (n,) of `run`, with an interval that allows for their groups."""
     scores = np.asarray(values, dtype=np.float64)
     return mean_interval(scores, confidence=confidence, bounds=bounds, groups=group_labels(run, ids))

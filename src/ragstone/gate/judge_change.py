@@ -15,7 +15,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, krippendorff_alpha
-from ragstone.stats.intervals import MeanInterval
+from ragstone.stats.estimate import Estimate
 
 CONFIDENCE = 0.95
 
@@ -48,7 +48,7 @@ class JudgesCompared:
     n: int
     then: float
     now: float
-    difference: MeanInterval
+    difference: Estimate
     agreement: Agreement
 
     def sentence(self) -> str:

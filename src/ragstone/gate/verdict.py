@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from ragstone.errors import (
     EXIT_GATE_FAILED,
@@ -16,9 +15,7 @@ from ragstone.errors import (
     SystemUnderTestError,
 )
 from ragstone.formatting import clipped
-
-if TYPE_CHECKING:
-    from ragstone.stats.intervals import MeanInterval  # loads numpy
+from ragstone.stats.estimate import Estimate
 
 
 class Status(StrEnum):
@@ -69,7 +66,7 @@ class Interval:
     method: str
 
     @classmethod
-    def of(cls, found: MeanInterval) -> Interval:
+    def of(cls, found: Estimate) -> Interval:
         """The limits of an estimate."""
         return cls(found.low, found.high, found.confidence, found.method)
 

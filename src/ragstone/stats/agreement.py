@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.stats.estimate import check_confidence
+
 Floats = NDArray[np.float64]
 Weights = Literal["none", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -89,15 +91,11 @@ def krippendorff_alpha(
     Raises ValueError if no unit has two ratings, for infinite values, or for more than 256 categories below interval
     level.
     """
-    table = np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or np.any(np.isinf(table)):
-        raise ValueError(f"ratings must be (raters, units) and not infinite, got shape {table.shape}")
-    table = table[:, np.sum(~np.isnan(table), axis=0) >= 2]
-    n = table.shape[1]
-    if n == 0:
-        raise ValueError("no unit was rated twice")
-    measure = _interval_alpha(table) if level == "interval" else _category_alpha(table, level)
-    return _with_interval(measure, n, _equal_pairs(table), confidence, seed, f"Krippendorff's alpha ({level})")
+    table = _rated(ratings, 2, "no unit was rated twice")
+    measure = _interval_alpha(table) if level == "interval" else _by_category(table, level)
+    return _with_interval(
+        measure, table.shape[1], _equal_pairs(table), confidence, seed, f"Krippendorff's alpha ({level})"
+    )
 
 
 def fleiss_kappa(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) -> Agreement:
@@ -106,24 +104,22 @@ def fleiss_kappa(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) ->
     Source: J. L. Fleiss, Psychological Bulletin 76 (1971). Raises ValueError for fewer than two raters, no complete
     unit, infinite values, or more than 256 categories.
     """
+    if len(ratings) < 2:
+        raise ValueError(f"ratings must be of two raters or more, got shape {np.shape(ratings)}")
+    table = _rated(ratings, len(ratings), "no unit was rated by every rater")
+    measure = _by_category(table, "nominal", with_replacement=True)
+    return _with_interval(measure, table.shape[1], _equal_pairs(table), confidence, seed, "Fleiss' kappa")
+
+
+def _rated(ratings: Floats, raters: int, otherwise: str) -> Floats:
+    """The units of `ratings` that at least `raters` have rated. Raises ValueError `otherwise`."""
     table = np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or len(table) < 2 or np.any(np.isinf(table)):
-        raise ValueError(f"ratings must be (raters, units), two raters or more and finite, got shape {table.shape}")
-    table = table[:, ~np.isnan(table).any(axis=0)]
-    raters, n = table.shape
-    if n == 0:
-        raise ValueError("no unit was rated by every rater")
-    categories, codes = _codes(table.ravel())
-    codes = codes.reshape(table.shape)
-    counts = np.stack([(codes == k).sum(axis=0) for k in range(len(categories))]).astype(np.float64)
-    observed = 1.0 - (np.sum(counts**2, axis=0) - raters) / (raters * (raters - 1.0))
-
-    def measure(weights: Floats) -> Disagreement:
-        total = weights.sum()
-        margins = counts @ weights / (total * raters)
-        return Disagreement(float(observed @ weights) / total, 1.0 - float(np.sum(margins**2)), 1.0)
-
-    return _with_interval(measure, n, _equal_pairs(table), confidence, seed, "Fleiss' kappa")
+    if table.ndim != 2 or np.any(np.isinf(table)):
+        raise ValueError(f"ratings must be (raters, units) and not infinite, got shape {table.shape}")
+    table = table[:, np.sum(~np.isnan(table), axis=0) >= raters]
+    if table.shape[1] == 0:
+        raise ValueError(otherwise)
+    return table
 
 
 def _interval_alpha(table: Floats) -> Measure:
@@ -143,29 +139,26 @@ def _interval_alpha(table: Floats) -> Measure:
     return measure
 
 
-def _category_alpha(table: Floats, level: Level) -> Measure:
-    present = ~np.isnan(table)
-    categories, flat = _codes(table[present])
-    k = len(categories)
-    codes = np.full(table.shape, -1, dtype=np.intp)
-    codes[present] = flat
-    m = present.sum(axis=0)
-    cells, weights, owners = [], [], []
-    for i in range(len(table)):
-        for j in range(len(table)):
-            both = np.flatnonzero(present[i] & present[j]) if i != j else np.zeros(0, dtype=np.intp)
-            cells.append(codes[i, both] * k + codes[j, both])
-            weights.append(1.0 / (m[both] - 1.0))
-            owners.append(both)
-    cell, weight, owner = np.concatenate(cells), np.concatenate(weights), np.concatenate(owners)
+def _by_category(table: Floats, level: Level, *, with_replacement: bool = False) -> Measure:
+    """Disagreement from counts (units, categories) of ratings, of Krippendorff's alpha and of Fleiss' kappa.
 
-    def measure(counts: Floats) -> Disagreement:
-        coincidence = np.bincount(cell, weights=weight * counts[owner], minlength=k * k).reshape(k, k)
-        margins = coincidence.sum(axis=1)
+    They differ in the pairs that chance would give: alpha draws them from the ratings without replacement.
+    """
+    present = ~np.isnan(table)
+    categories, codes = _codes(table[present])
+    k = len(categories)
+    cells = np.broadcast_to(np.arange(table.shape[1]), table.shape)[present] * k + codes
+    counts = np.bincount(cells, minlength=table.shape[1] * k).reshape(-1, k).astype(np.float64)
+    others = counts.sum(axis=1) - 1.0
+
+    def measure(weights: Floats) -> Disagreement:
+        # On the diagonal, a rating is paired with itself too, where the distance is 0.
+        coincidence = counts.T @ (counts * (weights / others)[:, None])
+        margins = weights @ counts
         distance = _rank_distance(k, "none") if level == "nominal" else _ordinal_distance(margins)
-        pairs = np.outer(margins, margins) - np.diag(margins)
         total = float(margins.sum())
-        expected = float(np.sum(distance * pairs)) / (total * (total - 1.0))
+        expected = float(np.sum(distance * np.outer(margins, margins)))
+        expected /= total * (total if with_replacement else total - 1.0)
         return Disagreement(float(np.sum(distance * coincidence)) / total, expected, float(distance.max()))
 
     return measure
@@ -203,8 +196,7 @@ def _equal_pairs(table: Floats) -> float:
 
 
 def _with_interval(measure: Measure, n: int, equal: float, confidence: float, seed: int, method: str) -> Agreement:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    check_confidence(confidence)
     found = measure(np.ones(n))
     if found.coefficient is None:
         return Agreement(None, None, None, confidence, equal, n, f"{method}, not defined: all ratings are the same")

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ragstone.stats.bounded_mean import Blocks, blocks_of, p_mean_at_least, p_mean_at_most
-from ragstone.stats.intervals import MeanInterval, checked, is_paired, mean_interval, reached
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.intervals import checked, is_paired, mean_interval, reached
 from ragstone.stats.power import detectable_drop
 from ragstone.stats.signflip import TAIL, Answers, flipped_sums, flips, on_grid, relabelled_sums, upper_ranks
 
@@ -73,7 +74,7 @@ class Decision:
 
     name: str
     estimate: float
-    interval: MeanInterval
+    interval: Estimate
     p_below: float
     below: bool
     above: bool
@@ -257,7 +258,7 @@ def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alph
     return max(1, enough - n)
 
 
-def _consistent(interval: MeanInterval, bound: float, below: bool) -> MeanInterval:
+def _consistent(interval: Estimate, bound: float, below: bool) -> Estimate:
     # The decision is adjusted over the family, the interval is not: if they disagree, the limit moves to the bound.
     if below and interval.high >= bound:
         return replace(interval, high=float(np.nextafter(bound, -np.inf)))

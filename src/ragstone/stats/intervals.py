@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.stats.bounded_mean import blocks_of, lower_limit, upper_limit
+from ragstone.stats.estimate import Estimate, check_confidence
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class MeanInterval:
-    """A two-sided interval for a mean. `method` describes it for a reader; `n_groups` is None without groups."""
-
-    estimate: float
-    low: float
-    high: float
-    confidence: float
-    method: str
-    n: int
-    n_groups: int | None = None
 
 
 def checked(values: Floats, bounds: tuple[float, float], groups: Groups | None) -> Floats:
@@ -48,7 +34,7 @@ def mean_interval(
     bounds: tuple[float, float] = (0.0, 1.0),
     groups: Groups | None = None,
     seed: int = 0,  # noqa: ARG001 - no method uses randomness at present; kept for a common signature
-) -> MeanInterval:
+) -> Estimate:
     """The interval for the mean of independent `values` (n,) within `bounds`.
 
     Paired differences take bounds (-1, 1). `groups` (n,) labels related values; groups are independent, values within a
@@ -56,19 +42,18 @@ def mean_interval(
     binomial. Otherwise it is Gaffke's bound, over groups if there are any.
     Raises ValueError for values that are empty, not finite or out of bounds.
     """
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    check_confidence(confidence)
     array = checked(values, bounds, groups)
     blocks = blocks_of(array, groups)
     n_groups = None if groups is None else blocks.n_blocks
     estimate = float(np.mean(array))
     if is_paired(bounds) and not np.any(array):
-        return MeanInterval(0.0, 0.0, 0.0, confidence, "exact: no pair differs", blocks.n, n_groups)
+        return Estimate(0.0, 0.0, 0.0, confidence, "exact: no pair differs", blocks.n, n_groups)
     level = (1.0 - confidence) / 2.0
     reach = reached(array, bounds)
     low = min(lower_limit(blocks, level, reach), estimate)
     high = max(upper_limit(blocks, level, reach), estimate)
-    return MeanInterval(estimate, low, high, confidence, _words(array, bounds, groups), blocks.n, n_groups)
+    return Estimate(estimate, low, high, confidence, _words(array, bounds, groups), blocks.n, n_groups)
 
 
 def is_paired(bounds: tuple[float, float]) -> bool:

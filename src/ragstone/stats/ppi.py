@@ -48,35 +48,19 @@ def powered_mean(
     "MOVER"), so few labels give a wide interval. Without unlabelled units λ is 0.
     Raises ValueError for no labels, different lengths, or values out of bounds.
     """
-    y, f, rest = (np.asarray(part, dtype=np.float64) for part in (labels, predictions, unlabelled))
+    y, f, rest = _checked(labels, predictions, unlabelled, bounds)
     lo, hi = bounds
-    if y.ndim != 1 or not len(y) or y.shape != f.shape:
-        raise ValueError(f"labels and predictions on the same units are needed, got {y.shape} and {f.shape}")
-    for part in (y, f, rest):
-        if not np.all(np.isfinite(part)) or (len(part) and (part.min() < lo - 1e-9 or part.max() > hi + 1e-9)):
-            raise ValueError(f"values must be finite and within {bounds}")
-    n, many = len(y), len(rest)
     weight = tuned_weight(y, f, rest)
-    left = y - weight * f
-    estimate = float(np.mean(left)) + (weight * float(np.mean(rest)) if many else 0.0)
-    limits = (lo - weight * hi, hi - weight * lo) if weight > 0.0 else (lo, hi)
-    tail = (1.0 - confidence) / 2.0
-    blocks = blocks_of(left, None)
-    centre = float(np.mean(left))
-    spread = float(ndtri(1.0 - tail)) * weight * math.sqrt(_variance(rest) / many) if many else 0.0
-    low = estimate - math.hypot(centre - lower_limit(blocks, tail, limits), spread)
-    high = estimate + math.hypot(upper_limit(blocks, tail, limits) - centre, spread)
-    own = _variance(y) / n
-    joined = _variance(left) / n + (weight**2 * _variance(rest) / many if many else 0.0)
-    return PoweredMean(
-        min(hi, max(lo, estimate)),
-        max(lo, low),
-        min(hi, high),
-        confidence,
+    return _powered(
+        y - weight * f,
+        rest,
         weight,
-        float(np.mean(y)),
-        own / joined if joined > 0.0 else 1.0,
-        "prediction-powered (PPI++) with Gaffke's bound" if weight > 0.0 else "labels alone, Gaffke's bound",
+        limits=(lo - weight * hi, hi - weight * lo),
+        bounds=bounds,
+        confidence=confidence,
+        labels_only=float(np.mean(y)),
+        variances=(_variance(y), _variance(y - weight * f)),
+        method="prediction-powered (PPI++) with Gaffke's bound" if weight > 0.0 else "labels alone, Gaffke's bound",
     )
 
 
@@ -105,38 +89,73 @@ def weighted_powered_mean(
     weights as fixed, which makes it rather too wide.
     Raises ValueError as `powered_mean`.
     """
-    y, f, w, every = (np.asarray(part, dtype=np.float64) for part in (labels, predictions, weights, population))
-    if y.ndim != 1 or not len(y) or not y.shape == f.shape == w.shape or not len(every):
-        raise ValueError(f"labels, predictions and weights of the same units are needed, got {y.shape}")
-    for part in (y, f, every):
-        if not np.all(np.isfinite(part)) or part.min() < -1e-9 or part.max() > 1.0 + 1e-9:
-            raise ValueError("values must be finite and within [0, 1]")
-    n = len(y)
+    y, f, every = _checked(labels, predictions, population, (0.0, 1.0))
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != y.shape or not len(every):
+        raise ValueError(f"labels, predictions and weights of the same units are needed, got {y.shape} and {w.shape}")
     mine, theirs = w * (y - np.mean(w * y)), w * (f - np.mean(w * f))
     weight = 0.0
-    if n > 1 and _variance(theirs) > 0.0:
+    if len(y) > 1 and _variance(theirs) > 0.0:
         weight = min(1.0, max(0.0, float(np.sum(mine * theirs)) / float(np.sum(theirs**2))))
-    left = w * (y - weight * f)
-    centre = float(np.mean(left))
-    estimate = weight * float(np.mean(every)) + centre
+    return _powered(
+        w * (y - weight * f),
+        every,
+        weight,
+        limits=(-float(w.max()) * weight, float(w.max())),
+        bounds=(0.0, 1.0),
+        confidence=confidence,
+        labels_only=float(np.clip(np.mean(w * y), 0.0, 1.0)),
+        variances=(_variance(mine), _variance(mine - weight * theirs)),
+        method="prediction-powered, weighted by the probability of being drawn, with Gaffke's bound",
+    )
+
+
+def _powered(
+    left: Floats,
+    others: Floats,
+    weight: float,
+    *,
+    limits: tuple[float, float],
+    bounds: tuple[float, float],
+    confidence: float,
+    labels_only: float,
+    variances: tuple[float, float],
+    method: str,
+) -> PoweredMean:
+    """The mean of `left` (n,) plus `weight` times that of `others`, with Gaffke's limits for the first.
+
+    `variances` are those of the labels alone and of `left`, of one unit.
+    """
+    (lo, hi), n, many = bounds, len(left), max(1, len(others))
     tail = (1.0 - confidence) / 2.0
-    blocks = blocks_of(left, None)
-    limits = (-float(w.max()) * weight, float(w.max()))
-    spread = float(ndtri(1.0 - tail)) * weight * math.sqrt(_variance(every) / len(every))
+    blocks, centre = blocks_of(left, None), float(np.mean(left))
+    estimate = centre + (weight * float(np.mean(others)) if len(others) else 0.0)
+    spread = float(ndtri(1.0 - tail)) * weight * math.sqrt(_variance(others) / many)
     low = estimate - math.hypot(centre - lower_limit(blocks, tail, limits), spread)
     high = estimate + math.hypot(upper_limit(blocks, tail, limits) - centre, spread)
-    own = _variance(mine) / n
-    joined = _variance(mine - weight * theirs) / n + weight**2 * _variance(every) / len(every)
+    joined = variances[1] / n + weight**2 * _variance(others) / many
     return PoweredMean(
-        min(1.0, max(0.0, estimate)),
-        max(0.0, low),
-        min(1.0, high),
+        min(hi, max(lo, estimate)),
+        max(lo, low),
+        min(hi, high),
         confidence,
         weight,
-        float(np.clip(np.mean(w * y), 0.0, 1.0)),
-        own / joined if joined > 0.0 else 1.0,
-        "prediction-powered, weighted by the probability of being drawn, with Gaffke's bound",
+        labels_only,
+        variances[0] / n / joined if joined > 0.0 else 1.0,
+        method,
     )
+
+
+def _checked(
+    labels: Floats, predictions: Floats, others: Floats, bounds: tuple[float, float]
+) -> tuple[Floats, Floats, Floats]:
+    y, f, rest = (np.asarray(part, dtype=np.float64) for part in (labels, predictions, others))
+    if y.ndim != 1 or not len(y) or y.shape != f.shape:
+        raise ValueError(f"labels and predictions on the same units are needed, got {y.shape} and {f.shape}")
+    for part in (y, f, rest):
+        if not np.all(np.isfinite(part)) or np.any(part < bounds[0] - 1e-9) or np.any(part > bounds[1] + 1e-9):
+            raise ValueError(f"values must be finite and within {bounds}")
+    return y, f, rest
 
 
 def tuned_weight(labels: Floats, predictions: Floats, unlabelled: Floats) -> float:

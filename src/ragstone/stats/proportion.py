@@ -6,36 +6,23 @@ finds them by root search, and importing scipy.stats takes longer than a small r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scipy.special import bdtrc, betaincinv
 
-
-@dataclass(frozen=True, slots=True)
-class ProportionInterval:
-    """`estimate` = hits ÷ n with the two-sided Clopper–Pearson interval."""
-
-    estimate: float
-    low: float
-    high: float
-    confidence: float
-    hits: int
-    n: int
+from ragstone.stats.estimate import Estimate, check_confidence
 
 
-def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> ProportionInterval:
-    """The exact interval for a proportion of `hits` in `n` independent trials.
+def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estimate:
+    """The exact (Clopper–Pearson) interval for a proportion of `hits` in `n` independent trials.
 
     Source: C. Clopper and E. Pearson, Biometrika 26 (1934). Covers at least `confidence` at any n and any proportion.
     Raises ValueError unless 0 <= hits <= n, n >= 1 and confidence in (0, 1).
     """
     _check(hits, n)
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    check_confidence(confidence)
     tail = (1.0 - confidence) / 2.0
     low = 0.0 if hits == 0 else float(betaincinv(hits, n - hits + 1, tail))
     high = 1.0 if hits == n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
-    return ProportionInterval(hits / n, low, high, confidence, hits, n)
+    return Estimate(hits / n, low, high, confidence, "exact binomial", n)
 
 
 def p_proportion_at_most(hits: int, n: int, bound: float) -> float:

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-
-@dataclass(frozen=True, slots=True)
-class QuantileInterval:
-    """A quantile's estimate and interval, in the unit of the values.
-
-    `low` is -inf or `high` inf if the sample is too small to bound that side.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    confidence: float
-    q: float
-    n: int
+from ragstone.stats.estimate import Estimate
 
 
-def quantile_interval(values: NDArray[np.float64], q: float, *, confidence: float = 0.95) -> QuantileInterval:
+def quantile_interval(values: NDArray[np.float64], q: float, *, confidence: float = 0.95) -> Estimate:
     """The `q` quantile of independent `values` (n,) from any distribution, with or without ties.
 
     The estimate is the smallest value that at least a share q of the values does not exceed (never an average of two).
     The limits are order statistics whose ranks are binomial quantiles; each side misses with probability at most
-    (1 - confidence) / 2. Source: H. David and H. Nagaraja, "Order Statistics" (2003), section 7.1.
+    (1 - confidence) / 2, and is infinite if there are too few values. Source:
+    H. David and H. Nagaraja, "Order Statistics" (2003), section 7.1.
     Raises ValueError for no values, non-finite values, or q or confidence outside (0, 1).
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
@@ -45,7 +32,7 @@ def quantile_interval(values: NDArray[np.float64], q: float, *, confidence: floa
     estimate = float(ordered[max(0, math.ceil(n * q - 1e-9) - 1)])
     low = float(ordered[lower_rank - 1]) if lower_rank >= 1 else -math.inf
     high = float(ordered[upper_rank - 1]) if upper_rank <= n else math.inf
-    return QuantileInterval(estimate, low, high, confidence, q, n)
+    return Estimate(estimate, low, high, confidence, "order statistics", n)
 
 
 def _last_rank_below(n: int, q: float, tail: float) -> int:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ragstone.stats.intervals import MeanInterval, mean_interval
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.intervals import mean_interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,7 +99,7 @@ class NoiseFloor:
 
     sd: float
     changed: float
-    shift: MeanInterval
+    shift: Estimate
     floor: float
     alpha: float
     n: int

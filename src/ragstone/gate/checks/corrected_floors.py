@@ -8,8 +8,9 @@ from ragstone.gate.bounds import LEAN, BoundCheck
 from ragstone.gate.calibration import MetricCalibration
 from ragstone.gate.grouping import mean_of
 from ragstone.run.scores import RunScores
+from ragstone.stats.estimate import Estimate
 from ragstone.stats.family import Decision
-from ragstone.stats.intervals import MeanInterval, mean_interval
+from ragstone.stats.intervals import mean_interval
 
 
 def corrected_mean(
@@ -24,7 +25,7 @@ def corrected_mean(
     residuals = -labelled.residuals() if one.rule.lower_is_better else labelled.residuals()
     bounds, groups = (-labelled.reach, labelled.reach), labelled.group_of_residuals()
 
-    def parts(level: float) -> tuple[MeanInterval, MeanInterval]:
+    def parts(level: float) -> tuple[Estimate, Estimate]:
         confidence = 1.0 - 2.0 * level
         judged = mean_of(run, one.samples, one.values, confidence=confidence)
         return judged, mean_interval(residuals, confidence=confidence, bounds=bounds, groups=groups)
@@ -42,7 +43,7 @@ def corrected_mean(
     decision = Decision(
         name=one.name,
         estimate=estimate,
-        interval=MeanInterval(estimate, low, high, 1.0 - 2.0 * alpha, method, judged.n),
+        interval=Estimate(estimate, low, high, 1.0 - 2.0 * alpha, method, judged.n),
         p_below=math.nan,
         below=high < one.bound,
         above=low >= one.bound,

@@ -30,12 +30,11 @@ class ErrorRate(Checker):
         rate = failures / (n * each)
         if each == 1:
             asked = counted(n, "sample")
-            exact = proportion_interval(failures, n, confidence=policy.gate.confidence)
-            interval = Interval(exact.low, exact.high, exact.confidence, "exact binomial")
+            found = proportion_interval(failures, n, confidence=policy.gate.confidence)
         else:
             asked = f"{n * each:,} questions ({counted(n, 'sample')}, each asked {each} times)"
             shares = [run.system.failed_answers.get(sample_id, 0) / each for sample_id in run.samples]
-            interval = Interval.of(mean_interval(np.array(shares), confidence=policy.gate.confidence))
+            found = mean_interval(np.array(shares), confidence=policy.gate.confidence)
         verb = "more than" if rate > allowed else "within"
         yield Check(
             name="system.error_rate",
@@ -45,7 +44,7 @@ class ErrorRate(Checker):
             reason=f"the system under test failed on {failures} of {asked} ({percent(rate)}), "
             f"{verb} the {percent(allowed)} allowed.",
             estimate=rate,
-            interval=interval,
+            interval=Interval.of(found),
             threshold=allowed,
             current=rate,
             n=n,

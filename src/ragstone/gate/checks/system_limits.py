@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragstone.formatting import answer_cost, counted, percent, seconds, whole
 from ragstone.gate.checks.checker import Checker
@@ -25,8 +25,6 @@ from ragstone.run.scores import RunScores
 from ragstone.run.usage import cost_usd, tokens
 from ragstone.stats.mean import student_interval
 from ragstone.stats.quantile import quantile_interval
-
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,9 @@ def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
     if isinstance(measured, str):
         return Check(name, limited.kind, Status.ERROR, policy.system.action, measured, threshold=limit)
     values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
-    estimate, interval = _interval(values, limited, 1.0 - 2.0 * alpha)
+    measure = student_interval if limited.is_mean else partial(quantile_interval, q=0.95)
+    result = measure(values, confidence=1.0 - 2.0 * alpha)
+    estimate, interval = result.estimate, replace(Interval.of(result), low=max(result.low, 0.0))
     status = _against_limit(estimate, interval, limit, policy)
     bound, found = limited.shown(limit) + limited.unit, limited.shown(estimate) + limited.unit
     if limited.kind is CheckKind.LATENCY and bound == found and estimate > limit:
@@ -136,14 +136,6 @@ def _measured(key: str, limited: _Limited, run: RunScores, policy: Policy) -> Ma
     if "cost" in key and price is not None:
         return {sample: cost_usd(usage, price) for sample, usage in used.items()}
     return {sample: float(tokens(usage)) for sample, usage in used.items()}
-
-
-def _interval(values: _Floats, limited: _Limited, confidence: float) -> tuple[float, Interval]:
-    if limited.is_mean:
-        mean = student_interval(values, confidence=confidence)
-        return mean.estimate, Interval(max(mean.low, 0.0), mean.high, mean.confidence, "Student's t")
-    found = quantile_interval(values, 0.95, confidence=confidence)
-    return found.estimate, Interval(max(found.low, 0.0), found.high, found.confidence, "order statistics")
 
 
 def _against_limit(estimate: float, interval: Interval, limit: float, policy: Policy) -> Status:

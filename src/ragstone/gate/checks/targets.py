@@ -18,7 +18,7 @@ from ragstone.gate.grouping import mean_of
 from ragstone.gate.policy_table import KeyPath
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import LEVELS, Action, Check, CheckKind, Interval, Status
-from ragstone.stats.intervals import MeanInterval
+from ragstone.stats.estimate import Estimate
 
 
 class Targets(Checker):
@@ -53,7 +53,7 @@ def _holds(level: Check) -> bool:
     return level.status is Status.PASS and not level.is_below_by_chance
 
 
-def _measured(evidence: Evidence, rule: Rule) -> MeanInterval | None:
+def _measured(evidence: Evidence, rule: Rule) -> Estimate | None:
     run = evidence.current
     values = run.metrics[rule.metric].values if rule.metric in run.metrics else {}
     ids = sorted(values if rule.samples is None else values.keys() & rule.samples)

@@ -1,0 +1,28 @@
+"""An estimate with its interval, whatever the method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with a two-sided interval from `n` values (in `n_groups` groups, if there are any), in their unit.
+
+    `confidence` is in (0, 1), and `method` describes the interval for a reader. A limit is infinite where there are too
+    few values to bound that side.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+    n: int
+    n_groups: int | None = None
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless `confidence` is in (0, 1)."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
