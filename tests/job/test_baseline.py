@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.client import GitHubApi
 from ragstone.errors import RunDirectoryError
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
@@ -40,7 +41,8 @@ def own_run(github: FakeGitHub) -> None:
 
 
 def find(api: GitHubApi, branch: str | None = "main", name: str = "ragstone-run") -> TrustedBaseline | NoBaseline:
-    return find_baseline(api, run_id=OWN_RUN, workflow="gate.yml", branch=branch, artifact_name=name)
+    store = GitHubArtifacts(api, run_id=OWN_RUN, workflow="gate.yml", branch=branch, artifact_name=name)
+    return find_baseline(store)
 
 
 def found_id(found: TrustedBaseline | NoBaseline) -> int:

@@ -9,14 +9,15 @@ import re
 import stat
 import subprocess
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from ragstone.ci.store import KEPT, StoreFailed
+from ragstone.ci.store import KEPT, BaselineStore, Stored, StoreFailed
 from ragstone.errors import ConfigError
-from ragstone.job.stored_baseline import MAX_READ, find_baseline
+from ragstone.job.baseline import MAX_READ
+from ragstone.job.stored_gate import CheckoutStore, Found
 from ragstone.job.stores.folder import FolderStore
 from ragstone.job.stores.git import Git
 from ragstone.job.stores.git_notes import REF, GitNotesStore
@@ -138,6 +139,10 @@ def kept_run(repository: Repository) -> tuple[FolderStore, Git, str, Path]:
     return FolderStore(repository.root / "store"), Git(job, dict(os.environ)), commit, job / "ragstone-run"
 
 
+def find(store: BaselineStore, checkout: Git, directory: Path) -> Found:
+    return CheckoutStore(checkout, store, checkout.head()).find(directory)
+
+
 def archive_of(files: Mapping[str, bytes]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -167,18 +172,18 @@ def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(reposito
             (b"not a zip", "not a readable zip archive"),
             (archive_of({"notes.txt": b""}), "no run that this version can read"),
             (archive_of({**files, "../x": b""}), "leads out of it"),
-            (archive_of({**files, "manifest.json": json.dumps(failed).encode()}), "can't be one"),
+            (archive_of({**files, "manifest.json": json.dumps(failed).encode()}), "can't be a baseline"),
             (archive_of({**files, "manifest.json": json.dumps(other).encode()}), "a run of commit ffffffffffff"),
             (archive_of({**files, "samples.jsonl": forged}), "does not follow from the recorded judgements"),
             (linked.getvalue(), "can't be used"),
         ]
     ):
         place.write_bytes(body)
-        found = find_baseline(store, checkout, tmp_path / f"bad-{number}")
+        found = find(store, checkout, tmp_path / f"bad-{number}")
         assert found.run is None
         assert why in found.reason
     place.write_bytes(good)
-    assert find_baseline(store, checkout, tmp_path / "good").run is not None
+    assert find(store, checkout, tmp_path / "good").run is not None
 
 
 def test_a_carried_baseline_of_a_commit_that_is_not_before_this_one_is_refused(
@@ -201,7 +206,7 @@ def test_a_carried_baseline_of_a_commit_that_is_not_before_this_one_is_refused(
     manifest = json.loads(files["manifest.json"])
     files["manifest.json"] = json.dumps({**manifest, "system": {**manifest["system"], "commit": commit}}).encode()
     (store.folder / f"{commit}.zip").write_bytes(archive_of(files))
-    found = find_baseline(store, only, tmp_path / "found")
+    found = find(store, only, tmp_path / "found")
     assert found.run is None
     assert "is of a commit that is not before this one" in found.reason
 
@@ -211,7 +216,7 @@ def test_a_folder_is_read_without_following_links_and_keeps_the_newest(repositor
     place = store.folder / f"{commit}.zip"
     place.rename(tmp_path / "outside.zip")
     place.symlink_to(tmp_path / "outside.zip")
-    assert "outside the workspace" in find_baseline(store, checkout, tmp_path / "x").reason
+    assert "outside the workspace" in find(store, checkout, tmp_path / "x").reason
     place.unlink()
     commits = [f"{number:040x}" for number in range(KEPT + 3)]
     for one in reversed(commits):
@@ -225,16 +230,16 @@ def test_only_so_many_archives_are_read(repository: Repository, tmp_path: Path) 
     store, checkout, commit, _ = kept_run(repository)
     (store.folder / f"{commit}.zip").write_bytes(b"broken")
 
-    class Endless:
+    class Endless(FolderStore):
         read = 0
 
-        def newest(self, ancestors: object) -> object:
+        def newest(self, ancestors: Sequence[str]) -> Iterator[Stored]:
             stored = next(iter(store.newest([commit])))
             while True:
                 Endless.read += 1
                 yield stored
 
-    found = find_baseline(Endless(), checkout, tmp_path / "x")  # type: ignore[arg-type]
+    found = find(Endless(store.folder), checkout, tmp_path / "x")
     assert found.run is None
     assert Endless.read <= MAX_READ + 1
 
@@ -276,7 +281,7 @@ def test_a_note_that_would_be_too_large_goes_without_judgements_or_not_at_all(
     monkeypatch.setattr("ragstone.job.stores.git_notes.MAX_NOTE_BYTES", 100_000)
     store.keep(commit, run, (commit,))
     (stored,) = store.newest((commit,))
-    assert "judgements.sqlite" not in zipfile.ZipFile(io.BytesIO(stored.archive)).namelist()
+    assert "judgements.sqlite" not in stored.read({"judgements.sqlite": 1_000_000, "manifest.json": 1_000_000})
     assert "judgements.sqlite" in zipfile.ZipFile(io.BytesIO(pack_run(run))).namelist()
     monkeypatch.setattr("ragstone.job.stores.git_notes.MAX_NOTE_BYTES", 1_000)
     with pytest.raises(StoreFailed, match="use another store"):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from ragstone.archive import read_members
 from ragstone.ci.http import Api, ApiRefused
 from ragstone.ci.platform import CiJob, Comments, Platform, PlatformStore, Variables
-from ragstone.ci.store import MAX_ARCHIVE_BYTES, Stored, StoreFailed
+from ragstone.ci.store import MAX_ARCHIVE_BYTES, BaselineStore, Stored, StoreFailed
 from ragstone.errors import ConfigError
 
 _NAME = "GitLab CI"
@@ -54,7 +56,7 @@ def _project(variables: Variables) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GitLabArtifacts:
+class GitLabArtifacts(BaselineStore):
     """The artifacts of a job on a branch of this project. GitLab keeps those of the newest successful pipeline.
 
     A fork's pipelines are in the fork's project, and those of merge requests have another ref. The job uploads its
@@ -97,7 +99,13 @@ class GitLabArtifacts:
             if refused.status == 404:
                 return
             raise StoreFailed(str(refused)) from None
-        yield Stored(archive, None, f"the artifacts of '{self.job}' on '{self.branch}'", prefix=self.prefix)
+        place = f"the artifacts of '{self.job}' on '{self.branch}'"
+        yield Stored(place, partial(self._read, archive), holds=lambda _: True)
+
+    def _read(self, archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
+        prefix = f"{self.prefix}/" if self.prefix not in ("", ".") else ""
+        files = read_members(archive, {f"{prefix}{name}": limit for name, limit in limits.items()})
+        return {name.removeprefix(prefix): content for name, content in files.items()}
 
     def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - GitLab keeps it
         return f"{run}, as an artifact of this job"

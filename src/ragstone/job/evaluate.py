@@ -15,6 +15,7 @@ from ragstone.app.gate import GateInputs, GateOutcome, Role, evaluate_shard, gat
 from ragstone.app.history import Book
 from ragstone.app.inputs import read_golden_set
 from ragstone.app.no_key_fallback import judge_needs_key, without_key
+from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.config import Settings
@@ -201,13 +202,14 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     if job.api is None:
         job.notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return None
-    found = find_baseline(
+    store = GitHubArtifacts(
         job.api,
         run_id=job.event.run_id,
         workflow=job.event.workflow,
         branch=job.plan.baseline_branch,
         artifact_name=job.inputs.artifact_name,
     )
+    found = find_baseline(store)
     job.history = found.history
     if not isinstance(found, TrustedBaseline):
         if job.base_commit is None:

@@ -17,6 +17,7 @@ from ragstone.app.history import Book
 from ragstone.app.inputs import read_golden_set
 from ragstone.app.rejudge import Rejudged, rejudge
 from ragstone.archive import ArchiveRefused
+from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
 from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
@@ -97,7 +98,8 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
             branch = job.plan.baseline_branch or pull.base.ref
-            known = find_baseline(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
+            store = GitHubArtifacts(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
+            known = find_baseline(store)
             before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
         vouched = vouch(run, golden, custom)
         # From this checkout, not the fork's: drops accepted by a fork don't count here.

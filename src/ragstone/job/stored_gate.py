@@ -3,52 +3,83 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.context import RunContext
 from ragstone.app.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
 from ragstone.app.history import Book
 from ragstone.app.merge import Shards
+from ragstone.ci.platforms import job_of
 from ragstone.ci.store import BaselineStore, StoreFailed
 from ragstone.config import Settings
-from ragstone.errors import BaselineError, ConfigError, RagstoneError
-from ragstone.history.file import History, parse_history
-from ragstone.job.stored_baseline import StoredBaseline, find_baseline, refusal_of
+from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
+from ragstone.job.baseline import NoBaseline, find_baseline
+from ragstone.job.past_runs import history_from
 from ragstone.job.stores.git import Git
 from ragstone.job.stores.names import open_store
 from ragstone.report.parts import Links
-from ragstone.run.directory import HISTORY, RunDirectory
+from ragstone.run.directory import RunDirectory
+
+DEFAULT_BRANCH = "main"
 
 
-def store_of(settings: Settings, context: RunContext, git: Git) -> BaselineStore:
-    """The store in `settings`. Raises ConfigError, also if another baseline is named beside it."""
-    others = [
-        f"--{name.replace('_', '-')}"
-        for name in ("baseline", "baseline_commit")
-        if getattr(settings.gate, name) is not None
-    ]
-    if others:
-        raise ConfigError(
-            f"there are two baselines, a store and {others[0]}.", where="gate.baseline_store", hint="Use one of them."
-        )
-    return open_store(
-        settings.gate.baseline_store or "",
-        root=settings.root,
-        out=settings.path(settings.run.out),
-        git=git,
-        environ=context.environ,
-    )
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store has for the checkout: the baseline and its name, or None; a sentence on it; and the history."""
+
+    run: RunDirectory | None
+    reason: str
+    history: bytes | None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutStore:
+    """The store in the settings, for the commit that is checked out."""
+
+    git: Git
+    store: BaselineStore
+    commit: str
+
+    @classmethod
+    def of(cls, settings: Settings, context: RunContext) -> CheckoutStore:
+        """Raises ConfigError, also if another baseline is named beside the store."""
+        git = Git(settings.root.absolute(), context.environ)
+        commit = git.head()
+        others = [name for name in ("baseline", "baseline_commit") if getattr(settings.gate, name) is not None]
+        if others:
+            raise ConfigError(
+                f"there are two baselines, a store and --{others[0].replace('_', '-')}.",
+                where="gate.baseline_store",
+                hint="Use one of them.",
+            )
+        name, out = settings.gate.baseline_store or "", settings.path(settings.run.out)
+        return cls(git, open_store(name, root=settings.root, out=out, git=git, environ=context.environ), commit)
+
+    def find(self, directory: Path) -> Found:
+        """The baseline, written to `directory`."""
+        found = find_baseline(self.store, self.git.ancestors())
+        if isinstance(found, NoBaseline):
+            shallow = found.is_empty and self.git.is_shallow()
+            return Found(None, f"{found.reason}{_SHALLOW if shallow else ''}", found.history)
+        try:
+            run = found.materialise(directory)
+        except RunDirectoryError as error:
+            return Found(None, f"The baseline in {found.place} can't be used: {error.message}", found.history)
+        name = f"commit {found.sha[:12]}"
+        return Found(run, f"Baseline: {name}, {found.created_at}, from {found.place}.", found.history, name)
+
+
+_SHALLOW = " This is a shallow clone: fetch the commits before this one, whose runs the store keeps."
 
 
 def look_up(settings: Settings, context: RunContext) -> str:
     """What the gate would find in the store, in a sentence. Raises ConfigError."""
-    git = Git(settings.root.absolute(), context.environ)
-    git.head()
-    store = store_of(settings, context, git)
+    store = CheckoutStore.of(settings, context)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        return context.redact(find_baseline(store, git, Path(private) / "baseline").reason)
+        return context.redact(store.find(Path(private) / "baseline").reason)
 
 
 async def gate_with_store(
@@ -58,16 +89,14 @@ async def gate_with_store(
 
     Raises BaselineError if a run that passed should be kept and can't be.
     """
-    git = Git(settings.root.absolute(), context.environ)
-    commit = git.head()
-    store = store_of(settings, context, git)
-    refusal = refusal_of(context.environ, git, settings.gate.baseline_branch)
+    store = CheckoutStore.of(settings, context)
+    refusal = refusal_of(context.environ, store.git, settings.gate.baseline_branch)
     inputs = read_inputs(settings)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        found = find_baseline(store, git, Path(private) / "baseline")
+        found = store.find(Path(private) / "baseline")
         context.say(context.redact(found.reason))
-        history, damage = _history(found)
-        notes = (*((found.reason,) if found.run is None else ()), *damage)
+        history, damage = history_from(found.history)
+        notes = (*((found.reason,) if found.run is None else ()), *((damage,) if damage is not None else ()))
         inputs = replace(
             inputs,
             baseline=found.run,
@@ -80,33 +109,44 @@ async def gate_with_store(
         outcome = await gate(settings, context, inputs)
     show(outcome)
     if settings.gate.save_baseline:
-        _keep(store, git, commit, outcome, refusal, context)
+        _keep(store, outcome, refusal, context)
     return outcome
 
 
 async def shard_with_store(settings: Settings, context: RunContext) -> RunDirectory:
     """`evaluate_shard` with the newest baseline of the store. Nothing is kept: the merged run may be."""
-    git = Git(settings.root.absolute(), context.environ)
-    git.head()
-    store = store_of(settings, context, git)
+    store = CheckoutStore.of(settings, context)
     inputs = read_inputs(settings)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        found = find_baseline(store, git, Path(private) / "baseline")
+        found = store.find(Path(private) / "baseline")
         context.say(context.redact(found.reason))
         return await evaluate_shard(settings, context, replace(inputs, baseline=found.run))
 
 
-def _keep(
-    store: BaselineStore, git: Git, commit: str, outcome: GateOutcome, refusal: str | None, context: RunContext
-) -> None:
+def refusal_of(environ: Mapping[str, str], git: Git, branch: str | None) -> str | None:
+    """Why this job's run can't be a baseline whatever its verdict, as a clause; None if it can.
+
+    `branch` is the branch whose runs are baselines (None: the default branch, as far as the CI system says it).
+    """
+    job = job_of(environ)
+    if job is not None and job.request is not None:
+        return "a merge request's run can't be one"
+    ours = branch or (job.default_branch if job is not None else None) or DEFAULT_BRANCH
+    built = job.branch if job is not None else git.branch()
+    if built != ours:
+        return f"it ran on {f'branch {built!r}' if built else 'no branch'}, and baselines come from '{ours}'"
+    return None
+
+
+def _keep(store: CheckoutStore, outcome: GateOutcome, refusal: str | None, context: RunContext) -> None:
     if refusal is not None or outcome.run is None:
         context.say(f"The run is not kept as a baseline: {refusal or 'there was nothing to run'}.")
         return
-    if outcome.run.manifest.system.commit != commit:
+    if outcome.run.manifest.system.commit != store.commit:
         context.say("The run is not kept as a baseline: it is of another commit than the one that is checked out.")
         return
     try:
-        place = store.keep(commit, outcome.run.path, git.ancestors())
+        place = store.store.keep(store.commit, outcome.run.path, store.git.ancestors())
     except StoreFailed as failed:
         if outcome.exit_code:
             context.say(f"The run could not be kept in the store: {context.redact(str(failed))}.")
@@ -119,12 +159,3 @@ def _keep(
     fact = outcome.run.manifest.standing
     what = "as a baseline" if fact.eligible else f"with the baseline it was compared with ({fact.reason})"
     context.say(context.redact(f"Kept in {place}, {what}."))
-
-
-def _history(found: StoredBaseline) -> tuple[History, tuple[str, ...]]:
-    if found.history is None:
-        return History(), ()
-    try:
-        return parse_history(found.history, HISTORY), ()
-    except RagstoneError as error:
-        return History(), (f"The history can't be used, so drift is not measured: {error.message}",)

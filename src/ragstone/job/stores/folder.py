@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.store import ENDING, KEPT, MAX_ARCHIVE_BYTES, Stored, StoreFailed
+from ragstone.ci.store import ENDING, KEPT, MAX_ARCHIVE_BYTES, BaselineStore, Stored, StoreFailed, of_commit
 from ragstone.files import read_regular
 from ragstone.run.archive_members import pack_run
 
 
 @dataclass(frozen=True, slots=True)
-class FolderStore:
+class FolderStore(BaselineStore):
     """A folder that jobs share: a mounted volume, a cache, a disk of the agent."""
 
     folder: Path
@@ -28,7 +28,7 @@ class FolderStore:
                 body = read_regular(path, within=self.folder, limit=MAX_ARCHIVE_BYTES)
             except OSError as error:
                 raise StoreFailed(f"{path.name} can't be read: {error.strerror}") from None
-            yield Stored(body, commit, f"{self.folder.name}/{path.name}")
+            yield of_commit(commit, body, f"{self.folder.name}/{path.name}", ancestors)
 
     def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
         path = self.folder / f"{commit}{ENDING}"

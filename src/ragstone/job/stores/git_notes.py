@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.store import KEPT, Stored, StoreFailed
+from ragstone.ci.store import KEPT, BaselineStore, Stored, StoreFailed, of_commit
 from ragstone.job.stores.git import Git, GitFailed
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import CACHE
@@ -23,7 +23,7 @@ _AUTHOR = ("-c", "user.name=ragstone", "-c", "user.email=ragstone@localhost")
 
 
 @dataclass(frozen=True, slots=True)
-class GitNotesStore:
+class GitNotesStore(BaselineStore):
     """Notes on commits of `remote`."""
 
     git: Git
@@ -40,7 +40,8 @@ class GitNotesStore:
                 blob = notes[commit]
                 if int(self.git.text("cat-file", "-s", blob)) > _MAX_READ_BYTES:
                     raise StoreFailed(f"the note on {commit[:12]} is larger than {_MAX_READ_BYTES:,} bytes")
-                yield Stored(self.git.run("cat-file", "blob", blob), commit, f"a note on {commit[:12]}")
+                note = self.git.run("cat-file", "blob", blob)
+                yield of_commit(commit, note, f"a note on {commit[:12]}", ancestors)
         except GitFailed as failed:
             raise StoreFailed(str(failed)) from None
 

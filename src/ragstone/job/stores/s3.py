@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragstone.ci.store import ENDING, MAX_ARCHIVE_BYTES, Stored, StoreFailed
+from ragstone.ci.store import ENDING, MAX_ARCHIVE_BYTES, BaselineStore, Stored, StoreFailed, of_commit
 from ragstone.errors import ConfigError
 from ragstone.run.archive_members import pack_run
 
@@ -18,7 +18,7 @@ _MAX_PAGES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class S3Store:
+class S3Store(BaselineStore):
     """Objects ``PREFIX/COMMIT.zip`` in a bucket."""
 
     client: Any
@@ -56,7 +56,7 @@ class S3Store:
             with _refusing():
                 reply = self.client.get_object(Bucket=self.bucket, Key=key)
                 body = reply["Body"].read(MAX_ARCHIVE_BYTES + 1)
-            yield Stored(body, commit, f"s3://{self.bucket}/{key}")
+            yield of_commit(commit, body, f"s3://{self.bucket}/{key}", ancestors)
 
     def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - buckets have rules of their own
         key, body = self._key(commit), pack_run(run)
