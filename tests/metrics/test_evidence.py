@@ -199,7 +199,7 @@ def test_no_contexts_score_zero() -> None:
 
 def test_measures_of_nothing_are_zero() -> None:
     nothing = ranking.Located((), frozenset())
-    assert ranking.recall_of(nothing) == ranking.average_precision_of(nothing) == ranking.ndcg_of(nothing) == 0.0
+    assert ranking.recall(nothing) == ranking.average_precision(nothing) == ranking.ndcg(nothing) == 0.0
 
 
 # -- what became of the evidence --------------------------------------------------------------------------------------

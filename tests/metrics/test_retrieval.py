@@ -23,18 +23,24 @@ CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 Grades = Mapping[str, Mapping[str, float]]
 
 
-def measures() -> dict[str, Callable[[Sequence[str], Mapping[str, float]], float]]:
-    found: dict[str, Callable[[Sequence[str], Mapping[str, float]], float]] = {
-        "map": ranking.average_precision,
-        "recip_rank": ranking.reciprocal_rank,
-        "ndcg": ranking.ndcg,
+Measure = Callable[[Sequence[str], Mapping[str, float]], float]
+
+
+def measures() -> dict[str, Measure]:
+    def by_id(measure: Callable[..., float], **more: int) -> Measure:
+        return lambda ids, grades: measure(ranking.locate_documents(ids, grades), **more)
+
+    found = {
+        "map": by_id(ranking.average_precision),
+        "recip_rank": by_id(ranking.reciprocal_rank),
+        "ndcg": by_id(ranking.ndcg),
     }
     for k in CUTS:
-        found[f"P_{k}"] = lambda ids, grades, k=k: ranking.precision_at(k, ids, grades)
-        found[f"recall_{k}"] = lambda ids, grades, k=k: ranking.recall_at(k, ids, grades)
-        found[f"ndcg_cut_{k}"] = lambda ids, grades, k=k: ranking.ndcg(ids, grades, k)
+        found[f"P_{k}"] = by_id(ranking.precision, k=k)
+        found[f"recall_{k}"] = by_id(ranking.recall, k=k)
+        found[f"ndcg_cut_{k}"] = by_id(ranking.ndcg, k=k)
     for k in (1, 5, 10):
-        found[f"success_{k}"] = lambda ids, grades, k=k: ranking.hit_at(k, ids, grades)
+        found[f"success_{k}"] = by_id(ranking.hit, k=k)
     return found
 
 

@@ -1,120 +1,90 @@
 """Measures of a ranking against graded relevance: pure functions, as trec_eval defines them.
 
-`grades` maps a document id to its grade. A document is relevant when its grade is above 0; gains are the grades
-themselves; an unjudged document has grade 0. `ranked` are document ids, best first, without repeats. All results are
-in [0, 1]; all are 0 when nothing is relevant.
-
-The measures that end in ``_of`` are the same for relevant texts, of which a context may hold several, or only a part.
-If each is in one context, and no two in the same, they are equal to those of ids.
+What is relevant are documents, known by their ids, or texts, of which a context may hold several, or only a part. If
+each text is in one context, and no two in the same, both give the same. With `k`, only the first `k` contexts count.
+All results are in [0, 1]; all are 0 when nothing is relevant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-
-def recall_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """Relevant documents among the first `k` ÷ all relevant documents."""
-    relevant = _relevant(grades)
-    return len(relevant.intersection(ranked[:k])) / len(relevant) if relevant else 0.0
-
-
-def precision_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """Relevant documents among the first `k` ÷ `k`, even if fewer were retrieved (trec_eval's P_k)."""
-    return len(_relevant(grades).intersection(ranked[:k])) / k
-
-
-def hit_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """1 if some relevant document is among the first `k`, else 0 (trec_eval's success_k)."""
-    return float(not _relevant(grades).isdisjoint(ranked[:k]))
-
-
-def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """1 ÷ rank of the first relevant document, 0 if none was retrieved; its mean is MRR."""
-    relevant = _relevant(grades)
-    return next((1.0 / rank for rank, document in enumerate(ranked, start=1) if document in relevant), 0.0)
-
-
-def average_precision(ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """Mean over all relevant documents of the precision at their rank, 0 for those not retrieved; its mean is MAP."""
-    relevant = _relevant(grades)
-    hits = 0
-    total = 0.0
-    for rank, document in enumerate(ranked, start=1):
-        if document in relevant:
-            hits += 1
-            total += hits / rank
-    return total / len(relevant) if relevant else 0.0
-
-
-def ndcg(ranked: Sequence[str], grades: Mapping[str, float], k: int | None = None) -> float:
-    """Discounted gain Σ grade ÷ log2(rank + 1) over the first `k` ÷ that of the ideal ranking (Järvelin & Kekäläinen
-    2002, with trec_eval's linear gains)."""
-    ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
-    best = _discounted(ideal[:k])
-    return min(1.0, _discounted([grades.get(document, 0.0) for document in ranked[:k]]) / best) if best else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where relevant texts are in ranked contexts; ranks are from 1.
+    """Where what is relevant is in ranked contexts; ranks are from 1.
 
-    `texts` has an entry for each relevant text: the rank where it begins, and how many first contexts hold all of it;
-    None if the contexts don't hold it. `relevant` are the ranks of contexts with a relevant text or a large part of
-    one.
+    `items` has an entry for each relevant document or text: the rank where it begins, and how many first contexts hold
+    all of it; None if the contexts don't hold it. `relevant` are the ranks of contexts with a relevant item or a large
+    part of one. `gains` are the items' grades, above 0; empty: each is 1.
     """
 
-    texts: tuple[tuple[int, int] | None, ...]
+    items: tuple[tuple[int, int] | None, ...]
     relevant: frozenset[int]
+    gains: tuple[float, ...] = ()
 
-    def begins(self, k: int | None) -> list[int]:
-        """The ranks where the texts begin that the first `k` contexts hold."""
-        return [text[0] for text in self.texts if text is not None and (k is None or text[1] <= k)]
+    def held(self, k: int | None) -> list[tuple[int, float]]:
+        """Rank and gain of the items that the first `k` contexts hold."""
+        pairs = zip(self.items, self.gains or (1.0,) * len(self.items), strict=True)
+        return [(item[0], gain) for item, gain in pairs if item is not None and (k is None or item[1] <= k)]
 
     def relevant_in(self, k: int) -> int:
         """How many of the first `k` contexts are relevant."""
         return sum(rank <= k for rank in self.relevant)
 
 
-def recall_of(found: Located, k: int | None = None) -> float:
-    """Texts that the first `k` contexts hold ÷ all relevant texts."""
-    return len(found.begins(k)) / len(found.texts) if found.texts else 0.0
+def locate_documents(ranked: Sequence[str], grades: Mapping[str, float]) -> Located:
+    """Where the relevant documents (of a grade above 0) are among `ranked` ids, best first, without repeats."""
+    ranks = {document: rank for rank, document in enumerate(ranked, start=1)}
+    relevant = sorted((one for one in grades if grades[one] > 0), key=lambda one: ranks.get(one, len(ranked) + 1))
+    found = [ranks.get(document) for document in relevant]
+    return Located(
+        tuple(None if rank is None else (rank, rank) for rank in found),
+        frozenset(rank for rank in found if rank is not None),
+        tuple(grades[document] for document in relevant),
+    )
 
 
-def precision_of(found: Located, k: int) -> float:
-    """Relevant contexts among the first `k` ÷ `k`."""
+def recall(found: Located, k: int | None = None) -> float:
+    """Relevant items that are held ÷ all relevant items."""
+    return len(found.held(k)) / len(found.items) if found.items else 0.0
+
+
+def precision(found: Located, k: int) -> float:
+    """Relevant contexts among the first `k` ÷ `k`, even if fewer were retrieved (trec_eval's P_k)."""
     return found.relevant_in(k) / k
 
 
-def hit_of(found: Located, k: int) -> float:
-    """1 if one of the first `k` contexts is relevant, else 0."""
+def hit(found: Located, k: int) -> float:
+    """1 if one of the first `k` contexts is relevant, else 0 (trec_eval's success_k)."""
     return float(found.relevant_in(k) > 0)
 
 
-def reciprocal_rank_of(found: Located, k: int | None = None) -> float:
-    """1 ÷ rank of the first relevant context (among the first `k`), 0 if there is none."""
+def reciprocal_rank(found: Located, k: int | None = None) -> float:
+    """1 ÷ rank of the first relevant context, 0 if there is none; its mean is MRR."""
     first = min(found.relevant, default=None)
     return 0.0 if first is None or (k is not None and first > k) else 1.0 / first
 
 
-def average_precision_of(found: Located) -> float:
-    """Mean over all relevant texts of the precision at the rank where they begin, 0 for those that are not held."""
-    total = sum(found.relevant_in(rank) / rank for rank in found.begins(None))
-    return total / len(found.texts) if found.texts else 0.0
+def average_precision(found: Located) -> float:
+    """Mean over all relevant items of the precision at the rank where they begin, 0 for those that are not held; its
+    mean is MAP."""
+    total = sum(found.relevant_in(rank) / rank for rank, _ in found.held(None))
+    return total / len(found.items) if found.items else 0.0
 
 
-def ndcg_of(found: Located, k: int | None = None) -> float:
-    """Σ 1 ÷ log2(rank + 1) over the texts that the first `k` contexts hold, by the rank where they begin, ÷ the same
-    for one text at each rank from 1 on; at most 1, although one context may hold several."""
-    best = _discounted([1.0] * min(len(found.texts), k if k is not None else len(found.texts)))
-    return min(1.0, sum(1.0 / math.log2(rank + 1) for rank in found.begins(k)) / best) if best else 0.0
+def ndcg(found: Located, k: int | None = None) -> float:
+    """Discounted gain Σ gain ÷ log2(rank + 1) of the items that are held, by the rank where they begin, ÷ that of the
+    ideal ranking, one item at each rank from 1 on (Järvelin & Kekäläinen 2002, with trec_eval's linear gains).
+
+    At most 1, although one context may hold several texts.
+    """
+    ideal = sorted(found.gains or (1.0,) * len(found.items), reverse=True)
+    best = _discounted(enumerate(ideal[:k], start=1))
+    return min(1.0, _discounted(found.held(k)) / best) if best else 0.0
 
 
-def _relevant(grades: Mapping[str, float]) -> set[str]:
-    return {document for document, grade in grades.items() if grade > 0}
-
-
-def _discounted(gains: Sequence[float]) -> float:
-    return sum(max(0.0, gain) / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+def _discounted(gains: Iterable[tuple[int, float]]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in gains)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -18,8 +19,7 @@ from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
-Measure = Callable[[Sequence[str], Mapping[str, float]], float]
-TextMeasure = Callable[[ranking.Located], float]
+Measure = Callable[[ranking.Located], float]
 
 USUAL_CUTS = (1, 3, 5, 10, 20)
 """The listed cut-offs; any other from 1 to 1000 is available by name (``ndcg@15``)."""
@@ -36,10 +36,9 @@ class RetrievalMetric(BaseMetric):
     be compared with relevant ids and fails.
     """
 
-    def __init__(self, name: str, title: str, measure: Measure, by_text: TextMeasure) -> None:
+    def __init__(self, name: str, title: str, measure: Measure) -> None:
         self.info = MetricInfo(name=name, version="2", title=title, blames="retrieval", source=_SOURCE, answerless=True)
         self._measure = measure
-        self._by_text = by_text
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
         if _is_labelled_by_id(sample) or distinct(sample.reference_contexts):
@@ -53,29 +52,27 @@ class RetrievalMetric(BaseMetric):
             texts = distinct(tuple(context.text for context in response.contexts))
             found = locate(distinct(sample.reference_contexts), texts)
             held = sum(one.held for one in found)
-            return Scored(
-                self._by_text(_located(found)), note=f"by text: {held} of {counted(len(found), 'reference context')}"
-            )
+            note = f"by text: {held} of {counted(len(found), 'reference context')}"
+            return Scored(self._measure(_locate_texts(found)), note=note)
         if all(context.id is None for context in response.contexts):
             return Failed("system", "the contexts carry no ids, so they can't be compared with relevant_ids")
         ids = [
             context.id if context.id is not None else f"\0no id, rank {rank}"
             for rank, context in enumerate(response.contexts)
         ]
-        return Scored(self._measure(list(dict.fromkeys(ids)), sample.relevant_ids))
+        return Scored(self._measure(ranking.locate_documents(list(dict.fromkeys(ids)), sample.relevant_ids)))
 
 
 def retrieval_metric(name: str) -> RetrievalMetric | None:
     """The retrieval metric called `name`, with any cut-off from 1 to 1000; None if there is none."""
     if name in _UNCUT:
-        title, measure, by_text = _UNCUT[name]
-        return RetrievalMetric(name, title, measure, by_text)
+        return RetrievalMetric(name, *_UNCUT[name])
     found = _CUT_NAME.fullmatch(name)
     if found is None:
         return None
-    kind, k = found.group(1), int(found.group(2))
-    title, cut, cut_text = _CUTS[kind]
-    return RetrievalMetric(name, f"{title}@{k}", cut(k), cut_text(k))
+    title, measure = _CUTS[found.group(1)]
+    k = int(found.group(2))
+    return RetrievalMetric(name, f"{title}@{k}", partial(measure, k=k))
 
 
 def usual_retrieval_metrics() -> Iterator[RetrievalMetric]:
@@ -91,7 +88,7 @@ def _is_labelled_by_id(sample: Sample) -> bool:
     return any(grade > 0 for grade in sample.relevant_ids.values())
 
 
-def _located(found: Sequence[Found]) -> ranking.Located:
+def _locate_texts(found: Sequence[Found]) -> ranking.Located:
     relevant = {rank for one in found for rank in (one.first, *one.carriers) if rank is not None}
     return ranking.Located(
         tuple(
@@ -101,35 +98,15 @@ def _located(found: Sequence[Found]) -> ranking.Located:
     )
 
 
-_UNCUT: Mapping[str, tuple[str, Measure, TextMeasure]] = {
-    "mrr": ("Reciprocal rank", ranking.reciprocal_rank, ranking.reciprocal_rank_of),
-    "average_precision": ("Average precision", ranking.average_precision, ranking.average_precision_of),
-    "ndcg": ("nDCG", ranking.ndcg, ranking.ndcg_of),
+_UNCUT: Mapping[str, tuple[str, Measure]] = {
+    "mrr": ("Reciprocal rank", ranking.reciprocal_rank),
+    "average_precision": ("Average precision", ranking.average_precision),
+    "ndcg": ("nDCG", ranking.ndcg),
 }
-_CUTS: Mapping[str, tuple[str, Callable[[int], Measure], Callable[[int], TextMeasure]]] = {
-    "recall": (
-        "Recall",
-        lambda k: lambda ids, grades: ranking.recall_at(k, ids, grades),
-        lambda k: lambda found: ranking.recall_of(found, k),
-    ),
-    "precision": (
-        "Precision",
-        lambda k: lambda ids, grades: ranking.precision_at(k, ids, grades),
-        lambda k: lambda found: ranking.precision_of(found, k),
-    ),
-    "hit_rate": (
-        "Hit rate",
-        lambda k: lambda ids, grades: ranking.hit_at(k, ids, grades),
-        lambda k: lambda found: ranking.hit_of(found, k),
-    ),
-    "mrr": (
-        "Reciprocal rank",
-        lambda k: lambda ids, grades: ranking.reciprocal_rank(ids[:k], grades),
-        lambda k: lambda found: ranking.reciprocal_rank_of(found, k),
-    ),
-    "ndcg": (
-        "nDCG",
-        lambda k: lambda ids, grades: ranking.ndcg(ids, grades, k),
-        lambda k: lambda found: ranking.ndcg_of(found, k),
-    ),
+_CUTS: Mapping[str, tuple[str, Callable[..., float]]] = {
+    "recall": ("Recall", ranking.recall),
+    "precision": ("Precision", ranking.precision),
+    "hit_rate": ("Hit rate", ranking.hit),
+    "mrr": ("Reciprocal rank", ranking.reciprocal_rank),
+    "ndcg": ("nDCG", ranking.ndcg),
 }
