@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -23,17 +23,33 @@ from ragstone.judge.judgements import (
     Judgements,
     ReferenceMatch,
     ReverseQuestions,
-    Statement,
     StatementList,
     SupportTable,
 )
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
-from ragstone.system.response import Context
 
 _T = TypeVar("_T")
 _MAX_BYTES = 64 * 1024 * 1024
 _SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(dict[str, Judgements | list[Judgements]])
+
+
+def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
+    if isinstance(judgement, JudgementFailure):
+        raise JudgementFailed(judgement.reason, not_applicable=judgement.not_applicable)
+    if judgement is None:
+        raise JudgementFailed(f"the script has no {what}")
+    return judgement
+
+
+def _scripted(kind: type[_T], name: str) -> Callable[..., Coroutine[Any, Any, _T]]:  # noqa: ARG001 - for the type
+    """The method of a judge that gives the judgement called `name`, whatever it is asked."""
+
+    async def give(self: ScriptedJudge, *_: object, call: Call, **__: object) -> _T:
+        found: _T | JudgementFailure | None = getattr(self.judgements_for(call), name)
+        return _given(found, name.replace("_", " "))
+
+    return give
 
 
 class ScriptedJudge:
@@ -55,76 +71,26 @@ class ScriptedJudge:
             sample_id: (given,) if isinstance(given, Judgements) else tuple(given)
             for sample_id, given in judgements.items()
         }
-        self._identity = JudgeIdentity(provider="scripted", model=name, version=version)
-        self._concurrency = concurrency
+        self.identity = JudgeIdentity(provider="scripted", model=name, version=version)
+        self.concurrency = concurrency
 
-    @property
-    def identity(self) -> JudgeIdentity:
-        return self._identity
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
-
-    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
-        return _given(self._of(call).statements, "statements")
-
-    async def support(
-        self,
-        contexts: Sequence[Context],  # noqa: ARG002
-        statements: Sequence[Statement],  # noqa: ARG002
-        *,
-        call: Call,
-    ) -> SupportTable:
-        return _given(self._of(call).support, "support")
-
-    async def context_use(
-        self,
-        question: str,  # noqa: ARG002
-        reference: str | None,  # noqa: ARG002
-        answer: str,  # noqa: ARG002
-        contexts: Sequence[Context],  # noqa: ARG002
-        *,
-        call: Call,
-    ) -> ContextUse:
-        return _given(self._of(call).context_use, "context use")
-
-    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:  # noqa: ARG002
-        return _given(self._of(call).reverse_questions, "reverse questions")
-
-    async def reference_match(
-        self,
-        question: str,  # noqa: ARG002
-        reference: str,  # noqa: ARG002
-        statements: Sequence[Statement],  # noqa: ARG002
-        answer: str,  # noqa: ARG002
-        *,
-        call: Call,
-    ) -> ReferenceMatch:
-        return _given(self._of(call).reference_match, "reference match")
-
-    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:  # noqa: ARG002
-        return _given(self._of(call).answer_similarity, "answer similarity")
-
-    async def entities(self, text: str, *, call: Call) -> EntityList:  # noqa: ARG002
-        return _given(self._of(call).entities, "entities")
-
-    async def context_relevance(
-        self,
-        question: str,  # noqa: ARG002
-        contexts: Sequence[Context],  # noqa: ARG002
-        *,
-        call: Call,
-    ) -> ContextGrades:
-        return _given(self._of(call).context_relevance, "context relevance")
+    statements = _scripted(StatementList, "statements")
+    support = _scripted(SupportTable, "support")
+    context_use = _scripted(ContextUse, "context_use")
+    reverse_questions = _scripted(ReverseQuestions, "reverse_questions")
+    reference_match = _scripted(ReferenceMatch, "reference_match")
+    answer_similarity = _scripted(AnswerSimilarity, "answer_similarity")
+    entities = _scripted(EntityList, "entities")
+    context_relevance = _scripted(ContextGrades, "context_relevance")
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:  # noqa: ARG002
-        return _given(self._of(call).custom.get(rubric.name), f"grade for {rubric.name}")
+        return _given(self.judgements_for(call).custom.get(rubric.name), f"grade for {rubric.name}")
 
     async def close(self) -> None:
         return None
 
-    def _of(self, call: Call) -> Judgements:
+    def judgements_for(self, call: Call) -> Judgements:
+        """The script's judgements for the sample and the repeat. Raises JudgementFailed."""
         given = self._judgements.get(call.sample_id)
         if not given:
             raise JudgementFailed(f"the script has no judgements for sample '{call.sample_id}'")
@@ -164,11 +130,3 @@ def _refuse_unknown(path: Path, text: bytes) -> None:
                     raise ConfigError(
                         f"{sample_id}: unknown judgement '{name}'.", where=str(path), hint=suggestion(name, known)
                     )
-
-
-def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
-    if isinstance(judgement, JudgementFailure):
-        raise JudgementFailed(judgement.reason, not_applicable=judgement.not_applicable)
-    if judgement is None:
-        raise JudgementFailed(f"the script has no {what}")
-    return judgement
