@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -37,10 +37,9 @@ async def collect_judgements(
     """Ask `judge` for everything in `needs`; a judgement that fails is replaced by a JudgementFailure.
 
     `previous` is the previous response to the same question, if there is one to compare this one with. `custom` are the
-    measures of custom metrics, by name. Support and
-    matches wait for the statements; the others run concurrently. A judgement that can't apply
-    (support without contexts or statements, reference match without a reference) stays None. Raises JudgeError when the
-    judge can't continue. Of several references, the best one counts (`best_reference.py`).
+    measures of custom metrics, by name. Support and matches wait for the statements; the others run concurrently. A
+    judgement that can't apply (support without contexts or statements, reference match without a reference) stays None.
+    Of several references, the best one counts (`best_reference.py`). Raises JudgeError when the judge can't continue.
     """
     own = judge.judge if isinstance(judge, WithEarlierAnswers) else judge
     asked = sample
@@ -51,31 +50,19 @@ async def collect_judgements(
             failure = JudgementFailure(failed.reason, not_applicable=failed.not_applicable)
             kinds = needs - {JudgementKind.CUSTOM}
             return Judgements(**{str(kind): failure for kind in kinds}, custom=dict.fromkeys(custom or (), failure))  # type: ignore[arg-type]
-    judging = _Round(judge, asked, response, call, previous)
+    judging = _Round(own, asked, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
     graded: dict[str, asyncio.Task[object]] = {}
-    needs_statements = needs & {
-        JudgementKind.STATEMENTS,
-        JudgementKind.SUPPORT,
-        JudgementKind.REFERENCE_MATCH,
-        JudgementKind.PREVIOUS_MATCH,
-    }
     try:
         async with asyncio.TaskGroup() as group:
-            if needs_statements:
+            if needs & _FROM_STATEMENTS:
                 tasks[JudgementKind.STATEMENTS] = group.create_task(judging.statement_list(needs, group, tasks))
-            if JudgementKind.CONTEXT_USE in needs and response.contexts:
-                tasks[JudgementKind.CONTEXT_USE] = group.create_task(judging.context_use())
-            if JudgementKind.REVERSE_QUESTIONS in needs and response.answer.strip():
-                tasks[JudgementKind.REVERSE_QUESTIONS] = group.create_task(judging.reverse_questions())
-            if JudgementKind.CONTEXT_RELEVANCE in needs and response.contexts:
-                tasks[JudgementKind.CONTEXT_RELEVANCE] = group.create_task(judging.context_relevance())
-            if JudgementKind.ANSWER_SIMILARITY in needs and sample.references and response.answer.strip():
-                tasks[JudgementKind.ANSWER_SIMILARITY] = group.create_task(judging.answer_similarity())
-            if JudgementKind.ENTITIES in needs and sample.references:
-                tasks[JudgementKind.ENTITIES] = group.create_task(judging.entities())
-            if JudgementKind.PREFERENCE in needs:
-                tasks[JudgementKind.PREFERENCE] = group.create_task(judging.preference(sample))
+            for kind, judgement in judging.independent():
+                if kind in needs:
+                    tasks[kind] = group.create_task(_outcome(judgement()))
+            if JudgementKind.PREFERENCE in needs and isinstance(judge, WithEarlierAnswers):
+                preference = judge.preference(sample, response, question=asked.question, call=call)
+                tasks[JudgementKind.PREFERENCE] = group.create_task(_outcome(preference))
             for name, measure in (custom or {}).items():
                 graded[name] = group.create_task(_outcome(measure(judge, asked, response, call)))
     except BaseExceptionGroup as errors:
@@ -85,6 +72,14 @@ async def collect_judgements(
         found["standalone_question"] = asked.question
     found["custom"] = {name: task.result() for name, task in graded.items()}
     return Judgements(**found)  # type: ignore[arg-type]
+
+
+_FROM_STATEMENTS = {
+    JudgementKind.STATEMENTS,
+    JudgementKind.SUPPORT,
+    JudgementKind.REFERENCE_MATCH,
+    JudgementKind.PREVIOUS_MATCH,
+}
 
 
 class _Round:
@@ -101,14 +96,15 @@ class _Round:
         group: asyncio.TaskGroup,
         tasks: dict[JudgementKind, asyncio.Task[object]],
     ) -> object:
-        answer = self._response.answer
-        if not answer.strip():
-            result: object = StatementList(statements=(), abstains=True)
-        else:
-            result = await _outcome(self._judge.statements(self._sample.question, answer, call=self._call))
+        """The answer's statements; starts the judgements in `needs` that wait for them."""
+        answer, contexts, call = self._response.answer, self._response.contexts, self._call
+        result: object = StatementList(statements=(), abstains=True)
+        if answer.strip():
+            result = await _outcome(self._judge.statements(self._sample.question, answer, call=call))
         if isinstance(result, StatementList):
-            if JudgementKind.SUPPORT in needs and result.statements and self._response.contexts:
-                tasks[JudgementKind.SUPPORT] = group.create_task(self._support(result))
+            if JudgementKind.SUPPORT in needs and result.statements and contexts:
+                support = self._judge.support(contexts, result.statements, call=call)
+                tasks[JudgementKind.SUPPORT] = group.create_task(_outcome(support))
             if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
                 best = best_match(self._sample.references, answer, partial(self._match, found=result))
                 tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(best)
@@ -118,64 +114,40 @@ class _Round:
                     tasks[JudgementKind.PREVIOUS_MATCH] = group.create_task(self._match(before, result))
         return result
 
-    async def _support(self, found: StatementList) -> object:
-        return await _outcome(self._judge.support(self._response.contexts, found.statements, call=self._call))
+    def independent(self) -> Iterator[tuple[JudgementKind, Callable[[], Awaitable[object]]]]:
+        """The judgements that apply and wait for no other one."""
+        judge, question, answer, call = self._judge, self._sample.question, self._response.answer, self._call
+        contexts, references = self._response.contexts, self._sample.references
+        if contexts:
+            yield (
+                JudgementKind.CONTEXT_USE,
+                lambda: judge.context_use(question, self._likely_reference(), answer, contexts, call=call),
+            )
+        if answer.strip():
+            yield (
+                JudgementKind.REVERSE_QUESTIONS,
+                lambda: judge.reverse_questions(question, answer, n=REVERSE_QUESTIONS, call=call),
+            )
+        if contexts:
+            yield JudgementKind.CONTEXT_RELEVANCE, lambda: judge.context_relevance(question, contexts, call=call)
+        if references and answer.strip():
+            yield JudgementKind.ANSWER_SIMILARITY, self._answer_similarity
+        if references and isinstance(judge, NamesEntities):
+            yield JudgementKind.ENTITIES, lambda: judge.entities(str(self._likely_reference()), call=call)
 
     async def _match(self, reference: str, found: StatementList) -> object:
+        question, answer = self._sample.question, self._response.answer
         return await _outcome(
-            self._judge.reference_match(
-                self._sample.question, reference, found.statements, self._response.answer, call=self._call
-            )
+            self._judge.reference_match(question, reference, found.statements, answer, call=self._call)
         )
 
-    async def preference(self, sample: Sample) -> object:
-        if not isinstance(self._judge, WithEarlierAnswers):
-            return None
-        asked = self._sample.question
-        return await _outcome(self._judge.preference(sample, self._response, question=asked, call=self._call))
-
-    async def entities(self) -> object:
-        judge = self._own_judge
-        reference = self._likely_reference()
-        if reference is None or not isinstance(judge, NamesEntities):
-            return None
-        return await _outcome(judge.entities(reference, call=self._call))
-
-    @property
-    def _own_judge(self) -> object:
-        return self._judge.judge if isinstance(self._judge, WithEarlierAnswers) else self._judge
+    async def _answer_similarity(self) -> object:
+        if not isinstance(self._judge, Embedding):
+            raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
+        return await self._judge.answer_similarity(self._response.answer, self._sample.references, call=self._call)
 
     def _likely_reference(self) -> str | None:
         return held_most(self._sample.references, [context.text for context in self._response.contexts])
-
-    async def answer_similarity(self) -> object:
-        judge = self._own_judge
-        if not isinstance(judge, Embedding):
-            return JudgementFailure(NO_EMBEDDINGS, not_applicable=True)
-        return await _outcome(judge.answer_similarity(self._response.answer, self._sample.references, call=self._call))
-
-    async def context_use(self) -> object:
-        return await _outcome(
-            self._judge.context_use(
-                self._sample.question,
-                self._likely_reference(),
-                self._response.answer,
-                self._response.contexts,
-                call=self._call,
-            )
-        )
-
-    async def reverse_questions(self) -> object:
-        return await _outcome(
-            self._judge.reverse_questions(
-                self._sample.question, self._response.answer, n=REVERSE_QUESTIONS, call=self._call
-            )
-        )
-
-    async def context_relevance(self) -> object:
-        return await _outcome(
-            self._judge.context_relevance(self._sample.question, self._response.contexts, call=self._call)
-        )
 
 
 async def _outcome(judgement: Awaitable[object]) -> object:
