@@ -34,7 +34,7 @@ from ragstone.run.manifest import BaselineFact, JudgeManifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.stored import StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter, write_manifest
-from ragstone.system.fields import answer_fields
+from ragstone.system.kind import answer_fields
 from ragstone.system.response import Response
 
 OUT = "ragstone-rescored"

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ragstone.config import SystemSettings
-from ragstone.errors import ConfigError
 from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.environment import RunAs, child_environment
 from ragstone.system.given import GivenContexts
 from ragstone.system.kind import Surroundings
-from ragstone.system.kinds.python_callable import names_attribute, python_pool
+from ragstone.system.python_worker import check_function, python_pool
 from ragstone.system.response import GENERATION, System
 
 
@@ -46,11 +45,3 @@ def build_system(
 def of_part(system: System, settings: SystemSettings) -> System:
     """`system`, as the half of it that is evaluated."""
     return GivenContexts(system, settings.takes_contexts) if settings.part == GENERATION else system
-
-
-def check_function(spec: str, *, where: str) -> None:
-    """Raise ConfigError unless `spec` is ``package.module:function`` or ``file.py:function``."""
-    if not names_attribute(spec):
-        raise ConfigError(
-            f"'{spec}' names no function.", where=where, hint="Write package.module:function, or file.py:function."
-        )

@@ -6,21 +6,25 @@ A command with ``{question}`` among its words is run once per question instead, 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import os
 import re
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from time import perf_counter
 
 from ragstone.config import SystemSettings
-from ragstone.errors import SystemUnderTestError
+from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
-from ragstone.system.fields import answer_fields
+from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.payload import failed, read
-from ragstone.system.pool import Attempt, lost
-from ragstone.system.response import Response, SystemFailureKind, beside_question
+from ragstone.system.pool import Attempt, Peer, Pool, lost
+from ragstone.system.response import Response, System, SystemFailureKind, beside_question
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
@@ -192,6 +196,47 @@ class OneShotPeer:
 
     async def end(self, *, kill: bool) -> None:
         """Nothing to end between questions."""
+
+
+class ShellCommand(EntrypointKind):
+    schemes = ("command",)
+    form = "command:./program --flag"
+    error_is_reply = True
+
+    def paths(self, rest: str) -> tuple[Path, ...]:
+        return tuple(Path(word) for word in _words(rest)[1:])
+
+    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+        context = around.child_context(settings)
+        argv = _words(rest)
+        argv[0] = _program(argv[0], context)
+        numbers = itertools.count()
+
+        def new_peer() -> Peer:
+            if any(QUESTION in word for word in argv[1:]):
+                return OneShotPeer(argv, settings, context)
+            return CommandPeer(argv, settings, context, first=next(numbers) == 0)
+
+        return Pool(f"command:{without_secrets(rest)}", settings, new_peer, context)
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command, posix=os.name == "posix")
+    except ValueError as error:
+        raise ConfigError(
+            f"the command can't be split into words: {error}.", where="system.entrypoint", hint="Balance its quotes."
+        ) from None
+    if os.name != "posix":  # without posix rules, quotes are kept
+        words = [word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word for word in words]
+    return words
+
+
+def _program(name: str, context: ChildContext) -> str:
+    """The path of a program: relative to the working directory if its name has a folder, else looked up on PATH."""
+    if has_folder(name):
+        return str(context.directory / name)
+    return shutil.which(name, path=context.environ.get("PATH")) or name
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

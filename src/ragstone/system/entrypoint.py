@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
 from ragstone.system import command_line, http_service
+from ragstone.system.command_line import ShellCommand
+from ragstone.system.http_service import HttpUrl
 from ragstone.system.kind import EntrypointKind
-from ragstone.system.kinds.answers_file import AnswersFile
-from ragstone.system.kinds.http_url import HttpUrl
-from ragstone.system.kinds.python_callable import ATTRIBUTE, PythonCallable
-from ragstone.system.kinds.shell_command import ShellCommand
+from ragstone.system.python_worker import ATTRIBUTE, PythonCallable
+from ragstone.system.recorded import AnswersFile
 
 PYTHON = PythonCallable()
 """The kind of an entrypoint without a scheme."""

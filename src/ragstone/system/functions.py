@@ -14,8 +14,8 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.files import read_regular
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.build import check_function
 from ragstone.system.in_process import in_thread
+from ragstone.system.python_worker import check_function
 from ragstone.system.response import Response, System
 
 MAX_SOURCE_BYTES = 4 * 1024 * 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, perf_counter
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from ragstone.config import SystemSettings
-from ragstone.errors import SystemUnderTestError
+from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.fields import answer_fields
+from ragstone.system.environment import substituted
+from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, placed, read
-from ragstone.system.response import GENERATION, Response, SystemFailureKind, turns_of
+from ragstone.system.response import GENERATION, Response, System, SystemFailureKind, turns_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,6 +30,7 @@ CONNECT_S = 10.0
 """How long to wait for the port by default: a service is started by someone else."""
 MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHOWN_BODY = 1_000
 _EVENTS = "text/event-stream"
 _ACCEPT = f"application/json, {_EVENTS};q=0.9"
@@ -196,6 +199,32 @@ class HttpService:
         except (ValueError, RecursionError):
             shown = worker.shown(body[:_SHOWN_BODY].decode("utf-8", "replace"))
             raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {shown}, which is not JSON.") from None
+
+
+class HttpUrl(EntrypointKind):
+    schemes = ("http", "https")
+    form = "http://host/path"
+    noun = "a valid URL"
+    runs_users_code = False
+    is_address = True
+
+    def is_valid(self, rest: str) -> bool:
+        try:
+            parts = urlsplit(rest)
+            valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        except ValueError:
+            return False
+        return valid and not any(character.isspace() for character in rest)
+
+    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+        headers = {}
+        for name, value in settings.http.headers.items():
+            where = f"system.http.headers.{name}"
+            headers[name] = substituted(value, settings.env, around.environ, where=where)
+            if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
+                raise ConfigError("a header can contain only printable ASCII characters.", where=where)
+        proxied = any(around.environ.get(name) or around.environ.get(name.lower()) for name in _PROXIES)
+        return HttpService(rest, settings, headers=headers, proxied=proxied)
 
 
 async def _streamed(lines: AsyncIterator[str], fields: worker.Fields) -> _Reply:

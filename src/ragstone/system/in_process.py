@@ -18,7 +18,7 @@ from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.fields import part_of
+from ragstone.system.kind import part_of
 from ragstone.system.payload import failed, read
 from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of
 

@@ -14,7 +14,8 @@ from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext, Guardian
 from ragstone.system.environment import RunAs
 from ragstone.system.log import SystemLog
-from ragstone.system.response import System
+from ragstone.system.response import RETRIEVAL, System
+from ragstone.system.worker import Fields, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +78,20 @@ class EntrypointKind(ABC):
 def has_folder(program: str) -> bool:
     """Whether `program` is a path rather than a name on PATH."""
     return any(separator in program for separator in filter(None, (os.sep, os.altsep)))
+
+
+def answer_fields(settings: SystemSettings) -> Fields:
+    """Where the answer and its contexts are, as `settings` say."""
+    return Fields(
+        answer=settings.answer_field,
+        contexts=settings.contexts_field,
+        context_text=settings.context_text_field,
+        context_id=settings.context_id_field,
+        context_score=settings.context_score_field,
+        contexts_only=settings.part == RETRIEVAL,
+    )
+
+
+def part_of(settings: SystemSettings) -> Part:
+    """The half of a python system that is evaluated."""
+    return Part(settings.part, settings.takes_contexts)

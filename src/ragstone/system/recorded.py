@@ -24,10 +24,10 @@ from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.fields import answer_fields
 from ragstone.system.json_records import Record, records
+from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.table_records import TABLES, table_records
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
@@ -111,6 +111,16 @@ class RecordedAnswers:
                     where=self._source.at(max(one[2], other[2])),
                     hint="Keep only one answer for each.",
                 )
+
+
+class AnswersFile(EntrypointKind):
+    schemes = ("file",)
+    form = "file:outputs.jsonl"
+    can_be_asked_again = RecordedAnswers.can_be_asked_again
+    runs_users_code = False
+
+    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+        return RecordedAnswers(SourceFile(around.root / rest, rest, around.within), settings)
 
 
 def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:

@@ -1,1 +1,0 @@
-"""The kinds of entrypoints: one module each."""
