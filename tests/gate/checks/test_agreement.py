@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.gate.calibration import calibrate, read_calibration, write_calibration
+from ragstone.gate.calibration import read_calibration
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.labels import read_labels
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
+from ragstone.tools.judging.calibrate.labels import read_labels
+from ragstone.tools.judging.calibrate.measure import calibrate, write_calibration
 
 MakeRun = Callable[..., RunScores]
 

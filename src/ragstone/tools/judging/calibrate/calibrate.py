@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ragstone.app.compare import read_side
 from ragstone.formatting import counted, percent, score
-from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration, calibrate, write_calibration
-from ragstone.gate.labels import read_labels
+from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration
 from ragstone.gate.policy import Policy
 from ragstone.run.scores import RunScores
+from ragstone.tools.judging.calibrate.labels import read_labels
+from ragstone.tools.judging.calibrate.measure import calibrate, write_calibration
 
 FEW_LABELS = 30
 

@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.gate.calibration import calibrate
-from ragstone.gate.labels import Labels, read_labels
 from ragstone.run.scores import RunScores
+from ragstone.tools.judging.calibrate.labels import Labels, read_labels
+from ragstone.tools.judging.calibrate.measure import calibrate
+from tests.gate.conftest import build_run
 
 MakeRun = Callable[..., RunScores]
+
+
+@pytest.fixture
+def run() -> MakeRun:
+    return build_run
 
 
 def read(tmp_path: Path, text: str, **options: object) -> Labels:

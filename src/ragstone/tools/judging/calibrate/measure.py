@@ -1,0 +1,132 @@
+"""Compares a judge with people: agreement, bias, and the mean that people would have given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.errors import ConfigError
+from ragstone.gate.calibration import Calibration, Estimate, JudgeDisagreement, MetricCalibration
+from ragstone.gate.grouping import group_labels
+from ragstone.run.scores import RunScores
+from ragstone.stats.agreement import Agreement, cohen_kappa, krippendorff_alpha
+from ragstone.stats.estimate import Estimate as MeanEstimate
+from ragstone.stats.intervals import mean_interval
+from ragstone.stats.ppi import PoweredMean, inverse_weights, powered_mean, weighted_powered_mean
+from ragstone.tools.judging.calibrate.labels import Labels
+
+PASS_MARK = 0.5
+"""From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
+
+MAX_ERRORS = 10
+
+
+def calibrate(run: RunScores, labels: Labels, *, confidence: float = 0.95, seed: int = 0) -> Calibration:
+    """Compare the scores of `run` with `labels`, metric by metric.
+
+    Assumes that the labelled samples were drawn at random from the run: with the probabilities of `labels`, if it has
+    any, else all with the same one. Raises ConfigError for a metric that the run did not measure, or if no labelled
+    sample has a score.
+    """
+    found = {}
+    for metric in sorted(labels.by_metric):
+        if metric not in run.metrics:
+            raise ConfigError(
+                f"the labels are for '{metric}', which this run did not measure.",
+                where=run.label,
+                hint=f"It measured: {', '.join(sorted(run.metrics))}.",
+            )
+        found[metric] = _metric(run, metric, labels, confidence, seed)
+    return Calibration(judge=None if run.manifest is None else run.manifest.judge, metrics=found)
+
+
+def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed: int) -> MetricCalibration:
+    scores, people = run.metrics[metric].values, labels.mean(metric)
+    ids = sorted(scores.keys() & people.keys())
+    if not ids:
+        raise ConfigError(
+            f"no labelled sample has a score of '{metric}'.",
+            where=run.label,
+            hint="Labels and run must have the same sample ids: is this the run whose answers were labelled?",
+        )
+    judge = np.array([scores[i] for i in ids], dtype=np.float64)
+    human = np.array([people[i] for i in ids], dtype=np.float64)
+    rest = np.array([scores[i] for i in sorted(scores.keys() - people.keys())], dtype=np.float64)
+    alpha = krippendorff_alpha(np.vstack([judge, human]), level="interval", confidence=confidence, seed=seed)
+    marks = (judge >= PASS_MARK).astype(np.float64), (human >= PASS_MARK).astype(np.float64)
+    kappa = cohen_kappa(*marks, confidence=confidence, seed=seed)
+    groups = group_labels(run, ids)
+    shares = labels.probabilities
+    weight = inverse_weights(np.array([shares[i] for i in ids])) if shares else np.ones(len(ids))
+    weights = dict(zip(ids, weight.tolist(), strict=True)) if shares else {}
+    reach = float(weight.max())
+    bias = mean_interval(weight * (judge - human), confidence=confidence, bounds=(-reach, reach), groups=groups)
+    if shares:
+        every = np.array([scores[i] for i in sorted(scores)], dtype=np.float64)
+        powered = weighted_powered_mean(human, judge, weight, every, confidence=confidence)
+    else:
+        powered = powered_mean(human, judge, rest, confidence=confidence)
+    farthest = sorted(ids, key=lambda i: (-abs(scores[i] - people[i]), i))[:MAX_ERRORS]
+    table = _ratings(labels, metric)
+    return MetricCalibration(
+        version=run.metrics[metric].version,
+        pairs={i: (scores[i], people[i]) for i in ids},
+        weights=weights,
+        groups={i: name for i in ids if (name := run.samples[i].group) is not None},
+        agreement=_estimate(alpha),
+        kappa=_estimate(kappa),
+        equal=kappa.equal,
+        people=_among(table, confidence, seed),
+        people_kappa=_two(table, confidence, seed),
+        annotators=labels.annotators(metric),
+        bias=_estimate(bias),
+        corrected=_estimate(powered),
+        judge_mean=float(np.mean(list(scores.values()))),
+        gain=powered.gain,
+        too_high=int(np.sum((marks[0] == 1.0) & (marks[1] == 0.0))),
+        too_low=int(np.sum((marks[0] == 0.0) & (marks[1] == 1.0))),
+        errors=tuple(
+            JudgeDisagreement(sample_id=i, judge=scores[i], people=people[i])
+            for i in farthest
+            if scores[i] != people[i]
+        ),
+        left_out=len(people) - len(ids),
+    )
+
+
+def _ratings(labels: Labels, metric: str) -> NDArray[np.float64]:
+    """(annotators, samples), NaN where there is no label."""
+    names, rows = labels.annotators(metric), labels.by_metric[metric]
+    return np.array([[rows[i].get(name, np.nan) for i in sorted(rows)] for name in names], dtype=np.float64)
+
+
+def _among(table: NDArray[np.float64], confidence: float, seed: int) -> Estimate | None:
+    if not np.any(np.sum(~np.isnan(table), axis=0) >= 2):
+        return None
+    return _estimate(krippendorff_alpha(table, level="interval", confidence=confidence, seed=seed))
+
+
+def _two(table: NDArray[np.float64], confidence: float, seed: int) -> Estimate | None:
+    both = table[:, ~np.isnan(table).any(axis=0)]
+    if len(both) != 2 or both.shape[1] == 0:
+        return None
+    first, second = (both >= PASS_MARK).astype(np.float64)
+    return _estimate(cohen_kappa(first, second, confidence=confidence, seed=seed))
+
+
+def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
+    return Estimate(
+        estimate=found.estimate, low=found.low, high=found.high, confidence=found.confidence, method=found.method
+    )
+
+
+def write_calibration(path: Path, calibration: Calibration) -> None:
+    """Replace the calibration file `path` atomically. Raises ConfigError if it can't be written."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(calibration.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None
