@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import default_policy, load_policy, policy_from_mapping, policy_hash
-from ragstone.gate.policy_file import key_lines, policy_schema
+from ragstone.gate.policy_file import policy_schema
 from ragstone.gate.policy_table import PolicyTable
+from ragstone.gate.source import key_lines
 from ragstone.gate.verdict import Action
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from ragstone.gate.accepted import (
     parse_accepted,
 )
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_file import MAX_POLICY_BYTES
+from ragstone.gate.source import MAX_RULES_BYTES
 from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
@@ -94,7 +94,7 @@ def accept(
     file = folder / ACCEPTED_FILE
     if any(entry.id == other.id for other in policy.accepted):
         raise ConfigError(f"this drop of {entry.title} is already accepted ({entry.id}).", where=str(file))
-    before = read_text(file, limit=MAX_POLICY_BYTES) if os.path.lexists(file) else _HEAD
+    before = read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEAD
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
     parse_accepted(text, str(file))  # check that the result is valid
     replace_text(file, text)

@@ -19,6 +19,7 @@ from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.calibration import Calibration
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import PolicyTable
+from ragstone.gate.source import Source
 from ragstone.report.escape import encodable
 from ragstone.report.parts import ReportView
 from ragstone.report.redact import Redactor
@@ -79,7 +80,7 @@ class RecordedTerms:
         """The policy as it was."""
         return Policy(
             self.policy,
-            file=self.policy_file,
+            Source(self.policy_file),
             calibration=self.calibration,
             accepted=self.accepted,
             gates=self.gates,

@@ -12,6 +12,7 @@ import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, expected, suggestion
-from ragstone.gate.policy_file import MAX_POLICY_BYTES, shown, statements
 from ragstone.gate.policy_table import POLICY_FILE, GateRules
+from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, first_error, shown, statements
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.directory import RunDirectory
@@ -190,7 +191,7 @@ def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEn
     """The entries in the file `path`, or none if it doesn't exist. Raises ConfigError with file and line."""
     if not os.path.lexists(path):
         return ()
-    return parse_accepted(read_text(path, within=within, limit=MAX_POLICY_BYTES), str(path))
+    return parse_accepted(read_text(path, within=within, limit=MAX_RULES_BYTES), str(path))
 
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
@@ -202,15 +203,14 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     tables = document.get(TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigError(f"'{TABLE}' must be a list of tables: [[{TABLE}]].", where=where)
-    lines = _lines(text)
-    entries = [_entry(table, where, lines[index] if index < len(lines) else {}) for index, table in enumerate(tables)]
-    seen: set[str] = set()
-    for index, entry in enumerate(entries):
-        if entry.id in seen:
-            line = lines[index].get("id") if index < len(lines) else None
-            raise ConfigError(f"the id {entry.id} is duplicated.", where=f"{where}:{line}" if line else where)
-        seen.add(entry.id)
-    return tuple(entries)
+    found: dict[str, AcceptedEntry] = {}
+    for table, lines in zip_longest(tables, _lines(text)[: len(tables)]):
+        source = Source(where, lines or {})
+        entry = _entry(table, source)
+        if entry.id in found:
+            raise source.error((TABLE, "id"), f"the id {entry.id} is duplicated.")
+        found[entry.id] = entry
+    return tuple(found.values())
 
 
 def entry_text(entry: AcceptedEntry) -> str:
@@ -219,22 +219,20 @@ def entry_text(entry: AcceptedEntry) -> str:
     return f"[[{TABLE}]]\n" + "".join(f"{name} = {_value(value)}\n" for name, value in fields.items())
 
 
-def _entry(table: Mapping[str, Any], where: str, lines: Mapping[str, int]) -> AcceptedEntry:
+def _entry(table: Mapping[str, Any], source: Source) -> AcceptedEntry:
     try:
         return AcceptedEntry.model_validate(table)
     except ValidationError as error:
-        found = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
+        found = first_error(error)
         key = str(found["loc"][0])
-        line = lines.get(key) or lines.get("")
-        place = where if line is None else f"{where}:{line}"
-        if found["type"] == "extra_forbidden":
-            known = suggestion(key, AcceptedEntry.model_fields)
-            raise ConfigError(f"unknown key '{key}' in [[{TABLE}]].", where=place, hint=known) from None
         hint = "`ragstone accept` writes whole entries."
-        if found["type"] == "missing":
-            raise ConfigError(f"'{key}' is missing in [[{TABLE}]].", where=place, hint=hint) from None
-        message = f"'{key}' in [[{TABLE}]] {_expected(found)}, found {shown(found['input'])}."
-        raise ConfigError(message, where=place, hint=hint) from None
+        if found["type"] == "extra_forbidden":
+            message, hint = f"unknown key '{key}' in [[{TABLE}]].", suggestion(key, AcceptedEntry.model_fields)
+        elif found["type"] == "missing":
+            message = f"'{key}' is missing in [[{TABLE}]]."
+        else:
+            message = f"'{key}' in [[{TABLE}]] {_expected(found)}, found {shown(found['input'])}."
+        raise source.error((TABLE, key), message, hint) from None
 
 
 def _expected(found: Any) -> str:
@@ -245,15 +243,14 @@ def _expected(found: Any) -> str:
     return expected(found)
 
 
-def _lines(text: str) -> list[dict[str, int]]:
-    """For each entry, the line of its header (under "") and of its keys."""
-    found: list[dict[str, int]] = []
+def _lines(text: str) -> list[dict[KeyPath, int]]:
+    """For each entry, the line of its header and of its keys."""
+    found: list[dict[KeyPath, int]] = []
     for number, statement in statements(text):
-        parsed = tomllib.loads(statement)
         if statement.lstrip().startswith("[["):
-            found.append({"": number})
+            found.append({(TABLE,): number})
         elif found:
-            found[-1].update(dict.fromkeys(parsed, number))
+            found[-1].update({(TABLE, key): number for key in tomllib.loads(statement)})
     return found
 
 

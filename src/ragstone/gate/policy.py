@@ -15,14 +15,12 @@ from pydantic import BaseModel
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.accepted import ACCEPTED_FILE, AcceptedEntry, InForce, Target, read_accepted
 from ragstone.gate.calibration import Calibration, read_calibration
-from ragstone.gate.policy_file import line_of as _line_of
 from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
 from ragstone.gate.policy_table import (
     DEFAULT_METRICS,
     OFFLINE_BLOCKS,
     DriftRules,
     GateRules,
-    KeyPath,
     LabelRules,
     MetricRule,
     MustPass,
@@ -30,13 +28,14 @@ from ragstone.gate.policy_table import (
     SliceRules,
     SystemRules,
 )
+from ragstone.gate.source import Source
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy in force. `file` and `lines` are empty if it was not read from a file.
+    """A policy in force. `source` is empty if it was not read from a file.
 
     `calibration` compares the judge with human labels, if the policy names such a file. `accepted` are the entries of
     accepted.toml next to it; those in `widened` are in force. `gates` is the number of gates, this one included, that
@@ -44,8 +43,7 @@ class Policy:
     """
 
     table: PolicyTable
-    file: str | None = None
-    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    source: Source = field(default_factory=Source)
     calibration: Calibration | None = None
     accepted: tuple[AcceptedEntry, ...] = ()
     widened: Mapping[Target, AcceptedEntry] = field(default_factory=dict)
@@ -133,16 +131,18 @@ class Policy:
                     hint=suggestion(name, {*METRICS, *scored}),
                 )
 
+    @property
+    def file(self) -> str | None:
+        """The file that it was read from."""
+        return self.source.file
+
     def line_of(self, *path: str) -> int | None:
         """The line (from 1) of a key, or else of the nearest table above it."""
-        return _line_of(self.lines, path)
+        return self.source.line_of(path)
 
     def where(self, *path: str) -> str | None:
         """``thresholds.toml:12`` for a key; None for a policy that was not read from a file."""
-        if self.file is None:
-            return None
-        line = self.line_of(*path)
-        return self.file if line is None else f"{self.file}:{line}"
+        return self.source.where(path)
 
     def with_accepted(self, held: InForce) -> Policy:
         """The same policy with accepted drops allowed."""
@@ -181,9 +181,9 @@ def load_policy(
     A metric must be built in or in `known_metrics`; None postpones that check until the scores are known (to
     `decide_gate`). Raises ConfigError with file, line, key, what was found and what is expected.
     """
-    table, lines = read_policy_file(Path(path), within=within)
+    table, source = read_policy_file(Path(path), within=within)
     accepted = read_accepted(Path(path).with_name(ACCEPTED_FILE), within=within)
-    policy = Policy(table, file=str(path), lines=lines, accepted=accepted)
+    policy = Policy(table, source, accepted=accepted)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
     return _with_calibration(policy, Path(path).parent, within) if calibration else policy

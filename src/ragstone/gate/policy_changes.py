@@ -9,7 +9,8 @@ from ragstone.formatting import clipped, counted, some
 from ragstone.gate.accepted import change_word
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import KeyPath, MetricRule
+from ragstone.gate.policy_table import MetricRule
+from ragstone.gate.source import KeyPath
 
 _CLIP = 120
 _WEAKER_WHEN_LOWER = frozenset({"min", "min_coverage", "min_agreement"})

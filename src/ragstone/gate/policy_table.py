@@ -8,15 +8,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)]
 Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 POLICY_FILE = "thresholds.toml"
-
-KeyPath = tuple[str, ...]
-"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain dots."""
 
 
 class _Table(BaseModel):

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 from ragstone import formatting
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Check, CheckKind
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ragstone.formatting import bound, change
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Check, CheckKind
 
 

@@ -22,7 +22,7 @@ from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.early import watched_decisions
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
-from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
 from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, decide
 

@@ -16,7 +16,7 @@ from ragstone.gate.checks.must_pass import MustPass
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.checks.targets import Targets
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check
 
 CHECKERS: tuple[Checker, ...] = (

@@ -19,7 +19,7 @@ from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.families import family_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import KeyPath
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
 from ragstone.run.usage import cost_usd, tokens

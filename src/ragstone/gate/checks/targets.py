@@ -15,8 +15,8 @@ from ragstone.gate.bounds import ROUNDING
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
-from ragstone.gate.policy_table import KeyPath
 from ragstone.gate.rules import Rule
+from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import LEVELS, Action, Check, CheckKind, Interval, Status
 from ragstone.stats.estimate import Estimate
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.formatting import clipped
+from ragstone.gate.source import fields_at
 from ragstone.stats.surveillance import MIN_ANCHOR
 from ragstone.tools.monitor.interaction import NAMES
 from ragstone.tools.monitor.windows import Length, Windows, zone_of
@@ -154,7 +155,7 @@ def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            known = _keys_beside(first["loc"])
+            known = fields_at(AlertsTable, tuple(map(str, first["loc"][:-1])))
             raise ConfigError(
                 f"unknown key '{key}'.", where=where, hint=suggestion(str(first["loc"][-1]), known)
             ) from None
@@ -162,14 +163,3 @@ def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
             raise ConfigError(f"'{key}': {expected(first).removesuffix('.')}.", where=where) from None
         shown = json.dumps(first["input"], default=str, ensure_ascii=False)
         raise ConfigError(f"'{key}' {expected(first)}, found {clipped(shown, 80)}.", where=where) from None
-
-
-def _keys_beside(place: tuple[int | str, ...]) -> list[str]:
-    model: Any = AlertsTable
-    for part in place[:-1]:
-        field = model.model_fields.get(part)
-        model = AlertRule if field is None else field.annotation
-        model = model if isinstance(model, type) and issubclass(model, BaseModel) else AlertsTable
-        if part == "alerts":
-            model = AlertRule
-    return list(model.model_fields)

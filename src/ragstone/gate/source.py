@@ -1,0 +1,150 @@
+"""A file of rules and the lines of its keys, so that every message says where."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import types
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from ragstone.errors import ConfigError, expected, suggestion
+
+MAX_RULES_BYTES = 1_000_000
+_ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
+
+KeyPath = tuple[str, ...]
+"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain dots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rules were read: `file` is None for a mapping, and `lines` maps keys to their lines (from 1)."""
+
+    file: str | None = None
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+
+    def line_of(self, path: KeyPath) -> int | None:
+        """The line of a key, or else of the nearest table above it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path)
+
+    def where(self, path: KeyPath) -> str | None:
+        """``thresholds.toml:12`` for a key; None for a mapping."""
+        line = self.line_of(path)
+        return self.file if self.file is None or line is None else f"{self.file}:{line}"
+
+    def error(self, path: KeyPath, message: str, hint: str | None = None) -> ConfigError:
+        """The error that something is wrong with a key."""
+        return ConfigError(message, where=self.where(path), hint=hint)
+
+    def invalid(self, error: ValidationError, model: type[BaseModel], document: Mapping[str, Any]) -> ConfigError:
+        """The first error that pydantic found in `document`, in our words."""
+        found = first_error(error)
+        path = _key_path(found["loc"], document)
+        key = ".".join(path)
+        if found["type"] == "extra_forbidden":
+            return self.error(path, f"unknown key '{key}'.", suggestion(path[-1], fields_at(model, path[:-1])))
+        value = found["input"]
+        hint = None
+        if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
+            hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
+        return self.error(path, f"'{key}' {expected(found)}, found {shown(value)}.", hint)
+
+
+def first_error(error: ValidationError) -> Any:
+    """The error to report: an unknown key is usually a misspelt one, and often explains other errors."""
+    return sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line (from 1) of every key and table of the TOML document `text`.
+
+    The document is split into the smallest parts that are valid TOML (a header, or a key with its value, on one or more
+    lines), so that tomllib alone decides what a key is.
+    """
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, statement in statements(text):
+        for path in _paths(tomllib.loads(statement)):
+            lines.setdefault(table + path if not statement.lstrip().startswith("[") else path, number)
+        if statement.lstrip().startswith("["):
+            table = _innermost(tomllib.loads(statement))
+    return lines
+
+
+def statements(text: str) -> Iterator[tuple[int, str]]:
+    """The smallest parts of a TOML document that are valid TOML, each with its line."""
+    held: list[str] = []
+    start = 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not held:
+            start = number
+        held.append(line)
+        if len(held) > 1 and not any(sign in line for sign in _ENDS_OF_LONG_VALUES):
+            continue
+        statement = "\n".join(held)
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue
+        held = []
+        if parsed:
+            yield start, statement
+
+
+def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
+    for key, value in document.items():
+        yield (key,)
+        if isinstance(value, dict):
+            yield from ((key, *rest) for rest in _paths(value))
+
+
+def _innermost(document: Any) -> KeyPath:
+    path: KeyPath = ()
+    while document:
+        if isinstance(document, list):
+            document = document[-1]
+            continue
+        key, document = next(iter(document.items()))
+        path = (*path, key)
+    return path
+
+
+def _key_path(loc: tuple[int | str, ...], document: Mapping[str, Any]) -> KeyPath:
+    path: list[str] = []
+    value: Any = document
+    for part in loc:
+        if part == "[key]":
+            break
+        path.append(str(part))
+        if isinstance(value, Mapping) and part in value:
+            value = value[str(part)]
+    return tuple(path)
+
+
+def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
+    """The keys of the table at `path` in a document of `table`."""
+    model: Any = table
+    for part in path:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            model = _inner(model.model_fields[part].annotation)
+        else:  # a dict by name: the part is the name
+            model = get_args(model)[1]
+    return list(model.model_fields)
+
+
+def _inner(annotation: Any) -> Any:
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return next(option for option in get_args(annotation) if option is not type(None))
+    return annotation
+
+
+def shown(value: object) -> str:
+    """A value for an error message."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
