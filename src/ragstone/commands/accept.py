@@ -21,7 +21,7 @@ from ragstone.errors import ConfigError
 @click.option("--drop", type=float, metavar="SIZE", help="Size of the drop, if you don't have the RUN directory.")
 @click.option("--of-run", metavar="FINGERPRINT", help="The run with the drop, as shown in its report.")
 @click.option("--of-baseline", metavar="FINGERPRINT", help="The baseline of that run, as shown in its report.")
-@setting("thresholds", "FILE")
+@setting("thresholds")
 @CONFIG
 def command(
     run: Path | None,

@@ -14,14 +14,14 @@ from ragstone.formatting import counted
 @click.command(name="merge")
 @click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHARD...")
 @with_options((CONFIG,))
-@setting("out", "DIR")
+@setting("out")
 @click.option(
     "--allow-missing",
     is_flag=True,
     help="Count the samples of missing, unfinished and damaged shards as failed. Needs the golden set.",
 )
-@setting("golden", "FILE", multiple=True)
-@setting("limit", "N")
+@setting("golden")
+@setting("limit")
 def command(shards: tuple[Path, ...], allow_missing: bool, **flags: object) -> int:
     """Merge the shards of a run into one run, the same as one machine would have written.
 

@@ -17,7 +17,7 @@ FLAGS = {option.flag.replace("-", "_"): option.key for option in OPTIONS if opti
 """Flag (as a Python name) to the setting it overrides."""
 
 
-def setting(flag: str, metavar: str | None = None, **given: Any) -> Callable[[Function], Function]:
+def setting(flag: str, **given: Any) -> Callable[[Function], Function]:
     """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `given`.
 
     A `help` may end with a default of its own.
@@ -25,10 +25,11 @@ def setting(flag: str, metavar: str | None = None, **given: Any) -> Callable[[Fu
     option = option_of(FLAGS[flag])
     text, own, default = given.pop("help", "").partition("  [default: ")
     default = default.removesuffix("]") if own else default_text(option.field).replace("`", "")
-    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": metavar, **given}
+    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": option.metavar, **given}
     text = text or option.sentence.replace("`", "")
     if any(get_origin(one) is tuple for one in (option.field.annotation, *get_args(option.field.annotation))):
-        text += ", can be repeated" if given.get("multiple") else ", separated by commas"
+        arguments["multiple"] = option.is_path  # a path can contain a comma
+        text += ", can be repeated" if option.is_path else ", separated by commas"
     arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
     return click.option(f"--{flag.replace('_', '-')}", **arguments)
 
@@ -38,7 +39,7 @@ def _type_of(annotation: object) -> dict[str, Any]:
     types = [one for one in get_args(annotation) or (annotation,) if one is not type(None)]
     if bool in types:
         return {"is_flag": True, "default": None}
-    if get_origin(annotation) is not tuple and Literal in (get_origin(types[0]), get_origin(annotation)):
+    if get_origin(annotation) is Literal or (len(types) == 1 and get_origin(types[0]) is Literal):
         return {"type": click.Choice(get_args(types[0]) or types)}
     return {"type": next((one for one in (int, float) if one in types), str)}
 
@@ -47,58 +48,25 @@ CONFIG = click.option(
     "--config", type=click.Path(path_type=Path), help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]"
 )
 
-SYSTEM = (
-    setting("golden", "FILE", multiple=True),
-    setting("limit", "N"),
-    setting("entrypoint", "WHERE"),
-    setting("python", "EXE"),
-    setting("timeout", "SECONDS"),
-    setting("concurrency", "N"),
-    setting("system_env", "NAMES"),
-    setting("answers", "K"),
-)
+_ELSEWHERE = ("answers", "repeats", "metrics")
+"""Flags of [run] that stand in help with what they are about."""
 
-SCORING = (
-    setting("judge", "NAME"),
-    setting("judge_base_url", "URL"),
-    setting("embeddings", "MODEL"),
-    setting("max_cost_usd", "USD"),
-    setting("refresh"),
-    setting("batch"),
-    setting("repeats", "K"),
-)
+
+def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
+    flags = [one.flag for one in OPTIONS if one.table in tables and not one.of_gate and one.flag is not None]
+    return tuple(setting(flag.replace("-", "_")) for flag in flags if flag not in _ELSEWHERE)
+
+
+SYSTEM = (*_settings("golden", "system"), setting("answers"))
+
+SCORING = (*_settings("judge"), setting("repeats"))
 """What judges, for commands whose metrics are others by default."""
 
-JUDGE = (*SCORING, setting("metrics", "NAMES"))
+JUDGE = (*SCORING, setting("metrics"))
 
-RUN = (
-    setting("out", "DIR"),
-    setting("oracle"),
-    setting("shard", "K/N"),
-    setting("workers", "N", type=str),
-    setting("dask", "ADDRESS"),
-    setting("resume"),
-    setting("time_limit", "SECONDS"),
-    setting("perturb", "KINDS"),
-    setting("perturb_samples", "N"),
-)
+RUN = _settings("run")
 
-GATE = (
-    setting("thresholds", "FILE"),
-    setting("baseline", "RUN_DIR"),
-    setting("baseline_any"),
-    setting("baseline_commit", "REF"),
-    setting("baseline_entrypoint", "WHERE"),
-    setting("baseline_python", "EXE"),
-    setting("baseline_store", "STORE"),
-    setting("baseline_branch", "NAME"),
-    setting("save_baseline"),
-    setting("history", "FILE"),
-    setting("stop_early"),
-    setting("seed", "N"),
-    setting("fail_on"),
-    setting("gates", "N"),
-)
+GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
 
 OUTPUT = click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
@@ -123,7 +91,7 @@ FORMAT = output_format("text", "json")
 REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT)
 """Which report, and where to."""
 
-POLICY = setting("thresholds", "FILE", type=click.Path(path_type=Path))
+POLICY = setting("thresholds", type=click.Path(path_type=Path))
 """For commands that read no other setting."""
 
 

@@ -22,7 +22,7 @@ from ragstone.commands.output import say
 @click.option(
     "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."
 )
-@setting("gates", "N")
+@setting("gates")
 @FORMAT
 def command(
     run: Path | None,

@@ -15,9 +15,9 @@ from ragstone.commands.output import write_text
 @click.command(name="report")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @with_options(REPORT, (CONFIG,))
-@setting("thresholds", "FILE", help="Decide again with this policy  [default: the gate's own]")
-@setting("baseline", "RUN_DIR", help="Decide again, compared with this run  [default: the gate's own]")
-@setting("history", "FILE", help="Decide again, compared with this history  [default: the gate's own]")
+@setting("thresholds", help="Decide again with this policy  [default: the gate's own]")
+@setting("baseline", help="Decide again, compared with this run  [default: the gate's own]")
+@setting("history", help="Decide again, compared with this history  [default: the gate's own]")
 @click.option(
     "--templates",
     type=click.Path(path_type=Path, file_okay=False, exists=True),

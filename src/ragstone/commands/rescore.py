@@ -16,15 +16,15 @@ DEFAULT_OUT = "ragstone-rescored"
 @click.command(name="rescore")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 @with_options((CONFIG,), SCORING)
-@setting("metrics", "NAMES", help="Metrics to compute  [default: those of the runs, else those that apply]")
+@setting("metrics", help="Metrics to compute  [default: those of the runs, else those that apply]")
 @click.option("--golden", multiple=True, metavar="FILE", help="Golden set to take references from, can be repeated.")
 @click.option("--out", default=DEFAULT_OUT, show_default=True, metavar="DIR", help="Run directory to write.")
 @click.option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")
 @click.option("--dry-run", is_flag=True, help="Only count the answers, and estimate the cost.")
-@setting("workers", "N", type=str)
-@setting("dask", "ADDRESS")
+@setting("workers")
+@setting("dask")
 @setting("resume")
-@setting("time_limit", "SECONDS")
+@setting("time_limit")
 def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, dry_run: bool, **flags: object) -> int:
     """Score stored answers again, without asking the system.
 

@@ -76,7 +76,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     metavar="NAME",
     help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
 )
-@setting("thresholds", "FILE", help="Policy file, for its slices")
+@setting("thresholds", help="Policy file, for its slices")
 @_FILE
 @click.pass_obj
 def add(
@@ -118,8 +118,8 @@ def add(
     show_default=True,
     help="Folder for the page; its other files stay as they are.",
 )
-@setting("thresholds", "FILE", help="Policy file, for the thresholds in the charts")
-@setting("golden", "FILE", multiple=True, help="Golden set, to name samples")
+@setting("thresholds", help="Policy file, for the thresholds in the charts")
+@setting("golden", help="Golden set, to name samples")
 @click.option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
 @click.option(
     "--monitor",

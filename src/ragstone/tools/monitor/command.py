@@ -52,7 +52,7 @@ DEFAULT_OUT = "ragstone-monitored"
     help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file.",
 )
 @with_options((CONFIG,), SCORING)
-@setting("metrics", "NAMES", help="Metrics to compute  [default: those that need no reference]")
+@setting("metrics", help="Metrics to compute  [default: those that need no reference]")
 @click.option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
 @click.option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
 @output_format("text", "md", "json", what="Report format.")

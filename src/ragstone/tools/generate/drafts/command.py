@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing.")
 @click.option("--force", is_flag=True, help="Overwrite the output files.")
 @with_options((CONFIG,), JUDGE[:2])
-@setting("golden", "FILE", multiple=True, help="Golden set that no question may repeat")
-@setting("max_cost_usd", "USD")
+@setting("golden", help="Golden set that no question may repeat")
+@setting("max_cost_usd")
 @setting("refresh")
-@setting("seed", "N")
-@setting("out", "DIR", help="Directory of the cache of replies")
+@setting("seed")
+@setting("out", help="Directory of the cache of replies")
 def command(
     docs: tuple[Path, ...],
     output: Path,

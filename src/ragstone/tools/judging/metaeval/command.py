@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 )
 @click.option("--split", metavar="NAME", help="Split to use  [default: test, if it exists]")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N items.")
-@setting("seed", "N")
-@setting("out", "DIR", help="Directory of the judgement cache")
+@setting("seed")
+@setting("out", help="Directory of the judgement cache")
 @click.option("--output", type=PATH, metavar="FILE", help="Also write the results as JSON.")
 @FORMAT
 def command(

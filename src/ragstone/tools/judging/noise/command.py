@@ -19,12 +19,12 @@ from ragstone.commands.output import say
     help="A second run of the same version, to measure the system's own variance.",
 )
 @click.option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
-@setting("judge", "NAME")
-@setting("judge_base_url", "URL")
-@setting("max_cost_usd", "USD")
+@setting("judge")
+@setting("judge_base_url")
+@setting("max_cost_usd")
 @click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
-@setting("seed", "N")
-@setting("thresholds", "FILE", help="Policy file, to warn about a max_drop below the noise")
+@setting("seed")
+@setting("thresholds", help="Policy file, to warn about a max_drop below the noise")
 @FORMAT
 @CONFIG
 def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
