@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
+from ragstone.ci.comments import Comment, is_marked
 from ragstone.ci.http import Api
-from ragstone.ci.platform import CiJob, Comments, Platform, Variables
+from ragstone.ci.platform import CiJob, Commenting, Platform, Variables
 from ragstone.errors import ConfigError
 
 _NAME = "Azure Pipelines"
@@ -29,33 +30,45 @@ def _job(variables: Variables) -> CiJob | None:
     return CiJob(_NAME, branch=ref.removeprefix(_BRANCHES) if builds_branch else None, request=request)
 
 
-def _post_thread(variables: Variables, request: str, mark: str, body: str) -> bool:
-    """Post `body` in a thread of its own."""
-    token = variables.secret(_TOKEN)
-    if token is None:
-        raise ConfigError(
-            f"there is no token for Azure's API in {_TOKEN}.",
-            hint=f"Map it in the step: env: {_TOKEN}: $(System.AccessToken)",
+class _Threads:
+    """The first comments of a pull request's threads: ours is in a thread of its own."""
+
+    def __init__(self, variables: Variables, request: str) -> None:
+        token = variables.secret(_TOKEN)
+        if token is None:
+            raise ConfigError(
+                f"there is no token for Azure's API in {_TOKEN}.",
+                hint=f"Map it in the step: env: {_TOKEN}: $(System.AccessToken)",
+            )
+        auth = {"Authorization": SecretStr(f"Bearer {token.get_secret_value()}")}
+        self._api = Api.at(variables.get("SYSTEM_COLLECTIONURI"), auth, variable="SYSTEM_COLLECTIONURI")
+        project, repository = (
+            quote(variables.get(name), safe="") for name in ("SYSTEM_TEAMPROJECTID", "BUILD_REPOSITORY_ID")
         )
-    auth = {"Authorization": SecretStr(f"Bearer {token.get_secret_value()}")}
-    api = Api.at(variables.get("SYSTEM_COLLECTIONURI"), auth, variable="SYSTEM_COLLECTIONURI")
-    project, repository = (
-        quote(variables.get(name), safe="") for name in ("SYSTEM_TEAMPROJECTID", "BUILD_REPOSITORY_ID")
-    )
-    path = f"/{project}/_apis/git/repositories/{repository}/pullRequests/{quote(request, safe='')}/threads"
-    ours = api.json("GET", "/_apis/connectionData")["authenticatedUser"]["id"]
-    content = f"{mark}\n{body}"
-    for thread in api.json("GET", f"{path}?{_VERSION}")["value"]:
-        first: dict[str, Any] = next(iter(thread.get("comments") or ()), {})
-        text = str(first.get("content") or "")
-        if (first.get("author") or {}).get("id") == ours and text.partition("\n")[0].strip() == mark:
-            place = f"{path}/{int(thread['id'])}/comments/{int(first['id'])}?{_VERSION}"
-            api.json("PATCH", place, {"content": content})
-            return True
-    comment = {"parentCommentId": 0, "content": content, "commentType": "text"}
-    # A closed thread doesn't keep a pull request from being completed: the build's result does, if it failed.
-    api.json("POST", f"{path}?{_VERSION}", {"comments": [comment], "status": "closed"})
-    return False
+        pull = f"pullRequests/{quote(request, safe='')}"
+        self._path = f"/{project}/_apis/git/repositories/{repository}/{pull}/threads"
+
+    def ours(self, mark: str) -> list[Comment]:
+        me = self._api.json("GET", "/_apis/connectionData")["authenticatedUser"]["id"]
+        found = []
+        for thread in self._api.json("GET", f"{self._path}?{_VERSION}")["value"]:
+            first: dict[str, Any] = next(iter(thread.get("comments") or ()), {})
+            if (first.get("author") or {}).get("id") == me and is_marked(str(first.get("content") or ""), mark):
+                found.append(Comment(f"{self._path}/{int(thread['id'])}/comments/{int(first['id'])}?{_VERSION}"))
+        return found
+
+    def create(self, mark: str, text: str) -> Comment:  # noqa: ARG002 - nothing is looked for again
+        comment = {"parentCommentId": 0, "content": text, "commentType": "text"}
+        # A closed thread doesn't keep a pull request from being completed: the build's result does, if it failed.
+        self._api.json("POST", f"{self._path}?{_VERSION}", {"comments": [comment], "status": "closed"})
+        return Comment(self._path)
+
+    def update(self, comment: Comment, text: str) -> Comment:
+        self._api.json("PATCH", comment.place, {"content": text})
+        return comment
+
+    def delete(self, comment: Comment) -> None:
+        self._api.json("DELETE", comment.place)
 
 
-AZURE = Platform(_NAME, _job, secrets=(_TOKEN,), comments=Comments(_MAX_BODY, _post_thread))
+AZURE = Platform(_NAME, _job, secrets=(_TOKEN,), comments=Commenting(_MAX_BODY, _Threads))

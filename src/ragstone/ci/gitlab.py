@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from ragstone.archive import read_members
+from ragstone.ci.comments import Comment, is_marked
 from ragstone.ci.http import Api, ApiRefused
-from ragstone.ci.platform import CiJob, Comments, Platform, PlatformStore, Variables
-from ragstone.ci.store import MAX_ARCHIVE_BYTES, BaselineStore, Stored, StoreFailed
+from ragstone.ci.platform import CiJob, Commenting, Platform, PlatformStore, Variables
+from ragstone.ci.store import MAX_ARCHIVE_BYTES, BaselineStore, Stored
 from ragstone.errors import ConfigError
 
 _NAME = "GitLab CI"
@@ -98,7 +100,7 @@ class GitLabArtifacts(BaselineStore):
         except ApiRefused as refused:
             if refused.status == 404:
                 return
-            raise StoreFailed(str(refused)) from None
+            raise
         place = f"the artifacts of '{self.job}' on '{self.branch}'"
         yield Stored(place, partial(self._read, archive), holds=lambda _: True)
 
@@ -111,21 +113,33 @@ class GitLabArtifacts(BaselineStore):
         return f"{run}, as an artifact of this job"
 
 
-def _post_note(variables: Variables, request: str, mark: str, body: str) -> bool:
-    api = _api(variables, job_token=False)
-    path = f"{_project(variables)}/merge_requests/{quote(request, safe='')}/notes"
-    ours = api.json("GET", "/user")["id"]
-    content = {"body": f"{mark}\n{without_commands(body)}"}
-    for page in range(1, _MAX_PAGES + 1):
-        notes = api.json("GET", f"{path}?sort=asc&order_by=created_at&per_page=100&page={page}")
-        for note in notes:
-            if note["author"]["id"] == ours and str(note["body"]).partition("\n")[0].strip() == mark:
-                api.json("PUT", f"{path}/{int(note['id'])}", content)
-                return True
-        if len(notes) < 100:
-            break
-    api.json("POST", path, content)
-    return False
+class _Notes:
+    """The notes of a merge request."""
+
+    def __init__(self, variables: Variables, request: str) -> None:
+        self._api = _api(variables, job_token=False)
+        self._path = f"{_project(variables)}/merge_requests/{quote(request, safe='')}/notes"
+
+    def ours(self, mark: str) -> list[Comment]:
+        me = self._api.json("GET", "/user")["id"]
+        for page in range(1, _MAX_PAGES + 1):
+            notes = self._api.json("GET", f"{self._path}?sort=asc&order_by=created_at&per_page=100&page={page}")
+            found = [note for note in notes if note["author"]["id"] == me and is_marked(str(note["body"]), mark)]
+            if found or len(notes) < 100:
+                return [self._comment(note) for note in found]
+        return []
+
+    def create(self, mark: str, text: str) -> Comment:  # noqa: ARG002 - nothing is looked for again
+        return self._comment(self._api.json("POST", self._path, {"body": without_commands(text)}))
+
+    def update(self, comment: Comment, text: str) -> Comment:
+        return self._comment(self._api.json("PUT", comment.place, {"body": without_commands(text)}))
+
+    def delete(self, comment: Comment) -> None:
+        self._api.json("DELETE", comment.place)
+
+    def _comment(self, note: dict[str, Any]) -> Comment:
+        return Comment(f"{self._path}/{int(note['id'])}")
 
 
 def without_commands(text: str) -> str:
@@ -138,6 +152,6 @@ GITLAB = Platform(
     _job,
     secrets=(_JOB_TOKEN, "CI_REGISTRY_PASSWORD", "CI_DEPENDENCY_PROXY_PASSWORD", "CI_DEPLOY_PASSWORD"),
     user_secrets=(_TOKEN,),
-    comments=Comments(_MAX_BODY, _post_note),
+    comments=Commenting(_MAX_BODY, _Notes),
     store=PlatformStore("gitlab", "JOB", GitLabArtifacts.of_job),
 )

@@ -18,11 +18,16 @@ _MAX_JSON_BYTES = 20_000_000
 
 
 class ApiRefused(Exception):  # noqa: N818 - an outcome to report
-    """A request failed. `status` is None if there was no reply."""
+    """A request to a platform failed. `status` is None if there was no reply."""
 
     def __init__(self, what: str, status: int | None = None) -> None:
         super().__init__(what)
         self.status = status
+
+    @property
+    def lacks_permission(self) -> bool:
+        """Whether the token may not do this."""
+        return self.status in (401, 403)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,10 @@ class Api:
         return cls(base.rstrip("/"), auth)
 
     def json(self, method: str, path: str, body: object = None) -> Any:
-        """The JSON in the reply to a request. Raises ApiRefused."""
+        """The JSON in the reply to a request; None if there is none. Raises ApiRefused."""
         content, _ = self._send(method, f"{self.base}{path}", body, limit=_MAX_JSON_BYTES, auth=True)
+        if not content and method == "DELETE":
+            return None
         try:
             return json.loads(content)
         except (ValueError, RecursionError):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from ragstone.ci.comments import Comments
 from ragstone.ci.store import BaselineStore
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
@@ -55,15 +56,14 @@ class CiJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Comments:
+class Commenting:
     """How to comment on a merge request. `limit` is the number of characters that a comment may have.
 
-    `post` takes the variables, the number of the merge request, our mark and the text, and updates the comment whose
-    first line is the mark, or creates it. It returns whether there was one, and raises ApiRefused or ConfigError.
+    `open` takes the variables and the number of the merge request, and raises ApiRefused or ConfigError.
     """
 
     limit: int
-    post: Callable[[Variables, str, str, str], bool]
+    open: Callable[[Variables, str], Comments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Platform:
     user_secrets: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     by_name: tuple[str, ...] = ()
-    comments: Comments | None = None
+    comments: Commenting | None = None
     store: PlatformStore | None = None
 
     def variables(self, environ: Mapping[str, str]) -> Variables:

@@ -23,11 +23,11 @@ class StoreFailed(Exception):  # noqa: N818 - an outcome to report
 class Stored:
     """A run in a store, not read yet.
 
-    `read` takes the limits of the members that are wanted, and raises ArchiveRefused and StoreFailed. `commit` is the
-    commit that the run is of; if `exact`, its manifest must say so. `holds` says whether a commit is on the branch that
-    the store is of: a run carries the baseline it was compared with, which may be of any commit. `refused`: why the run
-    needn't be read. `run_id`, `url`, `branch` and `created_at` are those of the
-    platform's run, where it has one.
+    `read` takes the limits of the members that are wanted, and raises ArchiveRefused, StoreFailed and ApiRefused.
+    `commit` is the commit that the run is of; if `exact`, its manifest must say so. `holds` says whether a commit is on
+    the branch that the store is of: a run carries the baseline it was compared with, which may be of any commit.
+    `refused`: why the run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of the platform's run,
+    where it has one.
     """
 
     place: str
@@ -44,10 +44,11 @@ class Stored:
 
 class BaselineStore(ABC):
     """Where the runs of a branch are kept. In messages it is called `name`, its runs are `where`, and a commit of its
-    branch is `extent`.
+    branch is `extent`. `hint` is the sentence for one that refuses to be read.
     """
 
     name = "The baseline store"
+    hint = ""
     where = "in the store"
     extent = "before this one"
 
@@ -55,11 +56,11 @@ class BaselineStore(ABC):
     def newest(self, ancestors: Sequence[str]) -> Iterator[Stored]:
         """What is kept for `ancestors` (newest first), in that order, looked up as it is asked for.
 
-        Raises StoreFailed.
+        Raises StoreFailed and ApiRefused.
         """
 
     def of_run(self, run_id: int) -> Stored | None:  # noqa: ARG002 - for stores that keep runs by their id
-        """What the platform's run `run_id` left, if that run may be a baseline of the branch. Raises StoreFailed."""
+        """What the platform's run `run_id` left, if that run may be a baseline of the branch. Raises ApiRefused."""
         return None
 
     def why_empty(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
+from ragstone.ci.http import ApiRefused
 from ragstone.ci.store import BaselineStore, Stored, StoreFailed
 from ragstone.run.archive_members import MEMBER_LIMITS, carried_run, manifest_of, open_members, own_run
 from ragstone.run.directory import HISTORY, RunDirectory
@@ -74,8 +75,9 @@ class _Search:
                 found = self._look_at(stored)
                 if found is not None:
                     return found
-        except StoreFailed as failed:
-            return NoBaseline(f"{self._store.name} can't be read: {failed}.", self._history)
+        except (StoreFailed, ApiRefused) as failed:
+            hint = self._store.hint if isinstance(failed, ApiRefused) and failed.lacks_permission else ""
+            return NoBaseline(f"{self._store.name} can't be read: {failed}. {hint}".rstrip(), self._history)
         return NoBaseline(self._why_none(), self._history, is_empty=not self._seen)
 
     def _look_at(self, stored: Stored) -> TrustedBaseline | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ragstone.app.gate import REPORT_FILES
+from ragstone.ci.comments import post_comment
 from ragstone.ci.http import ApiRefused
 from ragstone.ci.platforms import PLATFORMS, platform_of
 from ragstone.errors import ConfigError, PlatformError
@@ -42,9 +43,10 @@ def comment(run: Path, environ: Mapping[str, str], *, name: str = "ragstone") ->
         body = body[: comments.limit] + "\n\n(cut)"
     mark = f"<!-- ragstone:comment:{name} -->"
     try:
-        updated = comments.post(platform.variables(environ), job.request, mark, body)
+        posted = post_comment(comments.open(platform.variables(environ), job.request), mark, body)
     except ApiRefused as refused:
         raise PlatformError(f"{platform.name}: {refused}.") from None
     except (KeyError, TypeError, ValueError):
         raise PlatformError(f"{platform.name}: the reply has another shape than its API documents.") from None
-    return f"{'Updated' if updated else 'Posted'} the comment on merge request {job.request}."
+    done = "Updated" if posted is not None and posted.updated else "Posted"
+    return f"{done} the comment on merge request {job.request}."

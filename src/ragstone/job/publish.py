@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from ragstone.ci.comments import post_comment
 from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
-from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.ci.github.comment import post_comment
+from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.comment import KIND, GitHubComments
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.issue import IssueResult, IssueStep, follow_up
 from ragstone.ci.github.outputs import output_path, write_outputs
@@ -144,9 +145,10 @@ def tell_comment(
     only_update = (mode is CommentMode.FAILURES and report.passed) or (
         mode is CommentMode.CHANGES and report.unchanged_pass
     )
-    body = report.markdown(MAX_BODY - _ROOM - len(marker("comment", comment_id)))
+    mark = marker(KIND, comment_id)
+    body = report.markdown(MAX_BODY - _ROOM - len(mark))
     try:
-        posted = post_comment(api, number, comment_id, body, only_update=only_update)
+        posted = post_comment(GitHubComments(api, number), mark, body, only_update=only_update)
     except GitHubApiError as api_error:
         published.notices.append(_no_comment(api_error))
     else:
@@ -214,7 +216,7 @@ def tell_check(api: GitHubApi, report: Report, event: Event, own: str, code: int
             external_id=f"{own}/{event.run_id}",
         )
     except GitHubApiError as api_error:
-        if api_error.kind is ApiErrorKind.REFUSED:
+        if api_error.lacks_permission:
             published.notices.append(
                 "No check run of its own for this gate: the token can't write checks (`permissions: checks: write`). "
                 "The job's own check has the same result."
@@ -255,7 +257,7 @@ def tell_issue(
             recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
         )
     except GitHubApiError as api_error:
-        what = "give the job `permissions: issues: write`. " if api_error.kind is ApiErrorKind.REFUSED else ""
+        what = "give the job `permissions: issues: write`. " if api_error.lacks_permission else ""
         published.notices.append(f"Can't update the issue: {what}{api_error}")
     else:
         if published.issue.step is not IssueStep.NOTHING:
@@ -271,7 +273,7 @@ def tell_outputs(values: Mapping[str, str], environ: Mapping[str, str], publishe
 
 
 def _no_comment(api_error: GitHubApiError) -> str:
-    if api_error.kind is ApiErrorKind.REFUSED:
+    if api_error.lacks_permission:
         return (
             "No comment: the token can't write to pull requests. For a pull request from a fork that is expected, and "
             "the workflow_run workflow in docs/github-action.md posts the comment. Otherwise give the job "

@@ -4,13 +4,19 @@ from collections.abc import Callable
 
 import pytest
 
+from ragstone.ci.comments import Posted
+from ragstone.ci.comments import post_comment as post_to
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.ci.github.comment import post_comment
+from ragstone.ci.github.comment import GitHubComments
 from ragstone.ci.github.posts import marker
 from tests.ci.github.fake import ALL_RIGHTS, Actor, FakeGitHub
 
 BOT = "github-actions[bot]"
 MARK = marker("comment", "default")
+
+
+def post_comment(api: GitHubApi, number: int, gate: str, body: str, *, only_update: bool = False) -> Posted | None:
+    return post_to(GitHubComments(api, number), marker("comment", gate), body, only_update=only_update)
 
 
 def test_the_first_comment_is_created_and_the_next_updates_it(github: FakeGitHub, api: GitHubApi) -> None:

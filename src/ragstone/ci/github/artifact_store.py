@@ -11,14 +11,13 @@ left none, the artifacts are listed by name, and the run of each is verified lik
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from ragstone.ci.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
-from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.trusted_runs import TrustedRuns, WorkflowRun
-from ragstone.ci.store import BaselineStore, Stored, StoreFailed
+from ragstone.ci.store import BaselineStore, Stored
 
 MAX_NEAR = 10
 """Number of runs whose artifacts are requested individually, before artifacts are listed by name."""
@@ -31,7 +30,8 @@ MAX_FAR = 50
 class GitHubArtifacts(BaselineStore):
     """The artifacts called `artifact_name` of the workflow of run `run_id`, on `branch` (None: the default branch)."""
 
-    name = "The list of earlier runs"
+    name = "GitHub's list of earlier runs"
+    hint = "Give the job `permissions: actions: read` (and `contents: read`)."
 
     def __init__(
         self, api: GitHubApi, *, run_id: int, workflow: str | None, branch: str | None, artifact_name: str
@@ -46,22 +46,20 @@ class GitHubArtifacts(BaselineStore):
         self._branch = branch
 
     def newest(self, ancestors: Sequence[str] = ()) -> Iterator[Stored]:  # noqa: ARG002 - GitHub knows the branch
-        with _refusing():
-            listed = self._runs().newest()
-            self._has_runs = bool(listed)
-            for run in listed[:MAX_NEAR]:
-                artifact = newest_artifact(self._api, run.id, self._artifact)
-                if artifact is not None and run.id not in self._seen:
-                    yield self._stored(run, artifact)
-            yield from self._by_artifacts({run.id: run for run in listed})
+        listed = self._runs().newest()
+        self._has_runs = bool(listed)
+        for run in listed[:MAX_NEAR]:
+            artifact = newest_artifact(self._api, run.id, self._artifact)
+            if artifact is not None and run.id not in self._seen:
+                yield self._stored(run, artifact)
+        yield from self._by_artifacts({run.id: run for run in listed})
 
     def of_run(self, run_id: int) -> Stored | None:
         if run_id in self._seen:
             return None
-        with _refusing():
-            run = self._runs().get(run_id)
-            artifact = newest_artifact(self._api, run.id, self._artifact) if run is not None else None
-            return self._stored(run, artifact) if run is not None and artifact is not None else None
+        run = self._runs().get(run_id)
+        artifact = newest_artifact(self._api, run.id, self._artifact) if run is not None else None
+        return self._stored(run, artifact) if run is not None and artifact is not None else None
 
     def why_empty(self) -> str:
         if not self._has_runs:
@@ -97,39 +95,21 @@ class GitHubArtifacts(BaselineStore):
                 yield self._stored(run, artifact)
 
     def _stored(self, run: WorkflowRun, artifact: Artifact) -> Stored:
+        runs = self._runs()
         self._seen.add(run.id)
         refused = None
         if artifact.expired:
             refused = "the artifact has expired"
-        elif not self._holds(run.head_sha):
+        elif not runs.branch_holds(run.head_sha):
             refused = f"its commit is not on '{self._branch}'"
         return Stored(
             f"run {run.id}",
-            partial(self._read, artifact),
-            self._holds,
+            partial(read_artifact, self._api, artifact),
+            runs.branch_holds,
             commit=run.head_sha,
             refused=refused,
             run_id=run.id,
             url=run.html_url,
-            branch=self._runs().branch,
+            branch=runs.branch,
             created_at=run.created_at,
         )
-
-    def _read(self, artifact: Artifact, limits: Mapping[str, int]) -> dict[str, bytes]:
-        with _refusing():
-            return read_artifact(self._api, artifact, limits)
-
-    def _holds(self, commit: str) -> bool:
-        with _refusing():
-            return self._runs().branch_holds(commit)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    try:
-        yield
-    except GitHubApiError as api_error:
-        hint = ""
-        if api_error.kind is ApiErrorKind.REFUSED:
-            hint = "give the job `permissions: actions: read` (and `contents: read`); "
-        raise StoreFailed(f"{hint}GitHub: {api_error}") from None

@@ -25,6 +25,7 @@ from github import Auth, Github, GithubException
 from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError
 
 from ragstone._version import __version__
+from ragstone.ci.http import ApiRefused
 
 PER_PAGE = 100
 MAX_PAGES = 50
@@ -42,15 +43,18 @@ class ApiErrorKind(StrEnum):
     BROKEN = "broken reply"
 
 
-class GitHubApiError(Exception):
+class GitHubApiError(ApiRefused):
     """A request to GitHub failed. `may_have_happened`: a write with a bad reply, or none."""
 
     def __init__(self, kind: ApiErrorKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
-        super().__init__(message)
+        super().__init__(message, status)
         self.kind = kind
         self.message = message
-        self.status = status
         self.may_have_happened = wrote and kind in (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
+
+    @property
+    def lacks_permission(self) -> bool:
+        return self.kind is ApiErrorKind.REFUSED
 
     def __str__(self) -> str:
         return f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.message}"

@@ -1,47 +1,46 @@
-"""One comment per pull request and gate: found by marker and author, updated in place, never duplicated."""
+"""The comments of a pull request."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 
-from ragstone.ci.github.client import GitHubApi, GitHubApiError
-from ragstone.ci.github.posts import Identity, Post, Posted, create_once, find_identity, is_ours, marker, oldest_first
+from ragstone.ci.comments import Comment
+from ragstone.ci.github.client import GitHubApi
+from ragstone.ci.github.posts import Post, create_once, find_identity, is_ours, oldest_first
 
 KIND = "comment"
 
 
-def find_comments(api: GitHubApi, number: int, mark: str, identity: Identity) -> list[Post]:
-    """Our comments on pull request `number`, from all pages, with the one to keep first. Raises GitHubApiError."""
-    path = f"{api.base}/issues/{number}/comments"
-    return oldest_first([post for post in api.pages(Post, path) if is_ours(post, mark, identity)])
+class GitHubComments:
+    """The comments of pull request `number`."""
 
+    def __init__(self, api: GitHubApi, number: int) -> None:
+        self._api = api
+        self._path = f"{api.base}/issues/{number}/comments"
+        self._identity = find_identity(api)
 
-def post_comment(
-    api: GitHubApi, number: int, comment_id: str, body: str, *, only_update: bool = False
-) -> Posted | None:
-    """Update our comment on pull request `number`, or create it if there is none.
+    def ours(self, mark: str) -> Sequence[Comment]:
+        return [self._comment(post) for post in self._find(mark)]
 
-    `body` has no marker. `only_update`: update an existing comment, but don't create one (then None). Duplicates from
-    earlier races are deleted. Raises GitHubApiError.
-    """
-    mark = marker(KIND, comment_id)
-    content = {"body": f"{mark}\n{body}"}
-    identity = find_identity(api)
+    def create(self, mark: str, text: str) -> Comment:
+        created = create_once(
+            self._api,
+            self._path,
+            {"body": text},
+            find=lambda: self._find(mark),
+            remove=lambda post: self.delete(self._comment(post)),
+        )
+        return self._comment(created)
 
-    def find() -> list[Post]:
-        return find_comments(api, number, mark, identity)
+    def update(self, comment: Comment, text: str) -> Comment:
+        return self._comment(self._api.patch(Post, comment.place, {"body": text}))
 
-    def remove(post: Post) -> None:
-        api.delete(f"{api.base}/issues/comments/{post.id}")
+    def delete(self, comment: Comment) -> None:
+        self._api.delete(comment.place)
 
-    mine = find()
-    if mine:
-        posted = api.patch(Post, f"{api.base}/issues/comments/{mine[0].id}", content)
-        with suppress(GitHubApiError):
-            for double in mine[1:]:
-                remove(double)
-        return Posted(posted.html_url, updated=True)
-    if only_update:
-        return None
-    created = create_once(api, f"{api.base}/issues/{number}/comments", content, find=find, remove=remove)
-    return Posted(created.html_url, updated=False)
+    def _find(self, mark: str) -> list[Post]:
+        """From all pages."""
+        return oldest_first([post for post in self._api.pages(Post, self._path) if is_ours(post, mark, self._identity)])
+
+    def _comment(self, post: Post) -> Comment:
+        return Comment(f"{self._api.base}/issues/comments/{post.id}", post.html_url)

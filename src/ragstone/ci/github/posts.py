@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ragstone.ci.comments import is_marked
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 
 ACTIONS_BOT = "github-actions[bot]"
@@ -36,14 +37,6 @@ class Post(ApiReply):
 
 class _Me(ApiReply):
     login: str
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """The result of posting: the address, and whether the post existed before."""
-
-    url: str
-    updated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +71,8 @@ def marker(kind: str, identifier: str) -> str:
 
 
 def is_ours(post: Post, mark: str, identity: Identity) -> bool:
-    """By marker and author. The marker must be the whole first line: text further down may come from anyone."""
-    first_line = (post.body or "").replace("\r\n", "\n").partition("\n")[0]
-    return first_line == mark and identity.wrote(post.user)
+    """By marker and author."""
+    return is_marked(post.body or "", mark) and identity.wrote(post.user)
 
 
 def oldest_first(posts: Sequence[Post]) -> list[Post]:

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from ragstone.ci.comments import Posted
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.ci.github.posts import Author, Identity, Post, Posted, create_once, find_identity, is_ours, oldest_first
+from ragstone.ci.github.posts import Author, Identity, Post, create_once, find_identity, is_ours, oldest_first
 
 LOCK = "eyes"
 """The reaction that is the lock: 👀."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy
+from ragstone.ci.github.client import GitHubApi, GitHubApiError, RetryPolicy
 from ragstone.ci.github.event import load_event
 from ragstone.ci.github.issue import IssueStep, follow_up
 from ragstone.ci.github.outputs import output_path
@@ -58,7 +58,7 @@ def publish_monitored(
             recovery=f"No alert any more: {run}.",
         )
     except GitHubApiError as problem:
-        what = "give the job `permissions: issues: write`. " if problem.kind is ApiErrorKind.REFUSED else ""
+        what = "give the job `permissions: issues: write`. " if problem.lacks_permission else ""
         say(redact(f"Can't update the issue: {what}{problem}"))
     else:
         if result.step is not IssueStep.NOTHING:
