@@ -9,18 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ragstone.history.codes import decode, group_codes, sample_code, sample_codes
+from ragstone.history.codes import decode, sample_code, sample_codes
 from ragstone.history.file import History
-from ragstone.history.lines import RunLine
-from ragstone.stats.intervals import mean_interval
 from ragstone.tools.history_page.page import SampleName, history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport
 from tests.report.browser import Page, chromium, needs_chromium
 from tests.report.hostile import every_fragment
 from tests.tools.history_page.histories import POLICY, made
+from tests.tools.history_page.test_pairs import by_the_gate
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
@@ -230,35 +228,45 @@ def test_runs_are_filtered_to_releases_and_to_the_newest(page: Page, tmp_path: P
 def test_versions_are_compared_as_the_gate_would(page: Page, tmp_path: Path, groups: int) -> None:
     history = made(40, groups=groups)
     opened(page, tmp_path, history)
-    compared(page, history, 38, 27, 25)
+    compared(page, history, 39, 38, 35)
     for metric in ("faithfulness", "context_precision"):
-        cells = page.run(
-            f"[...document.querySelector('#means tr[data-metric={metric}]').cells].map(cell => cell.innerText)"
-        )
-        assert cells[1].startswith(f"{history.runs[38].metrics[metric].mean:.3f}")
-        for run, cell in ((27, cells[2]), (25, cells[3])):
-            wanted = difference(history.runs[38], history.runs[run], history, metric)
+        cells = row_of(page, metric)
+        assert cells[1].startswith(f"{history.runs[39].metrics[metric].mean:.3f}")
+        for run, cell in ((38, cells[2]), (35, cells[3])):
+            wanted = by_the_gate(history, run, 39, metric)
             said = cell.replace("−", "-").replace("+", "")
-            for value in (wanted.estimate, wanted.low, wanted.high):
-                assert f"{value:.3f}".replace("-0.000", "0.000") in said, (said, wanted)
+            for value in (-wanted.estimate, -wanted.high, -wanted.low):
+                assert shown(value) in said, (said, wanted)
             assert f"{wanted.n} pairs" in said
-            word = "worse" if wanted.high < 0 else "better" if wanted.low > 0 else "no difference shown"
+            word = "worse" if wanted.low > 0 else "better" if wanted.high < 0 else "no difference shown"
             assert word in said
             assert (f"{wanted.n_groups} groups" in said) is bool(groups)
+    assert page.run("document.getElementById('bare')") is None
 
 
-def difference(one: RunLine, other: RunLine, history: History, metric: str) -> Any:
-    then, now = (
-        dict(zip(sample_codes(history.samples[run.samples or ""]), decode(run.scores[metric]), strict=True))
-        for run in (one, other)
-    )
-    line = history.samples[other.samples or ""]
-    groups = group_codes(line)
-    common = [at for at, code in enumerate(sample_codes(line)) if code in then]
-    codes = sample_codes(line)
-    values = np.array([now[codes[at]] - then[codes[at]] for at in common])
-    labels = None if groups is None else np.unique([groups[at] for at in common], return_inverse=True)[1]
-    return mean_interval(values, bounds=(-1.0, 1.0), groups=labels)
+def test_pairs_that_nobody_computed_have_a_difference_without_an_interval_and_a_command(
+    page: Page, tmp_path: Path
+) -> None:
+    history = made(40)
+    opened(page, tmp_path, history)
+    compared(page, history, 24, 27, 35)
+    cells = row_of(page, "faithfulness")
+    wanted = by_the_gate(history, 24, 27, "faithfulness")
+    said = cells[2].replace("−", "-").replace("+", "")
+    assert f"{shown(wanted.estimate)}\nno interval, {wanted.n} pairs" in said
+    assert "no interval" not in cells[3]
+    assert "ragstone compare BASELINE RUN" in page.run("document.getElementById('bare').innerText")
+    assert page.run("document.querySelectorAll('#sample-table tbody tr').length") > 0
+
+
+def row_of(page: Page, metric: str) -> list[str]:
+    found = f"document.querySelector('#means tr[data-metric={metric}]').cells"
+    return page.run(f"[...{found}].map(cell => cell.innerText)")
+
+
+def shown(value: float) -> str:
+    """A difference as the page shows it, without its sign if it has none; limits are rounded outward before."""
+    return f"{value:.3f}".replace("-0.000", "0.000") if value else "0"
 
 
 def test_runs_of_different_judges_are_not_compared_and_the_page_says_why(page: Page, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 (() => {
   const SCALE = 100000, STEPS = 2520, PAGE = 100, MOST = 5, MAX_UNPACKED = 64 * 1024 * 1024;
-  const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", SAMPLE = 8, GROUP = 6;
+  const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", SAMPLE = 8;
   const KINDS = [["judge", "judge"], ["golden", "golden set"], ["metric", "metric"], ["part", "half"], ["system", "system"], ["release", "release"], ["accepted", "accepted"], ["alert", "alert"]];
   const EVENTS = { push: "runs of a push", schedule: "scheduled runs (nightly)", workflow_dispatch: "runs started by hand", __proto__: null };
   const get = id => document.getElementById(id);
@@ -530,31 +530,30 @@
     if (!where) { return null; }
     const [set, at, place] = where, [names, codes] = await Promise.all([part(head.scores.sets[set]), part(at)]);
     const ids = cut(names.ids, SAMPLE), scores = new Map(Object.entries(codes[place]).map(([metric, text]) => [Number(metric), decoded(text)]));
-    return { ids, index: new Map(ids.map((id, here) => [id, here])), groups: names.groups === null ? null : cut(names.groups, GROUP), scores };
+    return { ids, index: new Map(ids.map((id, here) => [id, here])), scores };
   }
 
-  // The paired difference of a metric between the reference and another run, or why there is none.
-  function difference(metric, one, other, samples) {
+  // The paired difference of a metric between the reference and another run, or why there is none. It has an interval if
+  // Python computed one for these two runs.
+  function difference(metric, one, other, samples, computed) {
     const why = incomparable(metric, one.run, other.run);
     if (why !== null) { return { why: `not compared: ${why}` }; }
     const [before, after] = samples;
     if (!before || !after) { return { why: `no test: the scores of single samples are not kept${before ? "" : ` of ${one.name}`}${!before && !after ? " and" : ""}${after ? "" : ` of ${other.name}`}` }; }
-    const then = before.scores.get(metric), now = after.scores.get(metric), values = [], groups = [];
+    const then = before.scores.get(metric), now = after.scores.get(metric), values = [];
     if (!then || !now) { return { why: "no test: no scores of single samples" }; }
     after.ids.forEach((id, here) => {
       const there = before.index.get(id);
-      if (there === undefined || then[there] === null || now[here] === null) { return; }
-      values.push(now[here] - then[there]);
-      if (after.groups) { groups.push(after.groups[here]); }
+      if (there !== undefined && then[there] !== null && now[here] !== null) { values.push(now[here] - then[there]); }
     });
     if (!values.length) { return { why: "no test: no sample in common" }; }
-    const found = paired.meanInterval(values, after.groups ? groups : null);
-    const up = metrics[metric].lower ? -1 : 1;
+    const turned = one.run > other.run, known = (computed.get(`${Math.min(one.run, other.run)} ${Math.max(one.run, other.run)}`) || {})[metric];
+    if (known === undefined) { return { estimate: values.reduce((sum, value) => sum + value, 0) / values.length, n: values.length, word: null }; }
+    const [estimate, low, high, n, groups] = known, up = metrics[metric].lower ? -1 : 1;
+    const found = turned ? { estimate: -un(estimate), low: -un(high), high: -un(low), n, groups } : { estimate: un(estimate), low: un(low), high: un(high), n, groups };
     found.word = found.low * up > 0 && found.high * up > 0 ? "better" : found.low * up < 0 && found.high * up < 0 ? "worse" : "no difference shown";
     return found;
   }
-
-  const yielded = () => new Promise(resolve => { setTimeout(resolve); });
 
   async function compare() {
     const turn = ++drawing, result = get("result");
@@ -564,23 +563,25 @@
     result.setAttribute("aria-busy", "true");
     const samples = await Promise.all(those.map(one => samplesOf(one.run)));
     const series = await Promise.all(metrics.map(metric => part(metric.all.part)));
+    const computed = new Map((await part(head.pairs)).map(([before, after, found]) => [`${before} ${after}`, found]));
+    if (turn !== drawing) { return; }
     const rows = [];
-    let tests = 0;
+    let tests = 0, bare = false;
     for (let metric = 0; metric < metrics.length; metric++) {
       if (those.every(one => series[metric].mean[one.run] === null)) { continue; }
       const found = [];
       for (let at = 1; at < those.length; at++) {
-        const one = difference(metric, reference, those[at], [samples[0], samples[at]]);
-        tests += one.why ? 0 : 1;
+        const one = difference(metric, reference, those[at], [samples[0], samples[at]], computed);
+        tests += one.why || one.word === null ? 0 : 1;
+        bare = bare || one.word === null;
         found.push(one);
-        await yielded();
-        if (turn !== drawing) { return; }
       }
       rows.push(metricRow(metric, those, series[metric], found));
     }
     const heads = those.map((one, at) => make("th", { scope: "col", class: "number" }, one.name, make("div", { class: "soft small" }, at ? "against the reference" : "reference")));
     const means = make("section", { class: "card" }, make("h3", {}, "Metrics"), make("div", { class: "scroll" }, make("table", { id: "means" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Metric"), ...heads)), make("tbody", {}, ...rows))),
-      make("p", { class: "soft small" }, `Mean with its 95 % interval; below it the mean difference to the reference over the samples that both scored and whose scores the history keeps, with its 95 % interval (Gaffke’s bound for paired differences, by group where samples have groups). ${tests > 1 ? `These are ${number(tests)} comparisons: of equal versions, one in twenty shows a difference by chance.` : ""}`));
+      make("p", { class: "soft small" }, `Mean with its 95 % interval; below it the mean difference to the reference over the samples that both scored and whose scores the history keeps, with its 95 % interval (Gaffke’s bound for paired differences, by group where samples have groups) if the page has one. ${tests > 1 ? `These are ${number(tests)} comparisons: of equal versions, one in twenty shows a difference by chance.` : ""}`),
+      bare ? make("p", { class: "soft small", id: "bare" }, "The page has intervals for each version against the one before it, against the newest, and against the newest release (without releases, against the oldest run with scores). For other pairs, compare their run directories: ", make("code", {}, "ragstone compare BASELINE RUN")) : null);
     result.replaceChildren(means, factsTable(those), ...(await sliceTables(those)), ...(samples.some(Boolean) ? [await sampleTable(those, samples)] : [make("p", { class: "soft" }, "The scores of single samples are not kept for these versions.")]));
     result.removeAttribute("aria-busy");
     result.dataset.ready = "yes";
@@ -592,7 +593,9 @@
       const mean = un(series.mean[one.run]), test = at ? found[at - 1] : null;
       const lines = [mean === null ? "–" : make("div", {}, make("b", {}, score(mean)), make("span", { class: "soft" }, ` ${span(un(series.low[one.run]), un(series.high[one.run]), score)}`))];
       if (test && test.why && mean !== null) { lines.push(make("div", { class: "why" }, test.why)); }
-      if (test && !test.why) {
+      if (test && test.word === null) {
+        lines.push(make("div", {}, change(test.estimate)), make("div", { class: "small soft" }, `no interval, ${counted(test.n, "pair")}`));
+      } else if (test && !test.why) {
         lines.push(make("div", {}, `${change(test.estimate)} `, make("span", { class: "soft" }, span(test.low, test.high, change))),
           make("div", { class: "small" }, make("span", { class: `pill ${test.word === "no difference shown" ? "" : test.word}` }, test.word), make("span", { class: "soft" }, ` ${counted(test.n, "pair")}${test.groups === null ? "" : `, ${counted(test.groups, "group")}`}`)));
       }

@@ -1,8 +1,8 @@
 """The history as a page: trends of all metrics and slices, and any versions side by side. Self-contained HTML.
 
 The page carries the runs in columns, packed as those of a report (`page.py`): what all charts need in one part, the
-means of each metric and slice in parts of their own, and the scores of single samples in parts of some runs each. A
-part is unpacked when a chart or a comparison needs it. Paired differences are computed in the page (`paired.js`).
+means of each metric and slice in parts of their own, the paired differences of some pairs of runs (`pairs.py`), and the
+scores of single samples in parts of some runs each. A part is unpacked when a chart or a comparison needs it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ragstone.report.page import packed
 from ragstone.report.templates import read_template
 from ragstone.report.wording import metric_title
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.tools.history_page.pairs import SCALE, differences
 from ragstone.tools.history_page.production import MonitorReport, figures_of
 
 MAX_PACKED = 32 * 1024 * 1024
@@ -40,8 +41,6 @@ GENERATOR = '<meta name="generator" content="ragstone history report">'
 
 _PACKAGE = "ragstone.tools.history_page"
 _CHUNK = 256 * 1024
-_SCALE = 100_000
-"""Means and limits are whole numbers of 1/100,000, as exact as a line of the history."""
 _QUESTION = 300
 
 Redact = Callable[[str], str]
@@ -129,6 +128,7 @@ def history_page(
             if mark.metric not in elsewhere
         ],
     }
+    page.head["pairs"] = page.add(differences(history, metrics))
     page.head["scores"] = _scores(page, history, metrics)
     if names:
         scored = {code for line in history.samples.values() for code in sample_codes(line)}
@@ -165,7 +165,7 @@ def render_history(page: HistoryPage, *, notes: Sequence[str] = (), title: str =
         "history.html.j2",
         package=_PACKAGE,
         styles=(read_template("report.css"), read_template("history.css", _PACKAGE)),
-        script=read_template("paired.js", _PACKAGE) + read_template("history.js", _PACKAGE),
+        script=read_template("history.js", _PACKAGE),
         title=title,
         generator=Verbatim(GENERATOR),
         notes=list(notes),
@@ -255,7 +255,7 @@ def _series(runs: Sequence[RunLine], metric: str, tag: str | None) -> dict[str, 
 
 
 def _scaled(found: MeanPart | None, name: str) -> int | None:
-    return None if found is None else round(getattr(found, name) * _SCALE)
+    return None if found is None else round(getattr(found, name) * SCALE)
 
 
 def _scores(page: HistoryPage, history: History, metrics: Sequence[str]) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _scores(page: HistoryPage, history: History, metrics: Sequence[str]) -> dict
     if waiting:
         write()
     named = [history.samples[key] for key in sets]
-    return {"runs": where, "sets": [page.add({"ids": line.ids, "groups": line.groups}) for line in named]}
+    return {"runs": where, "sets": [page.add({"ids": line.ids}) for line in named]}
 
 
 def _thresholds(
