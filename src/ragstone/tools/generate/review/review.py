@@ -8,19 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.errors import ConfigError, expected
-from ragstone.files import read_regular
+from ragstone.errors import ConfigError
 from ragstone.golden import cells
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.run.directory import RunDirectory
 from ragstone.run.record import SampleRecord
-from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, render_labelling
+from ragstone.tools.judging.labelling.page import (
+    LabellingPage,
+    PageItem,
+    SavedFile,
+    SavedRow,
+    read_saved,
+    render_labelling,
+)
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
 _HASH_DIGITS = 16
 
 
@@ -33,23 +38,14 @@ class _Edits(BaseModel):
     answerable: bool | None = None
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    key: str
+class _Row(SavedRow):
     decision: Literal["accept", "reject"] | None = None
     edits: _Edits = Field(default_factory=_Edits)
-    comment: str = Field(default="", max_length=100_000)
     at: datetime | None = None
 
 
-class _Saved(BaseModel):
-    """A file that a page of drafts saved."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _Saved(SavedFile):
     ragstone: Literal["review"]
-    schema_version: Literal[1]
     annotator: str = Field(min_length=1, max_length=200)
     rows: tuple[_Row, ...]
 
@@ -140,7 +136,7 @@ def merge_review(golden: GoldenSet, files: Sequence[Path], *, today: date) -> Me
     decided: dict[str, tuple[_Row, str, Path]] = {}
     comments: list[tuple[str, str]] = []
     for path in files:
-        saved = _read(path)
+        saved = read_saved(_Saved, path, what="a file that a page of `ragstone review` saved")
         for row in saved.rows:
             name = row.key.partition(" ")[2]
             if row.comment.strip():
@@ -182,32 +178,18 @@ def merge_review(golden: GoldenSet, files: Sequence[Path], *, today: date) -> Me
     )
 
 
-def _read(path: Path) -> _Saved:
-    try:
-        return _Saved.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        why = f"'{place}' {expected(first)}" if place else expected(first)
-        raise ConfigError(f"not a file that a page of `ragstone review` saved: {why}.", where=str(path)) from None
-
-
 def _edited(sample: Sample, edits: _Edits, path: Path) -> Sample:
-    given: dict[str, object] = {}
+    read: Mapping[str, Callable[[Any], object]] = {
+        "question": cells.text,
+        "reference": cells.text,
+        "tags": cells.tags,
+        "answerable": bool,
+    }
+    given = edits.model_dump(exclude_none=True)
     try:
-        if edits.question is not None:
-            given["question"] = cells.text(edits.question)
-        if edits.reference is not None:
-            given["reference"] = cells.text(edits.reference)
-        if edits.tags is not None:
-            given["tags"] = cells.tags(edits.tags)
+        changed: dict[str, Any] = {name: read[name](value) for name, value in given.items()}
     except cells.CellError as error:
         raise ConfigError(f"the edit of sample '{sample.id}' {error}.", where=str(path)) from None
-    if edits.question is not None and not given["question"]:
+    if not changed.get("question", True):
         raise ConfigError(f"the edit of sample '{sample.id}' leaves no question.", where=str(path))
-    if edits.answerable is not None:
-        given["answerable"] = edits.answerable
-    changed: Mapping[str, object] = given
-    return replace(sample, **changed)  # type: ignore[arg-type]
+    return replace(sample, **changed)

@@ -1,65 +1,32 @@
-"""Compare a run's judge with human labels."""
+"""How a judge compares with human labels, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.app.compare import read_side
 from ragstone.formatting import counted, percent, score
 from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration
-from ragstone.gate.policy import Policy
 from ragstone.run.scores import RunScores
-from ragstone.tools.judging.calibrate.labels import read_labels
-from ragstone.tools.judging.calibrate.measure import calibrate, write_calibration
 
 FEW_LABELS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """The calibration, its run, and the file it was written to."""
-
-    calibration: Calibration
-    run: RunScores
-    file: Path | None
-
-
-def calibrate_run(
-    labels: Path,
-    run: Path,
-    *,
-    metric: str | None = None,
-    scale: tuple[float, float] = (0.0, 1.0),
-    out: Path | None = None,
-    seed: int = 0,
-) -> Calibrated:
-    """Compare the scores of `run` (a run directory or a score file) with `labels`; write the result to `out`.
-
-    Raises ConfigError if labels or run can't be read, or have no samples in common.
-    """
-    scores = read_side(run).scores
-    found = calibrate(scores, read_labels(labels, metric=metric, scale=scale), seed=seed)
-    if out is not None:
-        write_calibration(out, found)
-    return Calibrated(found, scores, out)
-
-
-def calibration_lines(calibrated: Calibrated, policy: Policy) -> Iterator[str]:
-    """The calibration as lines of text, with the policy's requirements."""
-    judge = calibrated.calibration.judge
-    yield f"{judge.label() if judge else 'The scores'} compared with people, on {calibrated.run.label}:"
-    for name, metric in calibrated.calibration.metrics.items():
+def calibration_lines(
+    calibration: Calibration, run: RunScores, required: float | None, file: Path | None
+) -> Iterator[str]:
+    """The calibration as lines of text, with the agreement that a policy requires, and where it was written to."""
+    judge = calibration.judge
+    yield f"{judge.label() if judge else 'The scores'} compared with people, on {run.label}:"
+    for name, metric in calibration.metrics.items():
         yield ""
         yield from _metric_lines(name, metric)
-        required = policy.labels.min_agreement
         if required is not None:
             reached = metric.agreement.estimate is not None and metric.agreement.estimate >= required
             yield f"  the policy requires an agreement of {required:g}: {'reached' if reached else 'not reached'}"
-    if calibrated.file is not None:
+    if file is not None:
         yield ""
-        yield f'Written to {calibrated.file}. The gate uses it with [labels] file = "{calibrated.file.name}".'
+        yield f'Written to {file}. The gate uses it with [labels] file = "{file.name}".'
 
 
 def _metric_lines(name: str, metric: MetricCalibration) -> Iterator[str]:

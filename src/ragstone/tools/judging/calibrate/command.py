@@ -55,16 +55,21 @@ def command(
     Example:
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
     """
-    from ragstone.app.compare import read_compare_policy
-    from ragstone.tools.judging.calibrate.calibrate import calibrate_run, calibration_lines
+    from ragstone.app.compare import read_compare_policy, read_side
+    from ragstone.tools.judging.calibrate.calibrate import calibration_lines
+    from ragstone.tools.judging.calibrate.labels import read_labels
+    from ragstone.tools.judging.calibrate.measure import calibrate, write_calibration
 
-    found = calibrate_run(labels, run, metric=metric, scale=scale, out=out, seed=seed)
+    scores = read_side(run).scores
+    found = calibrate(scores, read_labels(labels, metric=metric, scale=scale), seed=seed)
+    if out is not None:
+        write_calibration(out, found)
     if form == "json":
-        click.echo(found.calibration.model_dump_json(indent=2))
+        click.echo(found.model_dump_json(indent=2))
     else:
         from ragstone.report.escape import terminal
 
         policy = read_compare_policy(thresholds, calibration=False)
-        for line in calibration_lines(found, policy):
+        for line in calibration_lines(found, scores, policy.labels.min_agreement, out):
             click.echo(terminal(line))
     return 0

@@ -10,25 +10,34 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.errors import ConfigError, expected, suggestion
-from ragstone.files import read_regular
+from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, percent, score
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.metrics.registry import find_metric
+from ragstone.printable import clean
 from ragstone.run.directory import RunDirectory
-from ragstone.run.files import replace_text
+from ragstone.run.files import replace_text, writing_to
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from ragstone.stats.sampling import inclusion_probabilities, systematic_sample
-from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
+from ragstone.tools.judging.labelling.page import (
+    LabellingPage,
+    PageItem,
+    PageMetric,
+    SavedFile,
+    SavedRow,
+    read_saved,
+    render_labelling,
+)
 
 By = Literal["random", "uncertainty", "disagreement"]
 Scale = Literal["pass-fail", "1-5", "statements"]
@@ -38,12 +47,17 @@ LABELS = "labels.jsonl"
 ADJUDICATE = "adjudicate"
 """Name of the page and file for labels on which people disagree, and the annotator that its labels are of."""
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
 _LEAST = 0.2
 """The share of its size that every answer has, so that no probability of being drawn gets small."""
 _FAR = 2
 """From this difference on a scale of 1 to 5, two people disagree."""
 _NAME = re.compile(r"[\w][\w.-]{0,63}")
+_SCALES: Mapping[Scale, tuple[Literal["nominal", "ordinal", "interval"], Literal["none", "quadratic"]]] = {
+    "pass-fail": ("nominal", "none"),
+    "1-5": ("ordinal", "quadratic"),
+    "statements": ("interval", "quadratic"),
+}
+"""The level of Krippendorff's alpha, and the weights of Cohen's kappa."""
 
 
 class _Part(BaseModel):
@@ -87,23 +101,13 @@ _Value = Annotated[
 ]
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    key: str
+class _Row(SavedRow):
     labels: dict[str, _Value] = Field(default_factory=dict)
-    comment: str = Field(default="", max_length=100_000)
 
 
-class _Saved(BaseModel):
-    """A file that a page saved."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _Saved(SavedFile):
     ragstone: Literal["label"]
-    schema_version: Literal[1]
     batch: str
-    annotator: str
     rows: tuple[_Row, ...]
 
 
@@ -214,18 +218,16 @@ def write_batch(
     """Write batch.json and a page for each annotator to `folder`; the pages. Raises ConfigError if it has a batch."""
     if (folder / BATCH).exists():
         raise ConfigError("already has a batch.", where=str(folder), hint="Use another folder, or remove this one.")
-    try:
+    with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"can't be made: {error.strerror}.", where=str(folder)) from None
     records, keys = run.find(item.id for item in batch.items), batch.keys
     pages = []
     for annotator in batch.annotators:
         items = [_page_item(records[one.id], keys[one.id], batch, redact, show=show) for one in batch.of(annotator)]
         random.Random(f"{batch.key} {annotator}").shuffle(items)  # noqa: S311 - an order of one's own
         pages.append(folder / f"{annotator}.html")
-        _write(pages[-1], _page(batch, items, annotator, f"Labels by {annotator}"))
-    _write(folder / BATCH, batch.model_dump_json(indent=1) + "\n")
+        replace_text(pages[-1], _page(batch, items, annotator, f"Labels by {annotator}"))
+    replace_text(folder / BATCH, batch.model_dump_json(indent=1) + "\n")
     return pages
 
 
@@ -247,7 +249,7 @@ def _page(batch: Batch, items: Sequence[PageItem], annotator: str, title: str) -
 
 def _page_metric(name: str) -> PageMetric:
     known = find_metric(name)
-    return PageMetric(name, known.info.title if known is not None else name, known.info.source if known else "")
+    return PageMetric(name, clean(known.info.title if known else name), clean(known.info.source if known else ""))
 
 
 def _page_item(
@@ -289,22 +291,7 @@ def _verdict(record: SampleRecord, metric: str) -> str:
 
 def read_batch(folder: Path) -> Batch:
     """The batch in `folder`. Raises ConfigError."""
-    return _parsed(Batch, folder / BATCH, "Draw one with `ragstone label draw RUN`.")
-
-
-_Model = TypeVar("_Model", bound=BaseModel)
-
-
-def _parsed(model: type[_Model], path: Path, hint: str) -> _Model:
-    try:
-        return model.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=hint) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        why = f"'{place}' {expected(first)}" if place else expected(first)
-        raise ConfigError(f"not a file that a page saved: {why}.", where=str(path), hint=hint) from None
+    return read_saved(Batch, folder / BATCH, "Draw one with `ragstone label draw RUN`.", "a batch of answers to label")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +321,7 @@ def _saved(folder: Path, batch: Batch, annotator: str) -> _Saved | None:
     path = folder / f"{annotator}.json"
     if not path.exists():
         return None
-    saved = _parsed(_Saved, path, "Save it again from the page.")
+    saved = read_saved(_Saved, path, "Save it again from the page.")
     if saved.batch != f"{batch.key}-{annotator}" or saved.annotator != annotator:
         raise ConfigError(
             f"is a file of another batch or annotator ({saved.annotator}).",
@@ -463,19 +450,13 @@ def _agreement(
     twice = int(np.sum(np.sum(~np.isnan(table), axis=0) >= 2)) if ids else 0
     if twice == 0:
         return MetricAgreement(metric, 0, (), None, None)
-    level: Literal["nominal", "ordinal", "interval"] = {"pass-fail": "nominal", "1-5": "ordinal"}.get(  # type: ignore[assignment]
-        batch.scale, "interval"
-    )
+    level, weights = _SCALES[batch.scale]
     pairs = []
-    for one in range(len(names)):
-        for other in range(one + 1, len(names)):
-            both = ~np.isnan(table[one]) & ~np.isnan(table[other])
-            if both.any():
-                weights: Literal["none", "quadratic"] = "none" if batch.scale == "pass-fail" else "quadratic"
-                kappa = cohen_kappa(
-                    table[one, both], table[other, both], weights=weights, confidence=confidence, seed=seed
-                )
-                pairs.append((names[one], names[other], kappa))
+    for (one, mine), (other, theirs) in combinations(zip(names, table, strict=True), 2):
+        both = ~np.isnan(mine) & ~np.isnan(theirs)
+        if both.any():
+            kappa = cohen_kappa(mine[both], theirs[both], weights=weights, confidence=confidence, seed=seed)
+            pairs.append((one, other, kappa))
     complete = len(names) > 2 and bool(np.any(~np.isnan(table).any(axis=0)))
     return MetricAgreement(
         metric,
@@ -488,7 +469,7 @@ def _agreement(
 
 def write_labels(merged: MergedLabels, target: Path) -> None:
     """Write the labels for `ragstone calibrate`, replacing `target`. Raises ConfigError."""
-    _write(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
+    replace_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
 
 
 def write_adjudication(
@@ -509,7 +490,7 @@ def write_adjudication(
         for name, said in others.items()
     ]
     path = folder / f"{ADJUDICATE}.html"
-    _write(path, _page(merged.batch, items, ADJUDICATE, "Labels to settle"))
+    replace_text(path, _page(merged.batch, items, ADJUDICATE, "Labels to settle"))
     return path
 
 
@@ -550,10 +531,3 @@ def _shown(found: Agreement) -> str:
         return found.method
     span = f"[{found.low:.2f}, {found.high:.2f}]"
     return f"{found.method} {found.estimate:.2f} {span}, equal on {percent(found.equal)} (n = {found.n})"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        replace_text(path, text)
-    except OSError as error:
-        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None

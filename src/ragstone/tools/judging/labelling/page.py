@@ -1,6 +1,7 @@
 """Pages for people: labelling answers, and reviewing drafts. Self-contained HTML that works from a file.
 
 Everything is in the page, its content security policy allows nothing else, and foreign text is only ever set as text.
+What a person did there is saved as a file, which `read_saved` reads.
 """
 
 from __future__ import annotations
@@ -8,12 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragstone.errors import ConfigError, expected
+from ragstone.files import read_regular
 from ragstone.printable import clean
 from ragstone.report.html_page import Verbatim, render_page
 from ragstone.report.templates import read_template
 
+MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_CHARACTERS = 200_000
 """Longer texts are cut, which the page says."""
 
@@ -48,7 +56,7 @@ class PageItem:
 
 @dataclass(frozen=True, slots=True)
 class PageMetric:
-    """A metric to label: its name, title, and a hint on what to look at."""
+    """A metric to label: its name, title, and a hint on what to look at, harmless for display."""
 
     name: str
     title: str
@@ -71,6 +79,42 @@ class LabellingPage:
     footer: str = ""
 
 
+class SavedRow(BaseModel):
+    """What a person said of one sample."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    key: str
+    comment: str = Field(default="", max_length=100_000)
+
+
+class SavedFile(BaseModel):
+    """A file that a page saved."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    schema_version: Literal[1]
+    annotator: str
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_saved(
+    model: type[_Model], path: Path, hint: str | None = None, what: str = "a file that a page saved"
+) -> _Model:
+    """The file `path`, which is `what`. Raises ConfigError."""
+    try:
+        return model.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=hint) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        why = f"'{place}' {expected(first)}" if place else expected(first)
+        raise ConfigError(f"not {what}: {why}.", where=str(path), hint=hint) from None
+
+
 def render_labelling(page: LabellingPage) -> str:
     """The page as HTML."""
     data = {
@@ -80,9 +124,7 @@ def render_labelling(page: LabellingPage) -> str:
         "annotator": page.annotator,
         "contexts": page.contexts,
         "file": page.file,
-        "metrics": [
-            {"name": metric.name, "title": clean(metric.title), "hint": clean(metric.hint)} for metric in page.metrics
-        ],
+        "metrics": [asdict(metric) for metric in page.metrics],
         "items": [_item(item) for item in page.items],
     }
     return render_page(

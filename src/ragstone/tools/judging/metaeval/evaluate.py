@@ -39,8 +39,8 @@ class TaskResult:
     scored: int
     not_applicable: int
     failed: int
+    reasons: tuple[str, ...]
     measures: dict[str, Measured]
-    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome], seed: int) -
         scored=len(scored),
         not_applicable=len(outcomes) - len(scored) - failed,
         failed=failed,
-        measures=found,
         reasons=tuple(dict.fromkeys(one.reason for one in lost))[:5],
+        measures=found,
     )
 
 

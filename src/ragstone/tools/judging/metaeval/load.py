@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
-from ragstone.errors import GoldenSetError
+from ragstone.errors import GoldenSetError, expected
 from ragstone.formatting import clipped
 from ragstone.tools.judging.metaeval.adapters import adapt, recognise
 from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
@@ -120,17 +120,6 @@ def _native(row: dict[str, Any], where: str) -> Item:
     )
 
 
-_MUST_BE = {
-    "string_type": "a string",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "tuple_type": "a list of strings",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-}
-
-
 def _problem(found: ErrorDetails, row: Mapping[str, Any]) -> str:
     """One sentence on what is wrong with a line, in the words of its format."""
     kinds = "'pointwise' or 'pairwise'"
@@ -143,11 +132,7 @@ def _problem(found: ErrorDetails, row: Mapping[str, Any]) -> str:
         return f"'{field}' is missing."
     if found["type"] == "extra_forbidden":
         return f"unknown key '{field}'."
-    wanted = _MUST_BE.get(found["type"])
-    if found["type"] in ("enum", "literal_error"):
-        wanted = f"one of {found.get('ctx', {}).get('expected', '')}"
-    is_not = "is not valid" if wanted is None else f"must be {wanted}"
-    return f"'{field}' {is_not}, found {_shown(found['input'])}."
+    return f"'{field}' {expected(found)}, found {_shown(found['input'])}."
 
 
 def _shown(value: object) -> str:

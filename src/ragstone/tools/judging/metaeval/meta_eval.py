@@ -55,7 +55,7 @@ async def evaluate_judge(
 async def evaluate_with(
     judge: Judge, items: Sequence[Item], dataset: str, *, method: str = "metric", seed: int = 0
 ) -> MetaEvaluation:
-    """The same with a given judge (not closed) and items."""
+    """How well `judge`, which is not closed, agrees with the people who labelled `items`. Raises as above."""
     if method != "metric" and not isinstance(judge, DirectJudge):
         raise ConfigError(
             f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
@@ -85,18 +85,6 @@ def to_json(found: MetaEvaluation) -> str:
         "method": found.method,
         "judge": asdict(found.judge),
         "cost": asdict(found.ledger),
-        "results": [
-            {
-                "task": result.task.value,
-                "kind": result.kind,
-                "items": result.items,
-                "scored": result.scored,
-                "not_applicable": result.not_applicable,
-                "failed": result.failed,
-                "reasons": list(result.reasons),
-                "measures": {name: asdict(estimate) for name, estimate in result.measures.items()},
-            }
-            for result in found.results
-        ],
+        "results": [asdict(result) for result in found.results],
     }
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
