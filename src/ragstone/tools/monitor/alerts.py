@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from ragstone.metrics.registry import find_metric
-from ragstone.stats.surveillance import Look, Observed, Surveillance, surveil
+from ragstone.stats.surveillance import Look, Observed, surveil
 from ragstone.tools.monitor.alerts_file import Action, AlertsTable
 from ragstone.tools.monitor.figures import KINDS, Figure, Kind, kind_of
 
@@ -85,38 +85,23 @@ def _watched(name: str, windows: Sequence[Window], table: AlertsTable, per_year:
     anchor = sum(first) / len(first) if len(first) == needed else None
     if shift is None:
         shift = kind.shift * abs(anchor or 0.0) if kind.relative else kind.shift
+    found = Watched(name, kind, action, shift, now, before, anchor, len(first), needed, restarted=restarted)
     if action == "off" or len(having) <= needed or shift <= 0.0:
-        return Watched(name, kind, action, shift, now, before, anchor, len(first), needed, restarted=restarted)
+        return found
     series = [Observed(f.value, f.n, f.variance) for f in (one.figures[name] for one in having)]
     result = surveil(series, shift=shift, rising=rising, anchor=needed, looks_per_alarm=per_year)
     assert result is not None  # noqa: S101 - there are more windows than the anchor has
     look = result.looks[-1]
-    was = _alert_before(result)
+    was, alert = [False, *(one.alarm or one.jump for one in result.looks)][-2:]
     fresh = now is not None
-    alert = look.alarm or look.jump
-    return Watched(
-        name,
-        kind,
-        action,
-        shift,
-        now,
-        before,
-        anchor,
-        needed,
-        needed,
-        look,
+    return replace(
+        found,
+        look=look,
         since=having[look.since].name if look.alarm else having[look.position].name if look.jump else None,
         level=look.level,
         began=fresh and alert and not was,
         ended=fresh and was and not alert,
-        restarted=restarted,
     )
-
-
-def _alert_before(result: Surveillance) -> bool:
-    if len(result.looks) < 2:
-        return False
-    return result.looks[-2].alarm or result.looks[-2].jump
 
 
 def is_known(name: str, custom: Mapping[str, object]) -> bool:

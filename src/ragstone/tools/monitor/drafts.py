@@ -18,7 +18,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import MAX_FILE_BYTES
 from ragstone.golden.sample import Review, Sample
 from ragstone.run.files import replace_text
-from ragstone.tools.generate.drafts.rules import invalid_sample
+from ragstone.tools.generate.drafts.rules import configured_samples, invalid_sample
 from ragstone.tools.generate.near_duplicates import NEARLY_SAME, likeness, similar_pairs, words_of
 from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.figures import kind_of
@@ -64,7 +64,7 @@ def check_drafts_file(file: Path, table: AlertsTable, settings: Settings, where:
             hint="Name another file.",
         )
     _kept(file)
-    _golden(settings, file)
+    configured_samples(settings, besides=file)
 
 
 def _kept(file: Path) -> Sequence[Sample]:
@@ -83,9 +83,12 @@ def worst_scores(metric: str, values: Mapping[str, float]) -> list[str]:
 class _Case:
     """A case that may become a draft: its texts without personal data, and what was replaced."""
 
-    question: str
     sample: Sample
     replaced: Counter[str]
+
+    @property
+    def question(self) -> str:
+        return self.sample.question
 
 
 @dataclass(slots=True)
@@ -115,7 +118,7 @@ def add_drafts(
     logs, `lines`: the state holds none. Raises GoldenSetError if `file` or the golden set can't be read.
     """
     kept = _kept(file)
-    golden = _golden(settings, file)
+    golden = configured_samples(settings, besides=file)
     windows = [_cases(state, name, table.drafts.size) for name in _pending(state, decided)]
     texts, left_out = _texts(windows, reader, lines, table.privacy.fields, redact)
     _find_unusual(windows, texts, [sample.question for sample in golden])
@@ -128,7 +131,7 @@ def add_drafts(
     if drafts:
         _append(file, drafts)
     if windows:
-        state.mark_drafted(windows[-1].name)
+        state.write_note("drafted", windows[-1].name)
     replaced = sum((case.replaced for case, _ in chosen), Counter[str]())
     return Drafts(
         str(file),
@@ -149,19 +152,9 @@ class _Texts(dict[bytes, _Case]):
         self.fields: set[str] = set()
 
 
-def _golden(settings: Settings, file: Path) -> Sequence[Sample]:
-    """The samples of the golden set in the config, which may not be there yet."""
-    there = [path for path in settings.golden.paths if settings.path(path).exists() or set("*?[") & set(path)]
-    others = [path for path in there if settings.path(path).resolve() != file.resolve()]
-    if not others:
-        return ()
-    return load_golden_set(others, root=settings.root, columns=dict(settings.golden.columns)).samples
-
-
 def _pending(state: State, decided: Sequence[str]) -> list[str]:
-    names = sorted(state.decided_names())
-    last = state.drafted()
-    if last:
+    names = state.decided_names()
+    if last := state.note("drafted"):
         return [name for name in names if name > last]
     return sorted(decided) or names[-1:]
 
@@ -250,7 +243,7 @@ def _stripped(
         review=Review("draft"),
         provenance=f"ragstone monitor {__version__}, window {window}, interaction {name}{said}",
     )
-    return _Case(question, sample, found)
+    return _Case(sample, found)
 
 
 def _find_unusual(windows: Sequence[_Window], texts: Mapping[bytes, _Case], golden: Sequence[str]) -> None:

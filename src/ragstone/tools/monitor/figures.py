@@ -28,10 +28,6 @@ class Kind:
     show: Callable[[float | None], str]
 
 
-def _score(value: float | None) -> str:
-    return score(value)
-
-
 def _number(value: float | None) -> str:
     return "–" if value is None else whole(value)
 
@@ -59,7 +55,7 @@ def kind_of(name: str) -> Kind:
     if name in KINDS:
         return KINDS[name]
     metric = find_metric(name)
-    return Kind(name, metric is not None and metric.info.lower_is_better, "fail", 0.05, False, _score)
+    return Kind(name, metric is not None and metric.info.lower_is_better, "fail", 0.05, False, score)
 
 
 @dataclass(frozen=True, slots=True)

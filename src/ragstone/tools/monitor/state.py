@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ragstone.errors import ConfigError
 from ragstone.tools.monitor.interaction import Interaction
@@ -25,6 +25,9 @@ SCHEMA = 1
 MAX_ROUTES = 50
 OTHER = "(other)"
 _WAIT_S = 60.0
+
+Note = Literal["told", "drafted"]
+"""The alerts that a webhook was sent last, and the last window whose cases became drafts."""
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -251,37 +254,25 @@ class State:
         rows = self._db.execute("SELECT window, summary FROM windows ORDER BY window")
         return {window: json.loads(summary) for window, summary in rows}
 
-    def decided_names(self) -> frozenset[str]:
-        return frozenset(row[0] for row in self._db.execute("SELECT window FROM windows"))
+    def decided_names(self) -> list[str]:
+        """The decided windows, oldest first."""
+        return [row[0] for row in self._db.execute("SELECT window FROM windows ORDER BY window")]
 
-    def decide(self, window: str, summary: Mapping[str, Any], now: datetime) -> bool:
-        """Record the summary of a window; False if it was decided before, which stays. In a transaction."""
-        text = json.dumps(summary, allow_nan=False)
-        return (
-            self._db.execute(
-                "INSERT OR IGNORE INTO windows VALUES (?, ?, ?)", (window, now.isoformat(timespec="seconds"), text)
-            ).rowcount
-            > 0
-        )
+    def decide(self, window: str, summary: Mapping[str, Any], now: datetime) -> None:
+        """Record the summary of a window, unless it was decided before, and forget its texts."""
+        row = (window, now.isoformat(timespec="seconds"), json.dumps(summary, allow_nan=False))
+        with self.transaction():
+            self._db.execute("INSERT OR IGNORE INTO windows VALUES (?, ?, ?)", row)
+            self._db.execute("UPDATE interactions SET payload = NULL WHERE window = ?", (window,))
 
-    def told(self) -> str:
-        """What a webhook was told last; empty for nothing."""
-        row = self._db.execute("SELECT value FROM meta WHERE name = 'told'").fetchone()
+    def note(self, name: Note) -> str:
+        """What was noted as `name`; empty for nothing."""
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return "" if row is None else bytes(row[0]).decode()
 
-    def tell(self, what: str) -> None:
-        """Remember what a webhook was told."""
+    def write_note(self, name: Note, text: str) -> None:
         with self.transaction():
-            self._set("told", what.encode())
-
-    def drafted(self) -> str:
-        """The last window whose cases became drafts; empty for none."""
-        row = self._db.execute("SELECT value FROM meta WHERE name = 'drafted'").fetchone()
-        return "" if row is None else bytes(row[0]).decode()
-
-    def mark_drafted(self, window: str) -> None:
-        with self.transaction():
-            self._set("drafted", window.encode())
+            self._set(name, text.encode())
 
     def cases(self, window: str, condition: str, limit: int) -> list[bytes]:
         """The keys of at most `limit` interactions of a window that meet an SQL `condition`, drawn at random."""
@@ -299,10 +290,6 @@ class State:
             self._db.execute(
                 "DELETE FROM interactions WHERE window < ? AND window IN (SELECT window FROM windows)", (before,)
             )
-
-    def forget_texts(self, window: str) -> None:
-        with self.transaction():
-            self._db.execute("UPDATE interactions SET payload = NULL WHERE window = ?", (window,))
 
     def one(self, query: str, *given: object) -> tuple[Any, ...]:
         """The only row of a query."""

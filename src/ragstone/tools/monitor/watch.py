@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -21,7 +21,7 @@ from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
 from ragstone.tools.monitor.figures import Figure, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
-from ragstone.tools.monitor.logs import Damaged, Line, Log, Place, is_table, whole_records
+from ragstone.tools.monitor.logs import Damaged, Head, Line, Log, Place, is_table, whole_records
 from ragstone.tools.monitor.outcome import LogRead, Monitored
 from ragstone.tools.monitor.scoring import payload_of, summarise
 from ragstone.tools.monitor.state import Row, State
@@ -70,14 +70,12 @@ async def monitor(
     with closing(State(state_file, terms=terms, candidates=table.sample.size, now=now)) as state:
         key = context.environ.get(KEY_VARIABLE, "").strip().encode()
         reader = Reader(table.logs.columns, _hasher(key or state.salt), good_from=table.logs.good_feedback)
-        job = _Job(state, table, windows, reader, now, _Decided.of(state))
+        job = _Job(state, table, windows, reader, now, dict.fromkeys(state.decided_names()))
         logs = tuple(job.read(path) for path in files)
         decided, runs = [], []
         for name in job.over():
             summary, run = await summarise(state, name, table, settings, context, out)
-            with state.transaction():
-                state.decide(name, summary, now)
-            state.forget_texts(name)
+            state.decide(name, summary, now)
             decided.append(name)
             if run is not None:
                 runs.append(run)
@@ -109,21 +107,9 @@ async def monitor(
         )
         if notify is not None:
             often = table.webhook.when == "alerts" and found.lasting
-            if (often or found.lasting != state.told()) and notify(found):
-                state.tell(found.lasting)
+            if (often or found.lasting != state.note("told")) and notify(found):
+                state.write_note("told", found.lasting)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    names: frozenset[str]
-    first: str
-    last: str
-
-    @classmethod
-    def of(cls, state: State) -> _Decided:
-        names = state.decided_names()
-        return cls(names, min(names, default=""), max(names, default=""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +119,21 @@ class _Job:
     windows: Windows
     reader: Reader
     now: datetime
-    decided: _Decided
+    decided: Mapping[str, None]
+    """The decided windows, oldest first."""
 
     def read(self, path: Path) -> LogRead:
         """Read what is new in a log. What is wrong with it is counted."""
         found = LogRead(str(path))
         try:
-            if is_table(path):
-                self._read_whole(path, found)
-            else:
-                with closing(Log(path)) as log:
-                    if log.is_list:
-                        self._read_whole(path, found)
-                    elif (spans := self._spans(log)) is not None:
-                        self._read_each(interactions_of(spans, self.now), found)
-                    else:
-                        self._read_lines(log, found)
+            with self._opened(path) as (log, whole):
+                if log is None:
+                    self._add(whole, found)
+                    return found
+                with self.state.transaction():
+                    place, head = self.state.place_of(log)
+                self._add(log.lines(place), found, log, head)
+                found.rest = log.rest
         except OSError as error:
             raise ConfigError(f"can't be read: {error.strerror or error}.", where=str(path)) from None
         except Damaged as damage:
@@ -157,47 +142,29 @@ class _Job:
 
     def lines(self, path: Path) -> Iterator[Line]:
         """All lines of a log that can be read, whether they were read before or not."""
-        with suppress(Damaged, OSError):
-            if is_table(path):
-                yield from self._whole(path)
+        with suppress(Damaged, OSError), self._opened(path) as (log, whole):
+            yield from whole if log is None else log.lines(Place())
+
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[tuple[Log | None, Iterator[Line]]]:
+        """A log that grows line by line; or None, and the lines of a table, a list or traces, read whole."""
+        if is_table(path):
+            yield None, self._whole(path)
+            return
+        with closing(Log(path)) as log:
+            if log.is_list:
+                yield None, self._whole(path)
                 return
-            with closing(Log(path)) as log:
-                if log.is_list:
-                    yield from self._whole(path)
-                elif (spans := self._spans(log)) is not None:
-                    yield from interactions_of(spans, self.now)
-                else:
-                    yield from log.lines(Place())
-
-    def _read_lines(self, log: Log, found: LogRead) -> None:
-        with self.state.transaction():
-            place, head = self.state.place_of(log)
-        damage: Damaged | None = None
-        for batch, stopped in _batches(log.lines(place)):
-            damage = stopped
-            rows = list(self._rows(batch, found))
-            with self.state.transaction():
-                self._add(rows, found)
-                if batch:
-                    head = self.state.remember(log, batch[-1].after, head)
-        found.rest = log.rest
-        if damage is not None:
-            raise damage
-
-    def _spans(self, log: Log) -> Iterator[Line] | None:
-        """The lines of a file of traces, which is read whole; None for any other log."""
-        first = next(log.lines(Place()), None)
-        if first is None:
-            return None
-        if first.record is not None:
-            return log.lines(Place()) if is_trace(first.record) else None
-        document = log.document() if first.problem is Problem.NOT_JSON and first.number == 1 else None
-        if document is None or not is_trace(document):
-            return None
-        return iter([Line(document, None, 1, Place())])
-
-    def _read_whole(self, path: Path, found: LogRead) -> None:
-        self._read_each(self._whole(path), found)
+            first = next(log.lines(Place()), None)
+            document = None
+            if first is not None and first.problem is Problem.NOT_JSON and first.number == 1:
+                document = log.document()
+            if document is not None and is_trace(document):
+                yield None, interactions_of([Line(document, None, 1, Place())], self.now)
+            elif first is not None and first.record is not None and is_trace(first.record):
+                yield None, interactions_of(log.lines(Place()), self.now)
+            else:
+                yield log, iter(())
 
     def _whole(self, path: Path) -> Iterator[Line]:
         lines = whole_records(path)
@@ -209,22 +176,18 @@ class _Job:
             lines = interactions_of(lines, self.now)
         yield from lines
 
-    def _read_each(self, lines: Iterator[Line], found: LogRead) -> None:
-        damage: Damaged | None = None
-        for batch, stopped in _batches(lines):
-            damage = stopped
+    def _add(self, lines: Iterator[Line], found: LogRead, log: Log | None = None, head: Head | None = None) -> None:
+        """Add lines in batches, each with the place in `log`, known by `head`, that it ends at. Raises Damaged."""
+        for batch in _batches(lines):
             rows = list(self._rows(batch, found))
             with self.state.transaction():
-                self._add(rows, found)
-        if damage is not None:
-            raise damage
-
-    def _add(self, rows: Sequence[Row], found: LogRead) -> None:
-        new, known, lost = self.state.add(rows)
-        if lost:
-            found.problems[Problem.NO_MATCH] += lost
-        found.new += new
-        found.known += known
+                new, known, lost = self.state.add(rows)
+                if log is not None and batch:
+                    head = self.state.remember(log, batch[-1].after, head)
+            found.new += new
+            found.known += known
+            if lost:
+                found.problems[Problem.NO_MATCH] += lost
 
     def _rows(self, lines: Sequence[Line], found: LogRead) -> Iterator[Row]:
         for line in lines:
@@ -243,7 +206,7 @@ class _Job:
         if one.time < self.now - _BEHIND:
             raise BadRecord(Problem.TOO_OLD)
         window = self.windows.name(one.time)
-        if not one.only_feedback and (window in self.decided.names or window < self.decided.first):
+        if not one.only_feedback and (window in self.decided or window < next(iter(self.decided), "")):
             raise BadRecord(Problem.TOO_LATE)
         abstained = one.abstained
         if abstained is None and one.answer:
@@ -253,13 +216,12 @@ class _Job:
     def over(self) -> list[str]:
         """The windows to decide, oldest first, also those without any interaction between or after others."""
         waiting = self.state.open_windows()
-        starts = [name for name in (self.decided.last, *waiting) if name]
-        if not starts:
+        if not self.decided and not waiting:
             return []
         grace = timedelta(hours=self.table.windows.grace_hours)
         newest = max(waiting, default="")
         found: list[str] = []
-        name = self.windows.after(self.decided.last) if self.decided.last else min(waiting)
+        name = self.windows.after(max(self.decided)) if self.decided else waiting[0]
         while self.windows.end(name) + grace <= self.now and len(found) < 10_000:
             found.append(name)
             name = self.windows.after(name)
@@ -267,19 +229,20 @@ class _Job:
         return [one for one in found if one <= newest or self.windows.end(one) > self.state.created]
 
 
-def _batches(lines: Iterator[Line]) -> Iterator[tuple[list[Line], Damaged | None]]:
+def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """`lines` in batches. Raises Damaged where they do, after what came before."""
     batch: list[Line] = []
     try:
         for line in lines:
             batch.append(line)
             if len(batch) >= _BATCH:
-                yield batch, None
+                yield batch
                 batch = []
-    except Damaged as damage:
-        yield batch, damage
-        return
+    except Damaged:
+        yield batch
+        raise
     if batch:
-        yield batch, None
+        yield batch
 
 
 def _files(paths: Sequence[str]) -> list[Path]:

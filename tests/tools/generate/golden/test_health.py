@@ -40,7 +40,7 @@ def test_texts_of_unusual_length() -> None:
     samples[3] = replace(samples[3], reference="word " * 2000)
     samples[4] = replace(samples[4], reference="w")
     found = examine(samples).outliers
-    assert [(one.sample_id, one.field, one.length) for one in found] == [
+    assert [(one.id, one.field, one.length) for one in found] == [
         ("s3", "reference", 10_000),
         ("s4", "reference", 1),
     ]

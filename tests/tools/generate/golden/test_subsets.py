@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.golden.sample import Sample
-from ragstone.tools.generate.golden.subsets import draw, shares_of, split
+from ragstone.tools.generate.golden.subsets import draw, split, strata_of
 
 
 def make(n: int, seed: int = 0, groups: int | None = None) -> list[Sample]:
@@ -27,6 +28,11 @@ def make(n: int, seed: int = 0, groups: int | None = None) -> list[Sample]:
         )
         for i in range(n)
     ]
+
+
+def shares_of(samples: Iterable[Sample]) -> Counter[str]:
+    """How many samples each kind and tag has."""
+    return Counter(label for sample in samples for label in strata_of(sample))
 
 
 def test_parts_have_the_stated_shares_of_every_tag_and_kind() -> None:

@@ -13,8 +13,10 @@ from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragstone.config import Settings
-    from ragstone.golden.sample import GoldenSet
+    from ragstone.golden.sample import Sample
     from ragstone.judge.drafting import Kind
     from ragstone.tools.generate.drafts.plan import Generated, Material, Wanted
 
@@ -73,6 +75,7 @@ def command(
     """
     from ragstone.tools.generate.convert.convert import check_target, refuse_existing
     from ragstone.tools.generate.drafts.plan import Wanted, plan_lines, read_material, require_writer, summary_lines
+    from ragstone.tools.generate.drafts.rules import configured_samples
 
     settings = settings_from(flags)
     require_writer(settings.judge)
@@ -83,7 +86,7 @@ def command(
             refuse_existing(file, force=force or dry_run)
     if output == pairs:
         raise ConfigError("-o and --pairs name the same file.", where=str(output))
-    existing = _existing(settings, asked=bool(flags.get("golden")))
+    existing = configured_samples(settings, required=bool(flags.get("golden")))
     material = read_material(docs)
     if dry_run:
         for line in plan_lines(material, wanted, settings.judge):
@@ -95,13 +98,14 @@ def command(
     return _write(found, output, pairs)
 
 
-def _generate(settings: Settings, material: Material, wanted: Wanted, existing: GoldenSet) -> Generated:
+def _generate(settings: Settings, material: Material, wanted: Wanted, existing: Sequence[Sample]) -> Generated:
     import os
     import sys
 
     from ragstone.app.known_secrets import known_secrets
     from ragstone.commands.context import run_to_end
     from ragstone.errors import Interrupted
+    from ragstone.golden.sample import GoldenSet
     from ragstone.judge.factory import build_judge
     from ragstone.report.progress import progress_for
     from ragstone.report.redact import Redactor
@@ -112,12 +116,12 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     cache = settings.path(settings.run.out) / CACHE
     # Each round waits for the one before, so a batch would take days.
     live = settings.judge.model_copy(update={"batch": False})
-    judge = build_judge(live, golden_set=existing, cache=cache, environ=os.environ, tell_secret=redact.add)
+    judge = build_judge(live, golden_set=GoldenSet(existing), cache=cache, environ=os.environ, tell_secret=redact.add)
 
     async def work() -> Generated:
         try:
             progress = progress_for(sys.stderr, doing="Writing")
-            return await generate(judge, material, wanted, existing=existing.samples, progress=progress, redact=redact)
+            return await generate(judge, material, wanted, existing=existing, progress=progress, redact=redact)
         finally:
             await judge.close()
 
@@ -182,15 +186,3 @@ def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
     if {kind for kind, share in shares.items() if share} == {Kind.PARAPHRASE}:
         raise ConfigError("paraphrases alone can't be written: they reword other questions of the run.")
     return shares
-
-
-def _existing(settings: Settings, *, asked: bool) -> GoldenSet:
-    """The golden set that questions must not repeat; that of the config may not be there yet."""
-    from ragstone.golden.load import load_golden_set
-    from ragstone.golden.sample import GoldenSet
-
-    paths = settings.golden.paths
-    here = [path for path in paths if asked or settings.path(path).exists() or set("*?[") & set(path)]
-    if not here:
-        return GoldenSet(())
-    return load_golden_set(here, root=settings.root, columns=dict(settings.golden.columns))

@@ -1,4 +1,4 @@
-"""Rules that a draft of a golden sample must keep, checked without a model."""
+"""Rules that a draft of a golden sample must keep, checked without a model, and the samples that it must not repeat."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from ragstone.config import Settings
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
-from ragstone.golden.load import golden_set_of
+from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Drafted
 from ragstone.tools.generate.passages import find_quote
@@ -67,6 +69,22 @@ def located(found: Drafted, texts: Sequence[str]) -> tuple[tuple[int, str], ...]
     if {at for at, _ in evidence} != set(range(len(texts))):
         raise Refused("the evidence is from one of the two passages only")
     return tuple(evidence)
+
+
+def configured_samples(settings: Settings, *, besides: Path | None = None, required: bool = False) -> Sequence[Sample]:
+    """The golden set in the config, without the file `besides`. Unless it is `required`, it may not be there yet.
+
+    Raises GoldenSetError.
+    """
+    paths = [
+        path
+        for path in settings.golden.paths
+        if (required or settings.path(path).exists() or set("*?[") & set(path))
+        and (besides is None or settings.path(path).resolve() != besides.resolve())
+    ]
+    if not paths:
+        return ()
+    return load_golden_set(paths, root=settings.root, columns=dict(settings.golden.columns)).samples
 
 
 def invalid_sample(sample: Sample) -> str | None:

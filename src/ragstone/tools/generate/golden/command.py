@@ -239,7 +239,7 @@ def import_(
     from ragstone.tools.generate.golden.exports import Tool
     from ragstone.tools.generate.golden.golden import import_files
 
-    found = import_files(
+    golden, export = import_files(
         files,
         Tool(tool),
         root=Path(),
@@ -249,11 +249,11 @@ def import_(
         partial=partial,
         drafts=drafts,
     )
-    explain(found.mapping, len(found.golden))
-    write_samples(found.golden.samples, output, force=force)
-    left = f", {counted(found.archived, 'archived item')} left out" if found.archived else ""
-    stated = f"version {found.version}" if found.version else "the files state no version: pin one with --version"
-    say(f"wrote {counted(len(found.golden), 'sample')} to {output}{left}; {stated}", err=True)
+    explain(golden.mappings[0], len(golden))
+    write_samples(golden, output, force=force)
+    left = f", {counted(export.archived, 'archived item')} left out" if export.archived else ""
+    stated = f"version {export.version}" if export.version else "the files state no version: pin one with --version"
+    say(f"wrote {counted(len(golden), 'sample')} to {output}{left}; {stated}", err=True)
     return 0
 
 

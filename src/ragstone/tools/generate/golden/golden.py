@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
@@ -12,16 +12,17 @@ from ragstone.formatting import clipped, counted, percent, some
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import expected_rules, resolution, sights
 from ragstone.golden.load import find_files, golden_set_of_rows, load_golden_set
-from ragstone.golden.sample import ColumnMapping, GoldenSet, Review, Sample
+from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.run.files import writing_to
 from ragstone.run.scores import RunScores
 from ragstone.system.response import Context
 from ragstone.tools.generate.convert.convert import write_samples
 from ragstone.tools.generate.golden.changes import Changed, Changes
 from ragstone.tools.generate.golden.corpus import Corpus, CorpusCheck, check_references
-from ragstone.tools.generate.golden.exports import Tool, read_export
+from ragstone.tools.generate.golden.exports import Export, Tool, read_export
 from ragstone.tools.generate.golden.health import Health, SimilarSamples, examine
 from ragstone.tools.generate.golden.subsets import draw, split
 
@@ -162,10 +163,7 @@ def _findings(found: GoldenReport) -> Iterator[str]:
     )
     yield from _listed(
         "Texts of unusual length",
-        [
-            f"{one.sample_id}: {one.field} of {one.length:,} characters (median {one.median:,.0f})"
-            for one in health.outliers
-        ],
+        [f"{one.id}: {one.field} of {one.length:,} characters (median {one.median:,.0f})" for one in health.outliers],
     )
 
 
@@ -227,10 +225,7 @@ def report_json(found: GoldenReport) -> dict[str, object]:
         "duplicates": [[sample.id for sample in members] for members in health.duplicates],
         "near_duplicates": [both(one.first, one.second) | {"similarity": one.similarity} for one in health.similar],
         "contradictions": [both(one.first, one.second) | {"why": one.why} for one in found.contradictions],
-        "outliers": [
-            {"id": one.sample_id, "field": one.field, "length": one.length, "median": one.median}
-            for one in health.outliers
-        ],
+        "outliers": [asdict(one) for one in health.outliers],
         "corpus": None
         if corpus is None
         else {
@@ -263,10 +258,8 @@ def split_files(
         if file.exists() and not afresh:
             kept.update((sample.id, name) for sample in load_golden_set(file.name, root=file.parent))
     parts = split(golden.samples, shares, seed=seed, kept=kept)
-    try:
+    with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"can't be made: {error.strerror}.", where=str(folder)) from None
     for name, samples in parts.items():
         if not samples:
             raise ConfigError(
@@ -292,17 +285,6 @@ def sample_file(
     return chosen, missing
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """An imported data set, `archived` items of which were left out because the tool had retired them."""
-
-    golden: GoldenSet
-    mapping: ColumnMapping
-    dataset: str | None
-    version: str | None
-    archived: int
-
-
 def import_files(
     paths: Sequence[str],
     tool: Tool,
@@ -313,8 +295,8 @@ def import_files(
     version: str | None = None,
     partial: bool = False,
     drafts: bool = False,
-) -> Imported:
-    """The golden set in an export of `tool`, each sample with its provenance.
+) -> tuple[GoldenSet, Export]:
+    """The golden set in an export of `tool`, each sample with its provenance, and the export.
 
     `dataset` and `version` override those in the files. Raises GoldenSetError if it can't be read.
     """
@@ -332,9 +314,7 @@ def import_files(
         )
         for sample in golden
     )
-    return Imported(
-        GoldenSet(samples, golden.mappings), golden.mappings[0], export.dataset, export.version, export.archived
-    )
+    return GoldenSet(samples, golden.mappings), export
 
 
 def change_lines(found: Changes, before: str, after: str) -> Iterator[str]:

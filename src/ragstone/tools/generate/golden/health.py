@@ -32,7 +32,7 @@ class SimilarSamples:
 class Outlier:
     """A text that is much longer or shorter than the others of its `field`; lengths in characters."""
 
-    sample_id: str
+    id: str
     field: str
     length: int
     median: float
@@ -111,5 +111,5 @@ def _outliers(samples: Sequence[Sample]) -> list[Outlier]:
             if not low - reach <= value <= high + reach
             and not middle / _MIN_RATIO < by_id[sample_id] < middle * _MIN_RATIO
         ]
-        found += sorted(far, key=lambda one: -abs(logs[one.sample_id] - math.log(max(1.0, middle))))
+        found += sorted(far, key=lambda one: -abs(logs[one.id] - math.log(max(1.0, middle))))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ragstone.golden.sample import Sample
 
@@ -101,11 +101,6 @@ def draw(
             chosen.add(sample.id)
     missing = sorted(label.removeprefix("tag ") for label in sizes if label.startswith("tag ") and not have[label])
     return [sample for sample in samples if sample.id in chosen], tuple(missing)
-
-
-def shares_of(samples: Iterable[Sample]) -> Counter[str]:
-    """How many samples each kind and tag has, named as in `strata_of`."""
-    return Counter(label for sample in samples for label in strata_of(sample))
 
 
 def _rank(seed: int, name: str) -> bytes:
