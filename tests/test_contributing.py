@@ -92,6 +92,7 @@ EXAMPLES = (
     "Add an input",
     "Add a golden-set format",
     "Add an entrypoint kind",
+    "Add a CI platform",
 )
 
 
