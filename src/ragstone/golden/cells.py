@@ -186,10 +186,7 @@ def positive(value: object) -> int | None:
     """`value` as a whole number of at least 1, None if empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    try:
-        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    except (ValueError, OverflowError):
-        number = math.nan
+    number = math.nan if isinstance(value, bool) else _as_float(value)
     if not 1 <= number <= _MAX_WORDS or number != int(number):
         raise CellError(f"contains {shown(value)}, expected a whole number from 1")
     return int(number)
@@ -324,11 +321,10 @@ def _number(value: int) -> str:
 
 
 def _only_text(value: Mapping[str, object]) -> object:
-    for name in TEXT_KEYS:
-        for key, inner in value.items():
-            if normal(str(key)) == name and inner is not None:
-                return inner
-    raise CellError(f"contains an object, expected text; use a dotted path for one of its keys ({_keys(value)})")
+    found = _pick(value, TEXT_KEYS)
+    if found is None:
+        raise CellError(f"contains an object, expected text; use a dotted path for one of its keys ({_keys(value)})")
+    return found
 
 
 def _items(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
@@ -393,13 +389,18 @@ def _is_table(value: str) -> bool:
 
 
 def _grade(value: object) -> float:
-    try:
-        grade = float(value) if isinstance(value, str | int | float) else math.nan
-    except (ValueError, OverflowError):
-        grade = math.nan
+    grade = _as_float(value)
     if not (math.isfinite(grade) and grade >= 0):
         raise CellError(f"contains the grade {shown(value)}, expected a number of 0 or more")
     return grade
+
+
+def _as_float(value: object) -> float:
+    """`value` as a number, NaN if it is none."""
+    try:
+        return float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def _pick(value: Mapping[str, object], names: tuple[str, ...]) -> object | None:
