@@ -1,13 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
-import re
-
-import pytest
-
-from ragstone.history.lines import MeanPart
-from ragstone.history.table import csv_text, list_lines
 from ragstone.history.trend import MAX_POINTS, trends
 from tests.history.seasons import HEADLINE, line
 
@@ -38,68 +30,3 @@ def test_a_trend_is_of_the_newest_runs_and_of_metrics_that_have_one() -> None:
 def test_a_run_without_the_metric_leaves_a_gap() -> None:
     (trend,) = trends([line(0), line(1, metrics=()), line(2)], HEADLINE[:1])
     assert [point.value is None for point in trend.points] == [False, True, False]
-
-
-def test_csv_has_a_row_a_run_with_every_metric_and_slice() -> None:
-    part = MeanPart(mean=0.5, low=0.4, high=0.6, n=7)
-    taken = [{"id": "a", "metric": "faithfulness", "drop": 0.05}]
-    runs = [
-        line(0),
-        line(1, slices={"lang:de": {"faithfulness": part}}, release="v1", accepted=taken, cost_usd=None),
-    ]
-    rows = list(csv.DictReader(io.StringIO(csv_text(runs))))
-    assert [row["release"] for row in rows] == ["", "v1"]
-    assert [row["lang:de/faithfulness.n"] for row in rows] == ["", "7"]
-    assert rows[1]["accepted"] == "faithfulness:0.05"
-    assert rows[1]["cost_usd"] == ""
-    assert float(rows[0]["faithfulness.mean"]) == 0.87654
-    assert rows[0]["time"].startswith("2026-01-05T09:00")
-
-
-def test_no_cell_is_a_formula() -> None:
-    (row,) = csv.DictReader(io.StringIO(csv_text([line(0, judge="=cmd|'/c calc'!A1", release="@x")])))
-    assert row["judge"].startswith("'=")
-    assert row["release"] == "'@x"
-
-
-def test_the_list_says_what_changed() -> None:
-    runs = [line(0), line(1, judge_key="b" * 16, judge="openai new"), line(2, judge_key="b" * 16, golden="a")]
-    shown = list(list_lines(runs))
-    assert len(shown) == 4
-    assert "judge: openai new" in shown[2]
-    assert "golden set changed" in shown[3]
-    assert shown[1].startswith("2026-01-05 09:00  0000000  pass")
-    assert list(list_lines([])) == ["The history is empty."]
-
-
-NAMES = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", "recall@5", "mrr")
-
-
-@pytest.mark.parametrize(("width", "fitting"), [(60, 2), (80, 5), (100, 6), (120, 6)])
-def test_the_list_fits_the_terminal(width: int, fitting: int) -> None:
-    runs = [line(0, metrics=NAMES), line(1, metrics=NAMES, release="v1", judge_key="b" * 16, judge="anthropic new")]
-    shown = list(list_lines(runs, width))
-    assert max(map(len, shown)) <= width
-    assert shown[:fitting] == [f"{number}  {name}" for number, name in enumerate(NAMES[:fitting], 1)]
-    assert any("more metric" in one for one in shown) == (fitting < len(NAMES))
-    heading = next(one for one in shown if one.startswith("date"))
-    row = next(one for one in shown if one.startswith("2026-01-05"))
-    cells = [row[match.start() - 4 : match.end()] for match in re.finditer(r"(?<= )\d(?= )", heading)]
-    assert len(cells) == fitting
-    assert all(re.fullmatch(r"0\.\d{3}", cell) for cell in cells)
-    assert "release v1, judge: anthropic new" in "\n".join(shown)
-
-
-def test_headings_are_above_their_columns() -> None:
-    heading, row = list_lines([line(0, metrics=NAMES)])
-    assert all(heading[match.end() : match.end() + 2].strip() == "" for match in re.finditer(r"0\.\d{3}", row))
-    assert heading.index("mrr") + len("mrr") == row.rindex("0.877") + len("0.877")
-
-
-def test_the_list_has_names_as_headings_where_they_fit() -> None:
-    runs = [
-        line(0, metrics=NAMES[:1]),
-        line(1, metrics=NAMES[:1], release="a-name-that-is-long-enough-to-need-a-line-of-its-own"),
-    ]
-    assert list(list_lines(runs, 80))[:2] == list(list_lines(runs))[:2]
-    assert list(list_lines(runs, 80))[3] == "  release a-name-that-is-long-enough-to-need-a-line-of-its-own"

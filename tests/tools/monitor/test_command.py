@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ci.receiver import Receiver, receiver
 from tests.report.paged import inflated
+from tests.tools.monitor.receiver import Receiver, receiver
 
 __all__ = ["receiver"]
 

@@ -43,9 +43,9 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
 
     from ragstone.app.history import damage
     from ragstone.history.file import read_history
-    from ragstone.history.table import csv_text, list_lines
     from ragstone.report.escape import terminal
     from ragstone.report.terminal import look_of
+    from ragstone.tools.history_page.table import csv_text, list_lines
 
     path = _existing(flags) if flags.get("history") else _path(flags)
     history = read_history(path)

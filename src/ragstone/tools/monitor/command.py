@@ -14,8 +14,8 @@ from ragstone.commands.output import say, write_text
 
 if TYPE_CHECKING:
     from ragstone.app.context import RunContext
-    from ragstone.ci.webhook import Format
     from ragstone.tools.monitor.outcome import Monitored
+    from ragstone.tools.monitor.webhook import Format
 
 DEFAULT_STATE = "ragstone-monitor.sqlite"
 DEFAULT_OUT = "ragstone-monitored"
@@ -81,12 +81,12 @@ def command(
       ragstone monitor --alerts alerts.toml --judge openai:gpt-5.4-mini --format md -o monitor.md
       ragstone monitor --drafts drafts.jsonl
     """
-    from ragstone.ci.webhook import URL
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import EXIT_GATE_FAILED, ConfigError
     from ragstone.tools.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
     from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
     from ragstone.tools.monitor.watch import monitor
+    from ragstone.tools.monitor.webhook import URL
 
     settings = settings_from(flags)
     file = alerts if alerts is not None else settings.path(ALERTS_FILE)
@@ -131,8 +131,8 @@ def _tell(form: Format, context: RunContext, found: Monitored) -> bool:
     """Tell the webhook; whether it arrived."""
     import time
 
-    from ragstone.ci.webhook import post, webhook_body
     from ragstone.tools.monitor.report import monitor_message
+    from ragstone.tools.monitor.webhook import post, webhook_body
 
     text, facts = monitor_message(found)
     problem = post(context.environ, webhook_body(form, context.redact(text), facts), now=context.now, sleep=time.sleep)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragstone.ci.webhook import Format, post, signature, webhook_body
 from ragstone.errors import ConfigError
-from tests.ci.receiver import Receiver, receiver
+from ragstone.tools.monitor.webhook import Format, post, signature, webhook_body
+from tests.tools.monitor.receiver import Receiver, receiver
 
 __all__ = ["receiver"]
 
