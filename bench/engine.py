@@ -54,10 +54,11 @@ def write_world(folder: Path, n: int) -> None:
 
 def whole_run(folder: Path) -> None:
     """The work of `ragstone run`, in this process."""
-    from ragstone.app.context import RunContext
     from ragstone.app.run import evaluate_run
     from ragstone.cli import collect_seldom
     from ragstone.config import load_settings
+    from ragstone.project.plan import run_plan
+    from ragstone.rounds.context import RunContext
 
     collect_seldom()
     settings = load_settings(
@@ -69,7 +70,8 @@ def whole_run(folder: Path) -> None:
             "run.out": str(folder / "run"),
         },
     )
-    asyncio.run(evaluate_run(settings, RunContext(environ={})))
+    context = RunContext(environ={})
+    asyncio.run(evaluate_run(run_plan(settings, context), context))
 
 
 def judge_alone(folder: Path) -> None:

@@ -87,8 +87,8 @@ def write_report(folder: Path) -> None:
     from ragstone.app.decide import ComparedRun, Terms, decide, view_of
     from ragstone.app.page import page_of, read_page, write_page
     from ragstone.gate.policy import policy_from_mapping
-    from ragstone.report.redact import Redactor
     from ragstone.report.render import render
+    from ragstone.run.redact import Redactor
 
     policy = policy_from_mapping({"metrics": {name: {"min": 0.7, "max_drop": 0.1} for name in METRICS}})
     run = RunDirectory.open(folder / "now")

@@ -58,7 +58,7 @@ SLOW = (
     "report/test_hostile_reports.py",
     "report/test_markdown.py::test_a_huge_report_fits_any_limit_with_whole_tables",
     "report/test_markdown.py::test_text_that_grows_when_escaped_costs_detail_and_not_the_report",
-    "report/test_redact.py::test_base64_is_found_at_any_offset",
+    "run/test_redact.py::test_base64_is_found_at_any_offset",
     "report/test_templates.py",
     "run/test_dask_workers.py",
     "run/test_lock.py",

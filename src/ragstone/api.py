@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -18,15 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from pydantic import ValidationError
 
 from ragstone.app.compare import read_side
-from ragstone.app.context import RunContext
-from ragstone.app.custom import Chosen, chosen_metrics, metrics_of
 from ragstone.app.decide import ComparedRun, Terms, decide, view_of
-from ragstone.app.evaluate import evaluate_golden_set
 from ragstone.app.known_secrets import known_secrets
-from ragstone.app.oracle import add_oracle, refuse_oracle
 from ragstone.app.page import page_of, read_page
 from ragstone.app.recorded import read_verdict
-from ragstone.config import Settings
+from ragstone.app.run import evaluate_run
+from ragstone.config import Settings, SystemSettings
 from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
@@ -34,17 +31,19 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.golden import sample
 from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
-from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.project.plan import run_plan
 from ragstone.report.notebook import framed_html, golden_html, run_html, verdict_html
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import notebook_progress, progress_for
-from ragstone.report.redact import Redactor
 from ragstone.report.render import Format, render
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.project_metrics import Chosen, chosen_metrics
 from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import Progress, Quiet
 from ragstone.run.record import SampleRecord
+from ragstone.run.redact import Redactor
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import RunScores, means
 from ragstone.system.build import build_system, of_part
@@ -308,14 +307,21 @@ def evaluate(
         }
     )
 
-    def tested(asked: Settings) -> System:
-        if isinstance(system, str):
-            return build_system(asked.system, root=Path(), environ=os.environ)
-        return of_part(CallableSystem(system, asked.system), asked.system)
+    def tested(asked: SystemSettings) -> System:
+        if isinstance(system, str) or asked.functions:
+            return build_system(asked, root=Path(), environ=os.environ)
+        return of_part(CallableSystem(system, asked), asked)
 
-    if oracle:
-        refuse_oracle(golden_set, metrics_of(settings, golden_set), settings)
-    run = Run(_wait_for(_evaluate(golden_set, tested, judge, settings, _progress() if progress else Quiet())))
+    context = RunContext(
+        environ=os.environ,
+        progress=_progress() if progress else Quiet(),
+        redact=Redactor(known_secrets(os.environ, settings)),
+        system_factory=tested,
+    )
+    plan = run_plan(settings, context, golden=golden_set, command=None)
+    given_judge = None if isinstance(judge, str) else judge
+    plan = replace(plan, judge=replace(plan.judge, ready=given_judge), cached=False)
+    run = Run(_wait_for(evaluate_run(plan, context)))
     run.directory.scores()  # now, while the directory is there
     return run
 
@@ -363,39 +369,6 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
 
 def _progress() -> Progress:
     return notebook_progress() or (progress_for(sys.stderr) if sys.stderr.isatty() else Quiet())
-
-
-async def _evaluate(
-    golden: sample.GoldenSet,
-    system: Callable[[Settings], System],
-    judge: str | Judge,
-    settings: Settings,
-    progress: Progress,
-) -> RunDirectory:
-    redact = Redactor(known_secrets(os.environ, settings))
-    context = RunContext(environ=os.environ, progress=progress, redact=redact)
-    if not isinstance(judge, str):
-        return await _both_halves(golden, system, judge, settings, context)
-    built = build_judge(
-        settings.judge, golden_set=golden, cache=None, environ=os.environ, tell_secret=context.redact.add
-    )
-    try:
-        return await _both_halves(golden, system, built, settings, context)
-    finally:
-        await built.close()
-
-
-async def _both_halves(
-    golden: sample.GoldenSet,
-    system: Callable[[Settings], System],
-    judge: Judge,
-    settings: Settings,
-    context: RunContext,
-) -> RunDirectory:
-    run = await evaluate_golden_set(golden, system(settings), judge, settings, context)
-    if not settings.run.oracle:
-        return run
-    return await add_oracle(run, golden, settings, context, make=lambda asked, _: system(asked), judge=judge)
 
 
 def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:

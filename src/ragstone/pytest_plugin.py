@@ -18,10 +18,10 @@ import pytest
 
 if TYPE_CHECKING:
     from ragstone.app.gate import GateOutcome
-    from ragstone.config import Settings
+    from ragstone.config import Settings, SystemSettings
     from ragstone.gate.verdict import GateVerdict
     from ragstone.golden.sample import Sample
-    from ragstone.report.redact import Redactor
+    from ragstone.run.redact import Redactor
     from ragstone.system.response import Response, System
 
 MARKER = "ragstone"
@@ -215,9 +215,9 @@ def decide(
     from ragstone.config import load_settings
     from ragstone.errors import RagstoneError
     from ragstone.report.escape import terminal, terminal_line
-    from ragstone.report.redact import Redactor
     from ragstone.report.terminal import render_text
     from ragstone.report.wording import sentence
+    from ragstone.run.redact import Redactor
 
     update = bool(config.getoption(_UPDATE))
     out = _folder(config, name)
@@ -259,24 +259,25 @@ async def _gate(
 ) -> GateOutcome:
     import os
 
-    from ragstone.app.context import RunContext
     from ragstone.app.gate import gate
+    from ragstone.project.plan import gate_request
+    from ragstone.rounds.context import RunContext
     from ragstone.system.build import build_system, of_part
     from ragstone.system.in_process import CallableSystem
 
-    def made(settings: Settings, _environ: Mapping[str, str]) -> System:
-        if settings.system.functions:
-            return build_system(settings.system, root=settings.root, environ=os.environ, within=settings.within)
+    def made(limits: SystemSettings) -> System:
+        if limits.functions:
+            return build_system(limits, root=settings.root, environ=os.environ, within=settings.within)
         if isinstance(system, _Given):
             return system
-        return of_part(CallableSystem(system, settings.system, entrypoint=entrypoint), settings.system)
+        return of_part(CallableSystem(system, limits, entrypoint=entrypoint), limits)
 
     context = RunContext(
         environ=os.environ,
         redact=redact,
         system_factory=None if isinstance(system, str) else made,
     )
-    return await gate(settings, context)
+    return await gate(gate_request(settings, context), context)
 
 
 def _in_own_loop(work: Coroutine[Any, Any, Result]) -> Result:

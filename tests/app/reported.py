@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragstone.app.context import RunContext
-from ragstone.app.gate import REPORT_FILES, GateOutcome, gate
+from ragstone.app.gate import REPORT_FILES, GateOutcome
 from ragstone.app.page import read_page
-from ragstone.app.report import report
 from ragstone.config import Settings
-from ragstone.report.redact import Redactor
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.templates import own_templates
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
+from ragstone.run.redact import Redactor
+from tests.project.asked import gate, report
 
 
 def gated(settings: Settings, context: RunContext, *, formats: Iterable[Format] = tuple(REPORT_FILES)) -> GateOutcome:

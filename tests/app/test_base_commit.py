@@ -5,20 +5,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragstone.app.base_commit import BaseSystem, base_run, evaluate_both
-from ragstone.app.context import RunContext
-from ragstone.app.evaluate import evaluate_golden_set
 from ragstone.config import RunSettings, Settings, SystemSettings
 from ragstone.errors import JudgeError, SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.project.plan import run_plan
+from ragstone.rounds.base_commit import BaseSystem, base_run
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.session import Session
 from ragstone.run.directory import RunDirectory
+from ragstone.run.lock import run_lock
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.judge.conftest import event_loop_thread, world  # noqa: F401 - fixtures
+from tests.project.asked import evaluate_golden_set
 from tests.run.builders import Answering, samples
 
 GOLDEN = samples(6)
@@ -46,7 +50,18 @@ def both(
 ) -> tuple[RunDirectory, RunDirectory]:
     judge = judge or world.judge(cache=folder / "run" / "judgements.sqlite")
     asked = BaseSystem("c" * 40, SystemSettings(), lambda: base)
-    found = world.run(evaluate_both(GOLDEN, head, judge, settings(folder, **run), RunContext(environ={}), base=asked))
+
+    async def evaluated() -> RunDirectory:
+        context = RunContext(environ={}, system_factory=lambda _settings: head)
+        plan = run_plan(settings(folder, **run), context, golden=GOLDEN, command=None)
+        session = Session(replace(plan, judge=replace(plan.judge, ready=judge)), context)
+        try:
+            with run_lock(plan.out):
+                return await session.evaluate(base=asked)
+        finally:
+            await session.close()
+
+    found = world.run(evaluated())
     world.run(judge.close())
     return found, base_run(found)
 

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.context import RunContext
 from ragstone.app.decide import ComparedRun, Terms, decide
 from ragstone.app.gate import GateOutcome
-from ragstone.app.run import evaluate_run
 from ragstone.config import Settings, load_settings
 from ragstone.errors import ConfigError, RunDirectoryError, SystemUnderTestError
 from ragstone.gate.policy import load_policy
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.golden.sample import Sample
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm as replayed
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from tests.app.reported import gated
 from tests.judge.conftest import FakeLlm, Loop
+from tests.project.asked import evaluate_run
 
 N = 20
 POLICY = """
@@ -46,18 +46,19 @@ class System:
     concurrency = 2
     can_be_asked_again = True
 
-    def __init__(self, behave: Behave, *, starts: int = 99) -> None:
+    def __init__(self, behave: Behave, *, ends: int = 99) -> None:
         self.behave = behave
         self.asked: dict[str, int] = {}
-        self.starts = starts
+        self.ends = ends
+        self.starts = 0
 
     async def start(self) -> None:
-        self.starts -= 1
-        if self.starts < 0:
-            raise SystemUnderTestError("the port is taken.")
+        self.starts += 1
 
     async def ask(self, sample: Sample) -> Response:
         number = self.asked.get(sample.id, 0)
+        if number >= self.ends:
+            raise SystemUnderTestError("the service has ended.")
         self.asked[sample.id] = number + 1
         answer = self.behave(int(sample.id[1:]), number)
         if answer == "slow":
@@ -212,7 +213,7 @@ def test_a_confirmed_run_has_nothing_to_resume(project: Project) -> None:
 @pytest.mark.parametrize(
     ("system", "more", "why"),
     [
-        (lambda: System(always_bad(1, 2, 3, 4, 5), starts=1), {}, "asking again failed: the port is taken"),
+        (lambda: System(always_bad(1, 2, 3, 4, 5), ends=1), {}, "asking again failed: the service has ended"),
         (
             lambda: System(lambda q, n: "slow" if n else always_bad(1, 2, 3, 4, 5)(q, n)),
             {"run.time_limit_s": 5.0},
@@ -313,7 +314,7 @@ def test_a_confirmed_run_is_decided_again_as_it_was(project: Project) -> None:
     ("policy", "more", "says"),
     [
         (POLICY.replace("confirm = true", 'confirm = true\ndecision = "point"'), {}, "needs decision"),
-        (POLICY, {"run.stop_early": True}, "--stop-early stops at the first decision"),
+        (POLICY, {"run.stop_early": True}, "confirm = true can't be combined with --stop-early"),
     ],
 )
 def test_what_can_not_be_confirmed_is_refused(project: Project, policy: str, more: dict[str, Any], says: str) -> None:

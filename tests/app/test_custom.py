@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import ragstone
-from ragstone.app.custom import chosen_metrics, custom_metrics, metrics_of
 from ragstone.config import CustomMetric, Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.judge.judgements import Grade, Judgements
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.project.plan import project_metrics
+from ragstone.rounds.project_metrics import chosen_metrics
 from ragstone.run.directory import RunDirectory
 from tests.commands.project import make_project
 from tests.commands.project import ragstone as run_ragstone
@@ -184,7 +185,7 @@ def settings_of(tmp_path: Path, config: str) -> Settings:
 
 
 def version(settings: Settings, at: int = 0) -> str:
-    return custom_metrics(settings)[at].info.version
+    return project_metrics(settings).own()[at].info.version
 
 
 def test_a_metric_has_the_version_of_its_text(tmp_path: Path) -> None:
@@ -206,10 +207,10 @@ def test_a_metric_has_the_version_of_its_text(tmp_path: Path) -> None:
 
 def test_metrics_are_selected_by_name_and_by_default(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, function("painted") + function("keyless"))
-    assert [metric.info.name for metric in metrics_of(settings)][-2:] == ["painted", "keyless"]
+    assert [metric.info.name for metric in project_metrics(settings).select()][-2:] == ["painted", "keyless"]
     named = '[run]\nmetrics = ["keyless", "mrr"]\n'
     settings = settings_of(tmp_path, named + function("painted") + function("keyless"))
-    assert [metric.info.name for metric in metrics_of(settings)] == ["mrr", "keyless"]
+    assert [metric.info.name for metric in project_metrics(settings).select()] == ["mrr", "keyless"]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_metrics_are_selected_by_name_and_by_default(tmp_path: Path) -> None:
 )
 def test_a_wrong_definition_is_an_error_that_says_what_is_wrong(tmp_path: Path, config: str, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
-        custom_metrics(settings_of(tmp_path, config))
+        project_metrics(settings_of(tmp_path, config)).own()
 
 
 @pytest.mark.parametrize(
@@ -279,7 +280,7 @@ def test_a_worker_that_lies_about_a_grade_gives_no_score(tmp_path: Path) -> None
 
 
 def test_a_grade_outside_the_range_is_no_score() -> None:
-    (metric,) = custom_metrics(Settings(metrics={"tone": CustomMetric(rubric="Is it?")}))
+    (metric,) = project_metrics(Settings(metrics={"tone": CustomMetric(rubric="Is it?")})).own()
     sample = ragstone.Sample("a", "Q?")
     response = ragstone.Response("a", "A.")
     assert isinstance(metric.score(sample, response, Judgements(custom={"tone": Grade(float("nan"))})), Failed)

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import ragstone
-from ragstone.app.accept import accept
 from ragstone.app.compare import compare, read_compare_policy
-from ragstone.app.context import RunContext
-from ragstone.app.gate import GateOutcome, gate
+from ragstone.app.gate import GateOutcome
 from ragstone.config import Settings, load_settings
 from ragstone.gate.verdict import Status
+from ragstone.rounds.context import RunContext
 from tests.app.reported import gated as gated_and_reported
 from tests.commands.project import make_project
+from tests.project.asked import accept, gate
 from tests.run.opened import opened_for_reading
 
 WORSE = '"answer": fact if int(question.rstrip("?").split()[-1]) % 3 else "Bananas were invented in 1834."'

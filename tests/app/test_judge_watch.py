@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.context import RunContext
 from ragstone.config import load_settings
+from ragstone.rounds.context import RunContext
 from ragstone.run.canaries import CANARIES, choose_canaries
 from ragstone.run.directory import RunDirectory
 from tests.app.reported import gated

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import ragstone
-from ragstone.app.context import RunContext
-from ragstone.app.gate import GateOutcome, gate
+from ragstone.app.gate import GateOutcome
 from ragstone.app.page import read_page
-from ragstone.app.report import report
 from ragstone.config import Settings, load_settings
 from ragstone.errors import RunDirectoryError
 from ragstone.report.parts import Links
-from ragstone.report.redact import Redactor
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import PAGE, SAMPLES, RunDirectory
+from ragstone.run.redact import Redactor
 from tests.app.test_decide import regress
 from tests.commands.project import make_project
+from tests.project.asked import gate, report
 from tests.report.paged import packed_in, unpacked
 
 POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.02\n'

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragstone.app.context import RunContext
 from ragstone.app.gate import GateOutcome
 from ragstone.config import load_settings
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, ConfigError
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind
 from ragstone.metrics.score import NotApplicable, Scored
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.run.replay import confirm
 from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least

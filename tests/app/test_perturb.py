@@ -11,24 +11,22 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.check import check
-from ragstone.app.context import RunContext
+from ragstone.app.decide import robustness_of
 from ragstone.app.gate import GateOutcome
-from ragstone.app.inputs import read_golden_set
-from ragstone.app.no_key_fallback import without_key
-from ragstone.app.perturb import robustness_of
-from ragstone.app.rescore import rescore
-from ragstone.app.run import evaluate_run
 from ragstone.config import Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.gate.robustness import KindResult, Robustness
 from ragstone.gate.verdict import Status
 from ragstone.golden.sample import Sample
+from ragstone.project.golden import read_golden_set
+from ragstone.project.no_key_fallback import without_key
 from ragstone.report.render import render
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import PERTURBED, RunDirectory
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.app.reported import again, gated
 from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.project.asked import check, evaluate_run, rescore
 
 N = 12
 FREE = ("typos", "case", "empty", "injection", "long")
@@ -299,8 +297,8 @@ def test_conversations_keep_their_turns(project: Project) -> None:
     [
         ({"run.perturb": ("typos", "paraphrase")}, "paraphrase needs a language model .* the offline judge"),
         ({"run.perturb": ("paraphrase", "language")}, "paraphrase and language need a language model"),
-        ({"system.entrypoint": "file:answers.jsonl"}, "no recorded answers"),
-        ({"run.shard": "1/2"}, "drawn from the whole golden set"),
+        ({"system.entrypoint": "file:answers.jsonl"}, "--perturb can't be combined with recorded answers"),
+        ({"run.shard": "1/2"}, "--perturb can't be combined with --shard"),
     ],
 )
 def test_what_can_not_be_asked_is_refused_before_anything_is(

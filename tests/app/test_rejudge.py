@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.context import RunContext
 from ragstone.app.gate import GateOutcome
 from ragstone.config import load_settings
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, BaselineError
@@ -17,6 +16,7 @@ from ragstone.gate.early import EarlyStop
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.metrics.score import Scored
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.run.scores import SampleFacts
 from ragstone.run.writer import write_manifest

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ragstone.app.context import RunContext
-from ragstone.app.rescore import Rescored, rescore
-from ragstone.app.run import evaluate_run
+from ragstone.app.rescore import Rescored
 from ragstone.commands.rescore import command
 from ragstone.config import load_settings
 from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirectoryError
 from ragstone.metrics.score import Scored
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import ASIDE, RunDirectory
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import Context
 from tests.judge.conftest import FakeLlm, Loop
+from tests.project.asked import evaluate_run, rescore
 
 N = 6
 KEY = {"OPENAI_API_KEY": "sk-0123456789"}

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.app.context import RunContext
-from ragstone.app.gate import GateOutcome, gate
+from ragstone.app.gate import GateOutcome
 from ragstone.config import load_settings
 from ragstone.gate.verdict import RetrievalChanges
+from ragstone.rounds.context import RunContext
 from tests.commands.project import make_project
+from tests.project.asked import gate
 
 N = 20
 SYSTEM = """

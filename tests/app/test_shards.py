@@ -14,24 +14,24 @@ from typing import Any
 
 import pytest
 
-from ragstone.app import evaluate as evaluate_module
-from ragstone.app import run as run_module
-from ragstone.app.context import RunContext
 from ragstone.app.decide import ComparedRun
-from ragstone.app.gate import GateOutcome, evaluate_shard, gate
-from ragstone.app.merge import Shards, merge
-from ragstone.app.run import evaluate_run
+from ragstone.app.gate import GateOutcome
+from ragstone.app.merge import Shards
 from ragstone.config import JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.verdict import Status
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
+from ragstone.rounds import round as round_module
+from ragstone.rounds import sources
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import Manifest
 from ragstone.run.merge import ALIKE, COMBINED, find_runs, merge_runs
 from ragstone.run.writer import samples_digest, write_manifest
 from tests.judge.conftest import FakeLlm, Loop
+from tests.project.asked import evaluate_run, evaluate_shard, gate, merge
 
 N = 30
 OF = 3
@@ -53,7 +53,7 @@ class Project:
     """A repository with recorded answers, whose clock stands still."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(evaluate_module, "monotonic", lambda: 0.0)
+        monkeypatch.setattr(round_module, "monotonic", lambda: 0.0)
         monkeypatch.chdir(root)
         self.root = root
         self.more: dict[str, Any] = {}
@@ -308,7 +308,7 @@ def test_a_shard_has_its_share_of_the_budget(judged: Project, monkeypatch: pytes
         seen.append(settings)
         return build_judge(settings, **more)
 
-    monkeypatch.setattr(run_module, "build_judge", spy)
+    monkeypatch.setattr(sources, "build_judge", spy)
     run = judged.shard(1, judge__max_cost_usd=6.0, judge__requests_per_minute=3000)
     assert [(one.max_cost_usd, one.requests_per_minute) for one in seen] == [(2.0, 1000)]
     # What it takes to reproduce the run is the whole.
@@ -409,13 +409,13 @@ def test_shards_that_knew_no_baseline_leave_it_to_the_merge(changed: Project) ->
 
 def test_a_shard_can_not_stop_early(project: Project) -> None:
     for attempt in (lambda: project.shard(1, run__stop_early=True), lambda: project.gate_merged(run__stop_early=True)):
-        with pytest.raises(ConfigError, match="stopping early needs the scores of all samples"):
+        with pytest.raises(ConfigError, match=r"--stop-early can't be combined with --(shard|merge): it needs"):
             attempt()
     assert not (project.root / "shards").exists()
 
 
 def test_a_shard_can_not_be_compared_with_a_base_commit(project: Project) -> None:
-    with pytest.raises(ConfigError, match="a base commit is asked beside the whole golden set"):
+    with pytest.raises(ConfigError, match="--baseline-commit can't be combined with --shard"):
         project.shard(1, gate__baseline_commit="main")
 
 

@@ -14,7 +14,7 @@ from ragstone.ci.platform import Platform, UndeclaredSecretError, Variables
 from ragstone.ci.platforms import PLATFORMS
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
-from ragstone.report.redact import Redactor
+from ragstone.run.redact import Redactor
 from ragstone.system.environment import child_environment
 from tests.ci.fakes import Fake, Handler, Reply, azure, gitlab, serving
 

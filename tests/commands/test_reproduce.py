@@ -13,10 +13,10 @@ from typing import Any
 import click
 import pytest
 
-from ragstone.app.invocation import invocation_of
 from ragstone.commands import gate, run
 from ragstone.commands.options import FLAGS, settings_from
 from ragstone.config import OPTIONS, Option, Settings
+from ragstone.project.invocation import invocation_of
 from ragstone.report.reproduce import reproduce_lines, wrap_line
 from ragstone.run.manifest import (
     BaselineFact,

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import RunSettings, Settings
+from ragstone.config import JudgeSettings, SystemSettings
 from ragstone.container.confinement import Confinement
 from ragstone.container.container import Container
 from ragstone.container.runner_folders import RunnerFolders
 from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
+from ragstone.golden.sample import GoldenSet
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.session import RunPlan
+from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.system.environment import RunAs
 
 
@@ -31,7 +35,7 @@ def workspace(tmp_path: Path) -> Path:
     return found
 
 
-def staged(workspace: Path, out: str) -> Settings:
+def staged(workspace: Path, out: str) -> RunPlan:
     private = workspace.parent / "private"
     container = Container(
         Confinement(RunAs(1, 1, private), private),
@@ -42,7 +46,14 @@ def staged(workspace: Path, out: str) -> Settings:
         SystemSetup(),
         RunnerFolders({}, workspace),
     )
-    return container.staged(Settings(root=workspace / "service", run=RunSettings(out=out)))
+    return container.staged(
+        RunPlan(
+            GoldenSet(()),
+            JudgeSource(JudgeSettings()),
+            ProjectMetrics(SystemSource(SystemSettings())),
+            workspace / "service" / out,
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,4 +83,4 @@ def test_a_run_directory_that_is_something_else_is_refused(workspace: Path, out:
 
 @pytest.mark.parametrize("out", ["ragstone-run", "deep/er/run", "../run", "older", "../ragstone-run"])
 def test_a_new_folder_or_an_older_run_in_the_workspace_is_taken(workspace: Path, out: str) -> None:
-    assert staged(workspace, out).run.out == str((workspace.parent / "private" / "run").resolve())
+    assert staged(workspace, out).out == (workspace.parent / "private" / "run").resolve()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ragstone.app.context import RunContext
-from ragstone.app.evaluate import evaluate_golden_set
 from ragstone.config import RunSettings, Settings
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import carry, used
 from ragstone.run.manifest import BaselineFact
 from ragstone.run.writer import write_manifest
+from tests.project.asked import evaluate_golden_set
 from tests.run.builders import Answering, judge, samples
 
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from ragstone.commands.gate import command
 from ragstone.golden.load import load_golden_set
-from ragstone.report.redact import Redactor
 from ragstone.run.directory import SAMPLES, RunDirectory
+from ragstone.run.redact import Redactor
 from tests.ci.github.fake import FakeGitHub
 from tests.ci.github.test_text_channels import acting, parse_outputs
 from tests.job.builders import Checkout, pull_request

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from ragstone.ci.platforms import SECRETS
-from ragstone.report.redact import MASK
+from ragstone.run.redact import MASK
 from tests.ci.github.fake import TOKEN, FakeGitHub
 from tests.job.builders import FACTS, Checkout, pull_request
 from tests.job.test_identity import written

@@ -318,8 +318,11 @@ def test_an_archive_that_leads_out_is_refused(github: FakeGitHub, checkout: Chec
     [
         ({"RAGSTONE_SHARD": "1/2", **MERGE}, "one job evaluates a shard, and another one merges them"),
         ({"RAGSTONE_ALLOW_MISSING": "true"}, "allow-missing needs merge"),
-        ({"RAGSTONE_BASELINE": "commit", **MERGE}, "a base commit is asked beside the whole golden set"),
-        ({"RAGSTONE_BASELINE": "commit", "RAGSTONE_SHARD": "1/2"}, "a base commit is asked beside the whole"),
+        ({"RAGSTONE_BASELINE": "commit", **MERGE}, "baseline: commit can't be combined with merging shards: it needs"),
+        (
+            {"RAGSTONE_BASELINE": "commit", "RAGSTONE_SHARD": "1/2"},
+            "can't be combined with --shard: it needs",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_named(

@@ -334,9 +334,9 @@ def test_outside_of_a_checkout_there_is_no_store(tmp_path: Path) -> None:
 def test_another_front_door_says_that_it_does_not_read_the_store(repository: Repository) -> None:
     import asyncio
 
-    from ragstone.app.gate import gate as decide
     from ragstone.commands.context import run_context
     from ragstone.config import load_settings
+    from tests.project.asked import gate as decide
 
     repository.commit("first")
     settings = load_settings(

@@ -193,7 +193,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
         folder=checkout.files / "base",
     )
     api.close()
-    assert held.settings.judge.base_url == listener.url
+    assert held.settings.value.judge.base_url == listener.url
 
 
 def test_neither_does_the_key_of_the_embeddings(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:

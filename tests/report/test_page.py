@@ -14,9 +14,9 @@ from ragstone.report import page
 from ragstone.report.document import PlacePart, StatementPart
 from ragstone.report.page import pack, read_line, with_row_links
 from ragstone.report.parts import Links, ReportView, SampleRow
-from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.report.texts import Json
+from ragstone.run.redact import Redactor
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import packed_in, page_lines, paged, unpacked

@@ -10,9 +10,9 @@ import pytest
 from ragstone.golden.sample import Sample, Turn
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.report.redact import Redactor
 from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
 from ragstone.run.record import Answer, SampleRecord
+from ragstone.run.redact import Redactor
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.report.hostile import every_fragment
 from tests.run.builders import one_answer

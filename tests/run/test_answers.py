@@ -10,11 +10,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.context import RunContext
-from ragstone.app.evaluate import evaluate_golden_set
-from ragstone.app.inputs import make_system
-from ragstone.app.rescore import Rescored, rescore
-from ragstone.config import RunSettings, Settings, SystemSettings
+from ragstone.app.rescore import Rescored
+from ragstone.config import GoldenSettings, RunSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.sample import Sample
@@ -22,6 +19,7 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import SAMPLES, RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
@@ -30,6 +28,7 @@ from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from ragstone.tools.judging.noise.noise import noise_lines, recorded_noise
+from tests.project.asked import evaluate_golden_set, evaluate_run, rescore
 from tests.run.builders import Answering, judge, judgement, samples
 
 METRICS = select_metrics(["faithfulness"])
@@ -228,9 +227,15 @@ def test_a_run_is_resumed_only_with_as_many_answers(tmp_path: Path) -> None:
 
 
 def test_a_file_of_recorded_answers_can_not_be_asked_again(tmp_path: Path) -> None:
-    settings = Settings(root=tmp_path, system=SystemSettings(entrypoint="file:out.jsonl"), run=RunSettings(answers=3))
-    with pytest.raises(ConfigError, match="a file has one recorded answer to each question"):
-        make_system(settings, RunContext(environ={}))
+    (tmp_path / "golden.jsonl").write_text('{"question": "Is it so?"}\n', encoding="utf-8")
+    settings = Settings(
+        root=tmp_path,
+        golden=GoldenSettings(paths=("golden.jsonl",)),
+        system=SystemSettings(entrypoint="file:out.jsonl"),
+        run=RunSettings(answers=3),
+    )
+    with pytest.raises(ConfigError, match="--answers can't be combined with recorded answers"):
+        asyncio.run(evaluate_run(settings, RunContext(environ={})))
 
 
 def rescored(folder: Path, *sources: Path, **more: Any) -> Rescored:

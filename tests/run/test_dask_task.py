@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.app.evaluate import workers_of
-from ragstone.config import JudgeSettings, Settings
+from ragstone.config import JudgeSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.judge.portable import Recipe
+from ragstone.judge.protocol import Judge
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.round import JudgePool, Round, workers_of
+from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.dask_task import differences, encode_task
 from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
 from ragstone.run.worker_process import Task
+from tests.run.builders import Answering, samples
 from tests.run.builders import judge as scripted
-from tests.run.builders import samples
 from tests.run.test_workers import METRICS, offline, recipe
 
 
@@ -40,20 +43,26 @@ def test_versions_that_differ_are_listed() -> None:
     assert differences({**theirs, "ragstone": None}, ours) == "ragstone is missing"
 
 
+def of_a_cluster(judge: Judge, name: str) -> Round:
+    """A round that `judge` judges, built from `name`, on a cluster that is not there."""
+    project = ProjectMetrics(SystemSource(SystemSettings()))
+    pool = JudgePool(JudgeSource(JudgeSettings(name=name)), workers=2, dask="tcp://127.0.0.1:1")
+    return Round(samples(1), Answering(), judge, METRICS, project, Path(), pool=pool)
+
+
 def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() -> None:
-    settings = Settings.model_validate({"run": {"dask": "tcp://127.0.0.1:1"}, "judge": {"name": "openai:gpt-x"}})
     said: list[str] = []
     judge = scripted(samples(1))
-    assert workers_of(settings, judge, METRICS, 10_000, said.append) is None
+    assert workers_of(of_a_cluster(judge, "openai:gpt-x"), 10_000, said.append) is None
     (line,) = said
     assert line.startswith("--dask is not used, and answers are judged in this process: ")
 
 
 def test_a_cluster_takes_the_place_of_worker_processes() -> None:
-    settings = Settings.model_validate({"run": {"dask": "tcp://127.0.0.1:1", "workers": 2}})
+    asked = of_a_cluster(offline(samples(1)), "offline")
     said: list[str] = []
-    assert isinstance(workers_of(settings, offline(samples(1)), METRICS, 1, said.append), DaskWorkers)
-    assert workers_of(settings, offline(samples(1)), METRICS, 0, said.append) is None
+    assert isinstance(workers_of(asked, 1, said.append), DaskWorkers)
+    assert workers_of(asked, 0, said.append) is None
     assert said == []
 
 

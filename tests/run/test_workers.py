@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.app.context import RunContext
-from ragstone.app.run import evaluate_run
 from ragstone.config import JudgeSettings, RunSettings, Settings, load_settings
 from ragstone.errors import JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
@@ -27,6 +25,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
+from ragstone.rounds.context import RunContext
 from ragstone.run import workers as pool
 from ragstone.run.engine import run_samples, run_samples_in
 from ragstone.run.record import RecordLine, SampleRecord
@@ -34,6 +33,7 @@ from ragstone.run.serialise import record_to_line
 from ragstone.run.worker_process import Job, Trouble, decode_reply, encode_reply
 from ragstone.run.workers import Workers, how_many
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.project.asked import evaluate_run
 from tests.run.builders import Answering, samples
 
 METRICS: tuple[Metric, ...] = (*select_metrics(), *select_metrics(["answer_stability"]))
@@ -398,18 +398,18 @@ def test_auto_takes_every_core_but_none_for_a_small_run(monkeypatch: pytest.Monk
     found = recipe(OfflineJudge())
     model = Recipe(JudgeSettings(name="local:nli"), found.rarity)
     monkeypatch.setattr(pool, "usable_cores", lambda: 8)
-    auto = RunSettings()
-    assert auto.workers == "auto"
+    auto = RunSettings().workers
+    assert auto == "auto"
     assert [how_many(auto, found, n) for n in (0, 50, 499, 500, 100_000)] == [0, 0, 0, 8, 8]
     assert [how_many(auto, model, n) for n in (50, 100)] == [0, 4]
-    assert how_many(RunSettings(answers=5), found, 100) == 8
+    assert how_many(auto, found, 100, judged=5) == 8
     on_gpu = {"local": {"device": "cuda"}}
     for judge in ({"name": "local:nli"}, {"embeddings": "local:minilm"}):
         gpu = Recipe(JudgeSettings.model_validate({**judge, **on_gpu}), found.rarity)
-        assert [how_many(auto, gpu, 100_000), how_many(RunSettings(workers=2), gpu, 100_000)] == [0, 2]
+        assert [how_many(auto, gpu, 100_000), how_many(2, gpu, 100_000)] == [0, 2]
     assert how_many(auto, Recipe(JudgeSettings.model_validate(on_gpu), found.rarity), 500) == 8
     assert how_many(auto, None, 100_000) == 0
-    assert [how_many(RunSettings(workers=n), found, 50) for n in (1, 3, 64)] == [0, 3, 50]
+    assert [how_many(n, found, 50) for n in (1, 3, 64)] == [0, 3, 50]
     monkeypatch.setattr(pool, "usable_cores", lambda: 1)
     assert how_many(auto, found, 100_000) == 0
 

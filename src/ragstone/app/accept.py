@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ragstone.app.decide import read_policy
 from ragstone.app.gate import REPORT_FILES
-from ragstone.config import Settings, read_text
+from ragstone.config import read_text
 from ragstone.errors import ConfigError, suggestion
 from ragstone.files import read_regular
 from ragstone.gate.accepted import (
@@ -53,7 +52,8 @@ class Accepted:
 
 
 def accept(
-    settings: Settings,
+    policy: Policy,
+    root: Path,
     shown: Shown | Path,
     *,
     metric: str,
@@ -62,12 +62,12 @@ def accept(
     slice_: str | None = None,
     expires: datetime.date | None = None,
 ) -> Accepted:
-    """Append an entry for the drop of `metric` to the accepted.toml next to the policy. Nothing else is changed.
+    """Append an entry for the drop of `metric` to the accepted.toml next to the policy, or in `root`. Nothing else
+    is changed.
 
     `shown` is the drop, or the directory of the run with it. Raises ConfigError if there is no such drop, or the entry
     can't be written.
     """
-    policy = read_policy(settings)
     named = {name for _, name, _ in policy.table.rules()}
     if find_metric(metric) is None and metric not in named:
         raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named}))
@@ -90,7 +90,7 @@ def accept(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}.") from None
-    folder = settings.root if policy.file is None else Path(policy.file).parent
+    folder = root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
     if any(entry.id == other.id for other in policy.accepted):
         raise ConfigError(f"this drop of {entry.title} is already accepted ({entry.id}).", where=str(file))

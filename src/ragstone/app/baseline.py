@@ -39,6 +39,15 @@ def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRun:
+    """The baseline in a run directory that the user named. `any_run`: whatever its verdict."""
+
+    path: Path
+    name: str
+    any_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NamedBaseline:
     """The run to compare with, from a named directory.
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TypeVar
 
-from ragstone.app.base_commit import at_base, base_from_git, with_one_baseline
-from ragstone.app.baseline import open_baseline, refuse_nested
-from ragstone.app.context import RunContext
-from ragstone.app.custom import Measures, measures_of, metrics_of, ungraded
-from ragstone.app.decide import ComparedRun, Terms, gate_policy, model_name_warnings, policy_for
-from ragstone.app.evaluate import describe_run
-from ragstone.app.gate import refuse_groups
-from ragstone.app.history import local_book
-from ragstone.app.inputs import make_system, read_golden_set, refuse_without_given, shard_of
-from ragstone.app.oracle import asked_again, oracle_settings, refuse_oracle
-from ragstone.app.perturb import expected_partners, refuse_recorded, refuse_unwritten, written_questions
-from ragstone.config import Settings
+from ragstone.app.baseline import NamedRun, open_baseline, refuse_nested
+from ragstone.app.decide import ComparedRun, Terms, model_name_warnings, policy_for
+from ragstone.app.gate import GateRequest, refuse_groups
 from ragstone.errors import SystemUnderTestError
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.decide import decide_gate
@@ -27,14 +20,20 @@ from ragstone.gate.resolution import as_judged, imagined_run, resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost, estimate_rewording
 from ragstone.judge.names import split_name
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.custom import FunctionMetric, RubricMetric
 from ragstone.metrics.metric import Metric
-from ragstone.report.templates import own_templates
+from ragstone.rounds.base_commit import BaseSystem, at_base
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.needs import refuse_conflicts
+from ragstone.rounds.oracle import Oracle, asked_again, divided
+from ragstone.rounds.perturb import Perturb, written_questions
+from ragstone.rounds.project_metrics import Measures, ungraded
+from ragstone.rounds.round import Round, refuse_without_given
+from ragstone.rounds.session import RunPlan
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import refuse_foreign
 from ragstone.system.given import refuse_without_contexts
@@ -112,48 +111,54 @@ class CheckResult:
         )
 
 
-async def check(settings: Settings, context: RunContext) -> CheckResult:
+async def check(request: GateRequest, context: RunContext) -> CheckResult:
     """Raise the error that a run would raise, or describe the run. Makes no judge call.
 
     The gate is rehearsed with the best scores that a run could have: what it can't decide then, it never can.
     """
-    settings = with_one_baseline(settings)
-    shard_of(settings)
-    refuse_recorded(settings)
-    golden = read_golden_set(settings)
-    policy, undrawn = policy_for(gate_policy(settings), golden)
-    metrics = metrics_of(settings, golden)
-    refuse_without_given(golden, settings)
-    if settings.run.oracle:
-        refuse_oracle(golden, metrics, settings)
-    _refuse_places(settings, golden)
-    baseline = settings.gate.baseline
-    compared = None
-    if baseline is not None:
-        compared = ComparedRun.baseline(open_baseline(settings.path(baseline), any_run=settings.gate.baseline_any))
+    refuse_conflicts(request.parts())
+    plan = request.run
+    golden, part = plan.golden, plan.system.settings.part
+    policy, undrawn = policy_for(request.policy, golden)
+    metrics = plan.selected_metrics()
+    refuse_without_given(golden, part)
+    for extra in plan.extras:
+        extra.refuse(golden, metrics)
+    _refuse_places(request)
+    baseline, compared = None, None
+    if isinstance(request.baseline, NamedRun):
+        baseline = request.baseline.name
+        compared = ComparedRun.baseline(open_baseline(request.baseline.path, any_run=request.baseline.any_run))
     before = compared.scores if compared is not None else None
-    judge = build_judge(
-        settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
-    )
-    versions = 1 if settings.gate.baseline_commit is None else 2
+    judge = plan.judge.build(golden, None, context)
+    versions = 1 if request.base is None else 2
+    cost = _Cost(plan, versions)
     try:
-        refuse_unwritten(settings, judge, judge.identity)
-        system = make_system(settings, context)
-        first = next((sample for sample in golden if sample.history), None) or _first(golden, settings)
+        for extra in plan.extras:
+            extra.refuse_judge(judge)
+        system = plan.system.build(context)
+        first = next((sample for sample in golden if sample.history), None) or _first(golden, part)
         response = await _ask(system, first)
-        estimate = estimate_cost(
-            settings.judge, golden, metrics, repeats=settings.run.repeats, answers=versions * settings.run.answers
+        estimate = cost.of(golden, metrics)
+        if _extra(plan, Oracle) is not None:
+            estimate = estimate.plus(await _try_oracle(system, metrics, plan, context))
+        await _call_functions(plan.metrics.measures(metrics, context), judge, first, response)
+        if request.base is not None:
+            baseline = await _ask_base(request, first)
+        unrecorded = await _unrecorded(plan.system.build(context), golden)
+        described = Round(
+            golden,
+            system,
+            judge,
+            metrics,
+            plan.metrics,
+            plan.out,
+            answers=plan.answers,
+            repeats=plan.repeats,
+            policy_hash=policy_hash(policy),
         )
-        if settings.run.oracle:
-            estimate = estimate.plus(await _try_oracle(system, golden, metrics, settings, context))
-        measures = measures_of(metrics, settings, context.environ, context.system_factory, context.system_log)
-        await _call_functions(measures, judge, first, response)
-        if settings.gate.baseline_commit is not None:
-            baseline = await _ask_base(settings, context, policy, first)
-        unrecorded = await _unrecorded(make_system(settings, context), golden)
-        manifest = describe_run(settings, context, golden, metrics, judge, system, policy_hash(policy))
-        required = settings.gate.baseline is not None
-        terms = Terms.of(policy, compared, context.now().date(), required=required, seed=settings.run.seed)
+        manifest = described.describe(context)
+        terms = Terms.of(policy, compared, context.now().date(), required=compared is not None, seed=plan.seed)
         best = perfect_run(golden, metrics, manifest)
         return CheckResult(
             golden=golden,
@@ -165,22 +170,22 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
             response=response,
             estimate=estimate,
             baseline=baseline,
-            sizes=tuple(_size(metric, golden, settings, judge, versions) for metric in metrics),
+            sizes=tuple(_size(metric, judge, cost) for metric in metrics),
             rehearsal=decide_gate(
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
             rules=tuple(_in_force(policy, best)),
             history=_history(golden, system),
-            part=_part(settings, system),
-            oracle=_oracle(settings, golden, metrics, system),
-            perturbed=_perturbed(settings, golden, metrics),
+            part=_part(plan, system),
+            oracle=_oracle(plan, metrics, system),
+            perturbed=_perturbed(plan, metrics),
             warnings=(
                 *undrawn,
-                *remarks(response, metrics, settings.system.part),
+                *remarks(response, metrics, part),
                 *unrecorded,
                 *(
                     line
-                    for lines in model_name_warnings(*split_name(settings.judge.name), context.now().date())
+                    for lines in model_name_warnings(*split_name(plan.judge.settings.name), context.now().date())
                     for line in lines
                 ),
             ),
@@ -188,6 +193,27 @@ async def check(settings: Settings, context: RunContext) -> CheckResult:
         )
     finally:
         await judge.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Estimates what judging costs, if the system is asked in so many `versions`."""
+
+    plan: RunPlan
+    versions: int = 1
+
+    def of(self, golden: GoldenSet, metrics: Sequence[Metric]) -> CostEstimate:
+        plan = self.plan
+        answers = self.versions * plan.answers
+        return estimate_cost(plan.judge.settings, golden, metrics, repeats=plan.repeats, answers=answers)
+
+
+Extra = TypeVar("Extra")
+
+
+def _extra(plan: RunPlan, kind: type[Extra]) -> Extra | None:
+    """The round of this kind that follows the evaluation, if one does."""
+    return next((one for one in plan.extras if isinstance(one, kind)), None)
 
 
 def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
@@ -198,33 +224,30 @@ def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
             yield rule
 
 
-def _size(metric: Metric, golden: GoldenSet, settings: Settings, judge: Judge, versions: int) -> MetricSize:
-    name = metric.info.name
+def _size(metric: Metric, judge: Judge, cost: _Cost) -> MetricSize:
+    name, golden = metric.info.name, cost.plan.golden
     excuses = [found.reason for sample in golden if (found := metric.excuse(sample)) is not None]
     kinds = sorted({kind for sample in golden for kind in metric.needs(sample)})
     needs = ", ".join(str(kind).replace("_", " ") for kind in kinds) or "no judge"
     if isinstance(metric, FunctionMetric):
-        needs = f"function {settings.metrics[name].python}"
+        needs = f"function {cost.plan.metrics.custom[name].python}"
     if isinstance(metric, RubricMetric):
         needs = f"rubric: {', '.join(metric.rubric.sees)}"
     if name in ungraded([metric], judge):
         excuses = [NO_MODEL.format(judge.identity.label())] * len(golden)
-    estimate = estimate_cost(
-        settings.judge, golden, [metric], repeats=settings.run.repeats, answers=versions * settings.run.answers
-    )
-    return MetricSize(name, len(golden) - len(excuses), needs, estimate, most_common(excuses) if excuses else None)
+    excuse = most_common(excuses) if excuses else None
+    return MetricSize(name, len(golden) - len(excuses), needs, cost.of(golden, [metric]), excuse)
 
 
-def _perturbed(settings: Settings, golden: GoldenSet, metrics: Sequence[Metric]) -> PerturbedSize | None:
-    if not settings.run.perturb:
+def _perturbed(plan: RunPlan, metrics: Sequence[Metric]) -> PerturbedSize | None:
+    perturb = _extra(plan, Perturb)
+    if perturb is None:
         return None
-    found = expected_partners(settings, golden)
+    found = perturb.expected(plan.golden)
     asked = [metric for metric in metrics if not metric.info.relative]
-    own = estimate_cost(settings.judge, found, asked, repeats=settings.run.repeats, answers=settings.run.answers).plus(
-        estimate_rewording(settings.judge, written_questions(found))
-    )
+    own = _Cost(plan).of(found, asked).plus(estimate_rewording(plan.judge.settings, written_questions(found)))
     samples = {sample.perturbation.of for sample in found if sample.perturbation is not None}
-    return PerturbedSize(len(samples), settings.run.perturb, len(found), own)
+    return PerturbedSize(len(samples), perturb.kinds, len(found), own)
 
 
 def _history(golden: GoldenSet, system: System) -> str | None:
@@ -239,64 +262,59 @@ def _history(golden: GoldenSet, system: System) -> str | None:
     return f"{counted(count, 'sample')} with earlier turns, {taken}"
 
 
-def _first(golden: GoldenSet, settings: Settings) -> Sample:
+def _first(golden: GoldenSet, part: str | None) -> Sample:
     """The first sample; for generation alone, the first with contexts to give."""
     given = (sample for sample in golden if sample.reference_contexts)
-    return (next(given, None) if settings.system.part == GENERATION else None) or next(iter(golden))
+    return (next(given, None) if part == GENERATION else None) or next(iter(golden))
 
 
-def _part(settings: Settings, system: System) -> str | None:
-    if settings.system.part == RETRIEVAL:
+def _part(plan: RunPlan, system: System) -> str | None:
+    part = plan.system.settings.part
+    if part == RETRIEVAL:
         return "retrieval alone: contexts are scored, and no answer is expected"
-    if settings.system.part != GENERATION:
+    if part != GENERATION:
         return None
     if not system.can_be_asked_again:
         return "generation alone: recorded answers, judged by the reference contexts"
-    said = "takes" if takes_contexts(system) or settings.system.takes_contexts else "is sent"
+    said = "takes" if takes_contexts(system) or plan.system.settings.takes_contexts else "is sent"
     unknown = "" if said == "takes" else "; whether the system reads them can't be known"
     return f"generation alone: the entrypoint {said} the reference contexts of each sample{unknown}"
 
 
-async def _try_oracle(
-    system: System, golden: GoldenSet, metrics: Sequence[Metric], settings: Settings, context: RunContext
-) -> CostEstimate:
+async def _try_oracle(system: System, metrics: Sequence[Metric], plan: RunPlan, context: RunContext) -> CostEstimate:
     """What judging an oracle half costs; `system`, which was started, takes contexts, and answers one question so."""
-    refuse_without_contexts(system, settings.system.takes_contexts, "--oracle")
-    given, again = asked_again(golden), oracle_settings(settings, metrics)
-    await _ask(make_system(again, context), next(iter(given)))
-    divided = [metric for metric in metrics if metric.info.divides]
-    run = settings.run
-    return estimate_cost(settings.judge, given, divided, repeats=run.repeats, answers=run.answers)
+    refuse_without_contexts(system, plan.system.settings.takes_contexts, "--oracle")
+    given = asked_again(plan.golden)
+    await _ask(plan.system.of_part("generation").build(context), next(iter(given)))
+    return _Cost(plan).of(given, divided(metrics))
 
 
-def _oracle(settings: Settings, golden: GoldenSet, metrics: Sequence[Metric], system: System) -> str | None:
-    if settings.system.part is not None or not system.can_be_asked_again:
+def _oracle(plan: RunPlan, metrics: Sequence[Metric], system: System) -> str | None:
+    if plan.system.settings.part is not None or not system.can_be_asked_again:
         return None
-    taken = settings.system.takes_contexts
+    taken = plan.system.settings.takes_contexts
     taken = takes_contexts(system) if taken is None else taken
     says = {
         True: "the entrypoint takes contexts",
         False: "the entrypoint takes no contexts",
         None: "contexts are sent with the question; whether the system reads them can't be known",
     }[taken]
-    if not settings.run.oracle:
+    if _extra(plan, Oracle) is None:
         return f"not asked for; {says}"
-    n = f"{len(asked_again(golden)):,} of {counted(len(golden), 'sample')}"
-    names = [metric.info.name for metric in metrics if metric.info.divides]
+    n = f"{len(asked_again(plan.golden)):,} of {counted(len(plan.golden), 'sample')}"
+    names = [metric.info.name for metric in divided(metrics)]
     best = "" if "answer_correctness" in names else "; answer_correctness would tell most"
     return f"{n} asked again with the reference contexts; {says}; {', '.join(names)}{best}"
 
 
-def _refuse_places(settings: Settings, golden: GoldenSet) -> None:
-    """Raise the error of a run that can't read or write one of its other places, or use them together."""
-    out = settings.path(settings.run.out)
+def _refuse_places(request: GateRequest) -> None:
+    """Raise the error of a run that can't write its directory, or use it and the baseline together."""
+    out = request.run.out
     refuse_foreign(out)
-    if settings.gate.baseline is not None:
-        refuse_nested(settings.path(settings.gate.baseline), out)
-    if settings.run.stop_early:
-        refuse_groups(golden)
-    local_book(settings)
-    own_templates(settings.root)
+    if isinstance(request.baseline, NamedRun):
+        refuse_nested(request.baseline.path, out)
+    if request.run.stop_early:
+        refuse_groups(request.run.golden)
 
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
@@ -386,16 +404,18 @@ async def _call_functions(measures: Measures, judge: Judge, sample: Sample, resp
         await measures.close()
 
 
-async def _ask_base(settings: Settings, context: RunContext, policy: Policy, sample: Sample) -> str:
+async def _ask_base(request: GateRequest, sample: Sample) -> str:
     """The base commit in words, after asking its system too."""
-    with base_from_git(settings, context, policy) as base:
+    with ExitStack() as stack:
+        base = request.base
+        assert base is not None  # noqa: S101 - for the type checker
+        base = base if isinstance(base, BaseSystem) else stack.enter_context(base())
         try:
             response = await _ask(base.make(), sample)
         except SystemUnderTestError as error:
             raise at_base(error, base) from None
-    return (
-        f"{base.name}, asked in the same job: answered '{sample.id}' with {counted(len(response.contexts), 'context')}"
-    )
+        contexts = counted(len(response.contexts), "context")
+        return f"{base.name}, asked in the same job: answered '{sample.id}' with {contexts}"
 
 
 def _resolution(

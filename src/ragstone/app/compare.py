@@ -14,8 +14,8 @@ from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.parts import ReportView
-from ragstone.report.redact import Redactor
 from ragstone.run.directory import RunDirectory
+from ragstone.run.redact import Redactor
 from ragstone.run.score_files import read_score_file
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragstone.app.history import Book, hold
-from ragstone.app.perturb import robustness_of
-from ragstone.config import Settings
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
@@ -22,8 +19,7 @@ from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, cause_of, was_asked
 from ragstone.gate.oracle import oracle_shares
-from ragstone.gate.policy import Policy, default_policy, load_policy
-from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.gate.policy import Policy
 from ragstone.gate.retrieval_changes import (
     retrieval_changes,
     retrieval_fell,
@@ -36,11 +32,14 @@ from ragstone.history.drift import Drift
 from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.directory import Lookup, RunDirectory
+from ragstone.run.directory import MANIFEST, PERTURBED, Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint, oracle_half
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, means, without_drafts
+
+if TYPE_CHECKING:
+    from ragstone.gate.robustness import Robustness
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -49,33 +48,6 @@ _RECORDS_AT_ONCE = 2000
 _SHOWN_DRAFTS = 10
 
 FailOn = Literal["fail", "inconclusive", "never"]
-
-
-def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
-    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
-
-    It can name the built-in metrics, those of `settings`, and `scored`. Its error rate is shared as the settings say.
-    """
-    return replace(_policy_in(settings, scored), gates=settings.gate.gates)
-
-
-def _policy_in(settings: Settings, scored: Collection[str]) -> Policy:
-    known = {*settings.metrics, *scored}
-    if settings.gate.thresholds is not None:
-        return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)
-    beside = settings.path(POLICY_FILE)
-    # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
-    if os.path.lexists(beside):
-        return load_policy(beside, known_metrics=known, within=settings.within)
-    return default_policy(settings.root, within=settings.within)
-
-
-def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
-    """The same with `fail-on` applied, as the gate uses it."""
-    policy, fail_on = read_policy(settings, scored), settings.gate.fail_on
-    if fail_on in ("fail", "inconclusive"):
-        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
-    return policy
 
 
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
@@ -393,6 +365,23 @@ def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
     if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
         return EXIT_PASS
     return verdict.exit_code
+
+
+def robustness_of(
+    run: RunDirectory | None, scores: RunScores | None = None, lower_is_better: Iterable[str] = ()
+) -> Robustness | None:
+    """What the perturbed questions in the directory of `run` show about its `scores`; None if there are none.
+
+    The scores are read from `run` if they are not given. Raises RunDirectoryError.
+    """
+    if run is None or not (run.path / PERTURBED / MANIFEST).is_file():
+        return None
+    from ragstone.gate.robustness import robustness  # with numpy, when the questions have been asked
+
+    found = RunDirectory.open(run.path / PERTURBED)
+    if found.manifest.perturbed is None:
+        raise RunDirectoryError("it is not a run of perturbed questions.", where=str(found.path))
+    return robustness(scores or run.scores(), found.records(), found.manifest, lower_is_better)
 
 
 def view_of(

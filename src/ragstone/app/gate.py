@@ -1,47 +1,30 @@
-"""The gate: evaluate, compare with thresholds and baseline, decide, write the reports."""
+"""The gate in four steps: read, evaluate, decide, write. Each takes what those before it found, and returns its own."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from time import monotonic
 
-from ragstone.app.base_commit import (
-    BaseSystem,
-    base_from_git,
-    base_run,
-    evaluate_both,
-    missing_note,
-    with_one_baseline,
-)
-from ragstone.app.baseline import baseline_beside
-from ragstone.app.confirm import Doubt, confirm_run
-from ragstone.app.context import RunContext
-from ragstone.app.custom import metrics_of
+from ragstone.app.baseline import NamedRun, baseline_beside
+from ragstone.app.confirm import Confirmed, confirm_run
 from ragstone.app.decide import (
     ComparedRun,
+    FailOn,
     Terms,
     decide,
     exit_code_of,
-    gate_policy,
     oracle_of,
     policy_for,
     view_of,
 )
-from ragstone.app.history import Book, enter, keep, local_book
-from ragstone.app.inputs import read_golden_set, refuse_parts, shard_of
-from ragstone.app.invocation import invocation_of
+from ragstone.app.history import Book, enter, keep
 from ragstone.app.merge import Shards, merge
-from ragstone.app.oracle import add_oracle, refuse_oracle
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
-from ragstone.app.rejudge import Rejudging
-from ragstone.app.run import evaluate_run
-from ragstone.config import Settings
+from ragstone.app.rejudge import Rejudged, rejudge, rejudge_merged
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.early import EarlyStop, random_order
 from ragstone.gate.eligibility import eligibility
@@ -51,12 +34,17 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
-from ragstone.report.templates import Templates, own_templates
+from ragstone.report.templates import Templates
+from ragstone.rounds import needs
+from ragstone.rounds.base_commit import BaseSystem, base_run, missing_note
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.needs import Part, refuse_conflicts
+from ragstone.rounds.session import RunPlan, Session, open_session
 from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory, read_manifest
 from ragstone.run.files import replace_text
-from ragstone.run.lineage import cache_of, carry, drop_carried, lineage, used
+from ragstone.run.lineage import carry, drop_carried, lineage, used
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, Invocation, Manifest, RetrievalFacts
+from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest, RetrievalFacts
 from ragstone.run.merge import find_runs
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
@@ -100,19 +88,26 @@ class Role:
     artifact: tuple[int, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GateInputs:
-    """The inputs of a gate run, read once, before any of the user's code runs.
+OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
+"""Checks out the base commit's system for as long as the block lasts."""
 
-    `policy` has `fail-on` applied. `baseline` and `book` are trusted. `notes` and `warnings` are shown before those of
-    the verdict. `folder` is the folder in which to run the commands that a report shows; None: any. `unproven` says
-    what the run leaves out, so that it can't pass. `base` is a system to ask in the same job and compare with; then
-    `baseline` only provides judgements and its lineage. `shards` are what to merge instead of evaluating.
+
+@dataclass(frozen=True, slots=True)
+class GateRequest:
+    """What the gate is asked for, read before any of the user's code runs.
+
+    `policy` has `fail-on` applied. `baseline` and `book` are trusted. `base` is a system to ask in the same job and
+    compare with; then `baseline` only provides judgements and its lineage. `shards` are what to merge instead of
+    evaluating. `notes` and `warnings` are shown before those of the verdict. `folder` is the folder in which to run the
+    commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't pass.
     """
 
+    run: RunPlan
     policy: Policy
-    golden: GoldenSet
-    baseline: RunDirectory | None = None
+    fail_on: FailOn | None = None
+    baseline: RunDirectory | NamedRun | None = None
+    baseline_required: bool = False
+    base: BaseSystem | OpenBase | None = None
     book: Book | None = None
     templates: Templates | None = None
     links: Links | None = None
@@ -121,249 +116,240 @@ class GateInputs:
     warnings: tuple[str, ...] = ()
     folder: str | None = None
     unproven: str | None = None
-    base: BaseSystem | None = None
     shards: Shards | None = None
 
+    def parts(self) -> Iterator[Part]:
+        """The parts of the gate that may not fit together."""
+        if self.base is not None:
+            yield needs.BASE_COMMIT
+        if self.shards is not None:
+            yield needs.MERGE
+        if self.policy.gate.confirm:
+            yield replace(needs.CONFIRM, where=self.policy.where("gate", "confirm") or needs.CONFIRM.where)
+        yield from self.run.parts()
 
-def read_inputs(settings: Settings) -> GateInputs:
-    """The inputs in `settings`, from a trusted checkout. The baseline is read once the run directory is locked."""
-    return GateInputs(
-        policy=gate_policy(settings),
-        golden=read_golden_set(settings),
-        book=local_book(settings),
-        templates=own_templates(settings.root),
-    )
+
+@dataclass(frozen=True, slots=True)
+class GateInputs:
+    """Everything that the gate compares with, as it was before the evaluation."""
+
+    request: GateRequest
+    baseline: RunDirectory | None
+    base: BaseSystem | None
+    role: Role
+    terms: Terms
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The finished run, and the terms on which to decide it: with the baseline as it can be compared now.
+
+    `order` is the order in which the samples were evaluated, if the run could stop early.
+    """
+
+    run: RunDirectory
+    terms: Terms
+    role: Role
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    order: tuple[str, ...] | None = None
+
+    @property
+    def baseline(self) -> RunDirectory | None:
+        """The run that this one is compared with."""
+        return None if self.terms.baseline is None else self.terms.baseline.run
 
 
 async def gate(
-    settings: Settings,
-    context: RunContext,
-    inputs: GateInputs | None = None,
-    *,
-    formats: Iterable[Format] = tuple(REPORT_FILES),
-    shards: Shards | None = None,
+    request: GateRequest, context: RunContext, *, formats: Iterable[Format] = tuple(REPORT_FILES)
 ) -> GateOutcome:
-    """Evaluate, decide and write the reports. Without `inputs`, they are read as `settings` say.
+    """Evaluate, decide and write the reports.
 
-    With `shards`, here or in the inputs, they are merged instead of evaluating: neither the system nor the judge is
-    asked, but to judge a baseline again. Raises RagstoneError if there can be no verdict; any verdict is returned.
+    With shards, they are merged instead of evaluating: neither the system nor the judge is asked, but to judge a
+    baseline again. Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
-    started = monotonic()
-    settings = with_one_baseline(settings)
-    if context.invocation is None:
-        context = replace(context, invocation=gate_invocation(settings, context))
-    out = settings.path(settings.run.out)
-    given, inputs = inputs is not None, inputs or replace(read_inputs(settings), shards=shards)
-    _refuse_confirming(inputs.policy, settings)
-    if settings.run.oracle:
-        refuse_oracle(inputs.golden, metrics_of(settings, inputs.golden), settings)
-    if inputs.shards is not None:
-        _refuse_merging(settings)
-    elif settings.run.shard is not None:
+    plan = request.run
+    refuse_conflicts(request.parts())
+    _refuse_confirming(request.policy)
+    if plan.shard is not None:
         raise ConfigError(
             "a shard can't be decided, only all of them together.",
-            where="run.shard",
+            where=needs.SHARD.where,
             hint="Evaluate the shards, and then decide with --merge.",
         )
     with ExitStack() as stack:
-        stack.enter_context(run_lock(out))
-        private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
-        if not given:
-            if settings.gate.baseline_store is not None:
-                inputs = replace(inputs, warnings=(*inputs.warnings, _STORE_NOT_READ))
-            inputs = _with_named_baseline(inputs, settings)
-            if settings.gate.baseline_commit is not None:
-                found = stack.enter_context(base_from_git(settings, context, inputs.policy))
-                inputs = replace(inputs, base=found)
-        baseline, base = inputs.baseline, inputs.base
-        terms = _terms(inputs, baseline, settings, context)
-        early: list[EarlyStop] = []
-
-        def watcher(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
-            before = terms.baseline.scores if terms.baseline is not None else None
-            early.append(watch_run(golden, manifest, terms.in_force, before, terms.seed))
-            return early[-1]
-
-        rejudging = Rejudging(terms.baseline, inputs.policy, settings, context, folder=Path(private))
-
-        try:
-            if (merging := inputs.shards) is not None:
-                merged = merge(merging, settings, context, golden=inputs.golden, policy_hash=policy_hash(inputs.policy))
-                run, inputs = merged.run, replace(inputs, warnings=(*merged.lost, *inputs.warnings))
-                await rejudging.judge_merged(run, inputs.golden, find_runs(merging.paths))
-            else:
-                run = await evaluate_run(
-                    settings,
-                    context,
-                    golden=inputs.golden,
-                    policy_hash=policy_hash(inputs.policy),
-                    judgements_from=cache_of(baseline) if baseline is not None else None,
-                    baseline=baseline,
-                    watcher=watcher if settings.run.stop_early else None,
-                    evaluation=partial(evaluate_both, base=base) if base is not None else None,
-                    afterwards=rejudging.judge_again if base is None else None,
-                )
-        except BaseException:
-            with suppress(RagstoneError):
-                hand_on(out, inputs, undecided=rejudging.begun)
-            raise
-        rejudged = rejudging.result
-        if base is not None:
-            baseline = base_run(run)
-            notes = (*inputs.notes, *base.notes, *missing_note(base, baseline))
-            inputs = replace(inputs, baseline=baseline, notes=notes, role=replace(inputs.role, carries=False))
-            terms = _terms(inputs, baseline, settings, context)
-        else:
-            drop_carried(out, BASE_COMMIT)
-            run = run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)}))
-            terms = replace(terms, baseline=rejudged.baseline)
-        _, undrawn = policy_for(inputs.policy, inputs.golden)
-        final, notes = inputs, (*inputs.notes, *rejudged.notes)
-        warnings = (*undrawn, *inputs.warnings, *rejudged.warnings)
-
-        def decided(run: RunDirectory, share: float = 1.0) -> GateVerdict:
-            return decide(
-                ComparedRun.of(run),
-                terms if share == 1.0 else replace(terms, policy=terms.policy.at(share)),
-                book=final.book,
-                looked_in_order=early[0].order if early else None,
-                notes=notes,
-                warnings=warnings,
-                folder=final.folder,
-                unproven=final.unproven,
-            )
-
-        doubt = Doubt(
-            run,
-            decided(run),
-            elapsed_s=monotonic() - started,
-            obstacle="merged shards can't be asked again" if inputs.shards is not None else None,
-        )
-        confirmed = await confirm_run(doubt, decided, inputs.golden, inputs.policy, settings, context)
-        run, verdict = confirmed.run, confirmed.verdict
-        if settings.run.oracle:
-            # Whoever ends the job from here on leaves a run with its verdict.
-            run = run.with_manifest(run.manifest.model_copy(update={"verdict": verdict.status.value}))
-            write_manifest(run.path, run.manifest)
-            run = await add_oracle(run, inputs.golden, settings, context, elapsed_s=monotonic() - started)
-            verdict = replace(verdict, oracle=oracle_of(ComparedRun.of(run), terms.policy.gate.confidence))
-        current = ComparedRun.of(run)
-        order = tuple(early[0].order) if early else None
-        recorded = RecordedTerms.of(
-            terms, final.book, looked_in_order=order, unproven=final.unproven, limited=final.golden.limited
-        )
-        view, manifest, reports = _write(run, current, verdict, terms, recorded, inputs, context, formats)
-    return GateOutcome(
-        verdict, view, run.with_manifest(manifest), exit_code_of(verdict, settings.gate.fail_on), tuple(reports)
-    )
+        stack.enter_context(run_lock(plan.out))
+        private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-")))
+        inputs = read(request, context, stack)
+        async with open_session(plan, context) as session:
+            evaluated = await evaluate(inputs, session, private)
+            decided = await decide_run(inputs, evaluated, session)
+        return write(inputs, evaluated, decided, context, formats)
 
 
-async def evaluate_shard(settings: Settings, context: RunContext, inputs: GateInputs | None = None) -> RunDirectory:
+async def evaluate_shard(request: GateRequest, context: RunContext) -> RunDirectory:
     """The part of a gate run that a shard is: the evaluation, with the judgements and canaries of the baseline.
 
     Also its part of a baseline that must be judged again. Nothing is decided; `gate` does that for all shards together.
     Raises RagstoneError.
     """
-    settings = with_one_baseline(settings)
-    if context.invocation is None:
-        context = replace(context, invocation=gate_invocation(settings, context))
-    shard_of(settings)  # raises before anything is written
-    given, inputs = inputs is not None, inputs or read_inputs(settings)
-    _refuse_confirming(inputs.policy, settings)
-    out = settings.path(settings.run.out)
-    with run_lock(out):
-        if not given:
-            inputs = _with_named_baseline(inputs, settings)
-        baseline = inputs.baseline
-        terms = _terms(inputs, baseline, settings, context)
-        drop_carried(out, REJUDGED)
-        rejudging = Rejudging(terms.baseline, inputs.policy, settings, context, folder=out / REJUDGED)
-        run = await evaluate_run(
-            settings,
-            context,
-            golden=inputs.golden,
-            policy_hash=policy_hash(inputs.policy),
-            judgements_from=cache_of(baseline) if baseline is not None else None,
-            baseline=baseline,
-            afterwards=partial(rejudging.judge_again, whole=inputs.golden),
-        )
-        for line in rejudging.result.warnings:
+    plan = request.run
+    refuse_conflicts(request.parts())
+    _refuse_confirming(request.policy)
+    with ExitStack() as stack:
+        stack.enter_context(run_lock(plan.out))
+        inputs = read(request, context, stack)
+        drop_carried(plan.out, REJUDGED)
+        async with open_session(plan, context) as session:
+            run = await session.evaluate(baseline=inputs.baseline, policy_hash=policy_hash(request.policy))
+            current = ComparedRun(run.scores(), run)
+            folder = plan.out / REJUDGED
+            rejudged = await rejudge(inputs.terms.baseline, current, request.policy, session, folder=folder)
+        for line in rejudged.warnings:
             context.say(line)
         return run
 
 
-def _refuse_merging(settings: Settings) -> None:
-    """Raise ConfigError for settings with which shards can't be merged."""
-    if settings.run.shard is not None:
-        raise ConfigError("a shard is either evaluated or merged.", where="run.shard", hint="Use --shard or --merge.")
-    if settings.run.resume:
-        raise ConfigError("there is nothing to resume: merging asks nothing.", where="run.resume", hint="Use either.")
-    refuse_parts(settings)
-
-
-def _terms(inputs: GateInputs, baseline: RunDirectory | None, settings: Settings, context: RunContext) -> Terms:
-    return Terms.of(
-        policy_for(inputs.policy, inputs.golden)[0],
-        ComparedRun.baseline(baseline),
-        context.now().date(),
-        required=settings.gate.baseline is not None or inputs.base is not None,
-        seed=settings.run.seed,
-    )
-
-
-def _refuse_confirming(policy: Policy, settings: Settings) -> None:
+def _refuse_confirming(policy: Policy) -> None:
     """Raise ConfigError if the policy confirms in a way that the run can't be decided."""
-    if not policy.gate.confirm:
-        return
-    if policy.gate.decision != "evidence":
+    if policy.gate.confirm and policy.gate.decision != "evidence":
         raise ConfigError(
             f'confirm = true needs decision = "evidence", found "{policy.gate.decision}".',
             where=policy.where("gate", "confirm"),
             hint="Remove one of the two: only evidence grows with more answers.",
         )
-    if settings.run.stop_early:
-        raise ConfigError(
-            "--stop-early stops at the first decision, and confirm = true asks again before one.",
-            where=policy.where("gate", "confirm"),
-            hint="Use either.",
-        )
 
 
-def gate_invocation(settings: Settings, context: RunContext) -> Invocation:
-    """How to start a gate run with these settings again."""
-    return invocation_of(
-        settings, context.environ, command="gate", trusts_checkout=context.trusts_checkout, redact=context.redact
+# -- read --------------------------------------------------------------------------------------------------------------
+
+
+def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInputs:
+    """What the run is compared with. The run directory is locked: a baseline in it is moved to its own folder.
+
+    A base commit stays checked out until `stack` ends. Raises BaselineError, ConfigError.
+    """
+    plan, baseline, role, notes = request.run, request.baseline, request.role, request.notes
+    if isinstance(baseline, NamedRun):
+        found = baseline_beside(baseline.path, plan.out, resume=plan.resume, any_run=baseline.any_run)
+        role = replace(role, carries=found.is_kept)
+        if found.stands_in:
+            notes = (*notes, _STANDS_IN.format(baseline.name))
+        baseline = found.run
+    base = request.base
+    if base is not None and not isinstance(base, BaseSystem):
+        base = stack.enter_context(base())
+    policy, undrawn = policy_for(request.policy, plan.golden)
+    terms = Terms.of(
+        policy,
+        ComparedRun.baseline(baseline),
+        context.now().date(),
+        required=request.baseline_required or base is not None,
+        seed=plan.seed,
     )
+    return GateInputs(request, baseline, base, role, terms, notes, (*undrawn, *request.warnings))
 
 
-def _with_named_baseline(inputs: GateInputs, settings: Settings) -> GateInputs:
-    if settings.gate.baseline is None:
-        return inputs
-    named = baseline_beside(
-        settings.path(settings.gate.baseline),
-        settings.path(settings.run.out),
-        resume=settings.run.resume,
-        any_run=settings.gate.baseline_any,
-    )
-    notes = inputs.notes
-    if named.stands_in:
-        notes = (*notes, _STANDS_IN.format(settings.gate.baseline))
-    return replace(inputs, baseline=named.run, role=replace(inputs.role, carries=named.is_kept), notes=notes)
-
-
-_STORE_NOT_READ = "The baseline store was not looked at: only the command `ragstone gate` reads it."
 _STANDS_IN = "The run in {} can't be a baseline; compared with the baseline that it was compared with."
 
 
-def hand_on(out: Path, inputs: GateInputs, *, undecided: bool = False) -> None:
-    """Put baseline and history into a run that was stopped: its artifact may be the newest one.
+# -- evaluate ----------------------------------------------------------------------------------------------------------
 
-    `undecided`: the run itself had finished.
+
+async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evaluated:
+    """Evaluate, or merge the shards, and make the baseline comparable. `folder` is private and empty.
+
+    Whatever ends this, the history and the baseline are handed on in the run directory.
     """
+    request, terms, plan = inputs.request, inputs.terms, session.plan
+    lost: tuple[str, ...] = ()
+    order: tuple[str, ...] | None = None
+    with _handing_on(inputs):
+        if request.shards is not None:
+            run, lost = _merged(inputs, request.shards, session)
+        else:
+            watching: list[EarlyStop] = []
+
+            def watch(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
+                before = terms.baseline.scores if terms.baseline is not None else None
+                watching.append(watch_run(golden, manifest, terms.in_force, before, terms.seed))
+                return watching[-1]
+
+            run = await session.evaluate(
+                baseline=inputs.baseline,
+                base=inputs.base,
+                policy_hash=policy_hash(request.policy),
+                watcher=watch if plan.stop_early else None,
+            )
+            order = tuple(watching[0].order) if watching else None
+    if inputs.base is not None:
+        return _beside_base(inputs, inputs.base, run, session.context)
+    with _handing_on(inputs, undecided=True):
+        rejudged = await _rejudged(inputs, run, session, folder)
+    drop_carried(plan.out, BASE_COMMIT)
+    return Evaluated(
+        run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)})),
+        replace(terms, baseline=rejudged.baseline),
+        inputs.role,
+        (*inputs.notes, *rejudged.notes),
+        (*lost, *inputs.warnings, *rejudged.warnings),
+        order,
+    )
+
+
+def _merged(inputs: GateInputs, shards: Shards, session: Session) -> tuple[RunDirectory, tuple[str, ...]]:
+    """The run that the shards are, and warnings about what some of them lack."""
+    plan = session.plan
+    assert plan.invocation is not None  # noqa: S101 - of a request from settings
+    found = merge(
+        shards,
+        plan.out,
+        plan.metrics,
+        session.context,
+        invocation=plan.invocation,
+        golden=plan.golden,
+        policy_hash=policy_hash(inputs.request.policy),
+    )
+    return found.run, found.lost
+
+
+async def _rejudged(inputs: GateInputs, run: RunDirectory, session: Session, folder: Path) -> Rejudged:
+    """The baseline, judged again if its judge was another one."""
+    policy, baseline, shards = inputs.request.policy, inputs.terms.baseline, inputs.request.shards
+    if shards is not None:
+        return await rejudge_merged(baseline, run, policy, session, find_runs(shards.paths), folder=folder)
+    return await rejudge(baseline, ComparedRun(run.scores(), run), policy, session, folder=folder)
+
+
+def _beside_base(inputs: GateInputs, base: BaseSystem, run: RunDirectory, context: RunContext) -> Evaluated:
+    """The terms of a run that is compared with the base commit's, which was evaluated beside it."""
+    before = base_run(run)
+    terms = Terms.of(
+        inputs.terms.policy, ComparedRun.baseline(before), context.now().date(), required=True, seed=inputs.terms.seed
+    )
+    notes = (*inputs.notes, *base.notes, *missing_note(base, before))
+    return Evaluated(run, terms, replace(inputs.role, carries=False), notes, inputs.warnings)
+
+
+@contextmanager
+def _handing_on(inputs: GateInputs, *, undecided: bool = False) -> Iterator[None]:
+    """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
+    try:
+        yield
+    except BaseException:
+        with suppress(RagstoneError):
+            hand_on(inputs, undecided=undecided)
+        raise
+
+
+def hand_on(inputs: GateInputs, *, undecided: bool = False) -> None:
+    """Put baseline and history into a run that was stopped. `undecided`: the run itself had finished."""
+    out = inputs.request.run.out
     manifest = read_manifest(out)
     if manifest.state != "stopped" and not undecided:
         return
-    role, baseline, book = inputs.role, inputs.baseline, inputs.book
+    role, baseline, book = inputs.role, inputs.baseline, inputs.request.book
     fact = BaselineFact(
         eligible=False,
         reason="the gate was stopped before its verdict" if undecided else "the run was stopped, not finished",
@@ -399,36 +385,69 @@ def watch_run(
     return EarlyStop(random_order(tuple(facts), seed), facts, policy, manifest, baseline)
 
 
-def _write(
-    run: RunDirectory,
-    current: ComparedRun,
-    verdict: GateVerdict,
-    terms: Terms,
-    recorded: RecordedTerms,
-    inputs: GateInputs,
-    context: RunContext,
-    formats: Iterable[Format],
-) -> tuple[ReportView, Manifest, list[Path]]:
+# -- decide ------------------------------------------------------------------------------------------------------------
+
+
+async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session) -> Confirmed:
+    """The verdict, confirmed with more answers if the policy says so; then the rounds that explain it."""
+    request, terms = inputs.request, evaluated.terms
+
+    def decided(run: RunDirectory, share: float = 1.0) -> GateVerdict:
+        return decide(
+            ComparedRun.of(run),
+            terms if share == 1.0 else replace(terms, policy=terms.policy.at(share)),
+            book=request.book,
+            looked_in_order=evaluated.order,
+            notes=evaluated.notes,
+            warnings=evaluated.warnings,
+            folder=request.folder,
+            unproven=request.unproven,
+        )
+
+    first = Confirmed(evaluated.run, decided(evaluated.run))
+    found = await confirm_run(first, decided, request.policy, session, merged=request.shards is not None)
+    if not session.plan.extras:
+        return found
+    # Whoever ends the job from here on leaves a run with its verdict.
+    run = found.run.with_manifest(found.run.manifest.model_copy(update={"verdict": found.verdict.status.value}))
+    write_manifest(run.path, run.manifest)
+    with _handing_on(inputs):
+        run = await session.follow(run)
+    notes = (line for extra in session.plan.extras for line in extra.lines(run))
+    oracle = oracle_of(ComparedRun.of(run), terms.policy.gate.confidence)
+    return Confirmed(run, replace(found.verdict, oracle=oracle, notes=(*found.verdict.notes, *notes)))
+
+
+# -- write -------------------------------------------------------------------------------------------------------------
+
+
+def write(
+    inputs: GateInputs, evaluated: Evaluated, decided: Confirmed, context: RunContext, formats: Iterable[Format]
+) -> GateOutcome:
     """Write the verdict, its terms and the reports into the run, and the baseline too if the run must carry it.
 
     The view is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
     """
-    fact = baseline_fact(verdict, inputs, terms)
+    request, run, verdict, terms = inputs.request, decided.run, decided.verdict, evaluated.terms
+    baseline, role, book, history = evaluated.baseline, evaluated.role, request.book, None
+    fact = baseline_fact(verdict, role, baseline, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
     manifest = run.manifest.model_copy(
         update={"verdict": verdict.status.value, "baseline": fact, "retrieval": _retrieval_facts(verdict)}
     )
-    baseline, book, history = inputs.baseline, inputs.book, None
+    recorded = RecordedTerms.of(
+        terms, book, looked_in_order=evaluated.order, unproven=request.unproven, limited=request.run.golden.limited
+    )
+    current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
-    view = view_of(current, verdict, terms.baseline, inputs.links)
+    view = view_of(current, verdict, terms.baseline, request.links)
     if book is not None:
-        history = enter(book, run, manifest, current.scores, inputs.policy)
+        history = enter(book, run, manifest, current.scores, request.policy)
         view = replace(view, trends=trends(history.runs, view.sample_metrics))
     view = context.redact.view(view)
     # Now, while the baseline is where it was.
-    write_page(run, page_of(current, verdict, terms.baseline, context.redact, inputs.links))
-    carried = baseline if inputs.role.carries and not fact.eligible else None
-    written = []
+    write_page(run, page_of(current, verdict, terms.baseline, context.redact, request.links))
+    carried = baseline if role.carries and not fact.eligible else None
     if carried is not None:
         carry(carried, run.path)
     write_manifest(run.path, manifest)
@@ -436,13 +455,17 @@ def _write(
         drop_carried(run.path)
     if book is not None and history is not None:
         keep(book, run, history)
-    write_verdict(run.with_manifest(manifest), recorded, view, context.redact)
-    for name in formats:
-        path = run.path / REPORT_FILES[name]
-        lines = read_page(run) if name == "html" else ()
-        replace_text(path, render(view, name, templates=inputs.templates, page=lines))
-        written.append(path)
-    return view, manifest, written
+    finished = run.with_manifest(manifest)
+    write_verdict(finished, recorded, view, context.redact)
+    reports = tuple(_report(run, view, name, request.templates) for name in formats)
+    return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports)
+
+
+def _report(run: RunDirectory, view: ReportView, name: Format, templates: Templates | None) -> Path:
+    """Write the report in one format; returns its path."""
+    path = run.path / REPORT_FILES[name]
+    replace_text(path, render(view, name, templates=templates, page=read_page(run) if name == "html" else ()))
+    return path
 
 
 def _retrieval_facts(verdict: GateVerdict) -> RetrievalFacts | None:
@@ -458,9 +481,8 @@ def _retrieval_facts(verdict: GateVerdict) -> RetrievalFacts | None:
     )
 
 
-def baseline_fact(verdict: GateVerdict, inputs: GateInputs, terms: Terms) -> BaselineFact:
+def baseline_fact(verdict: GateVerdict, role: Role, baseline: RunDirectory | None, terms: Terms) -> BaselineFact:
     """Whether the run with this verdict can be a baseline, and what it was compared with."""
-    role, baseline = inputs.role, inputs.baseline
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal

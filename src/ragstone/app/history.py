@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
@@ -45,11 +44,8 @@ class Book:
     releases: Mapping[str, str] = field(default_factory=dict)
 
 
-def local_book(settings: Settings) -> Book | None:
-    """The book of ``[run] history``, None if there is none. Raises RunDirectoryError if it can't be read."""
-    if settings.run.history is None:
-        return None
-    path = settings.path(settings.run.history)
+def read_book(path: Path) -> Book:
+    """The history in a file, to which runs are added. Raises RunDirectoryError if it can't be read."""
     return Book(read_history(path), path)
 
 

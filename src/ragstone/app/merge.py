@@ -6,14 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.app.context import RunContext
-from ragstone.app.custom import custom_metrics
-from ragstone.app.inputs import read_golden_set
-from ragstone.app.invocation import invocation_of, system_commit
-from ragstone.app.run import from_nothing
-from ragstone.config import OPTIONS, Settings
+from ragstone.config import OPTIONS
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import Invocation, Manifest
 from ragstone.run.merge import Merged, find_runs, merge_runs
@@ -29,21 +26,20 @@ class Shards:
 
 def merge(
     shards: Shards,
-    settings: Settings,
+    out: Path,
+    project: ProjectMetrics,
     context: RunContext,
     *,
+    invocation: Invocation,
     golden: GoldenSet | None = None,
     policy_hash: str | None = None,
 ) -> Merged:
-    """Write the run that `shards` are parts of to `settings.run.out`.
+    """Write the run that `shards` are parts of to `out`; `project` has the metrics that were scored.
 
     `golden` is the golden set that their samples must be from, `policy_hash` the policy that they must have had, if
-    any. Raises RunDirectoryError that names the shard, and ConfigError if the run directory is one of them.
+    any. `invocation` says how merging was started. Raises RunDirectoryError that names the shard, and ConfigError if
+    the run directory is one of them.
     """
-    if golden is None and shards.allow_missing:
-        golden = read_golden_set(settings)
-    out = settings.path(settings.run.out)
-    started = context.invocation or invocation_of(settings, context.environ, command="run", redact=context.redact)
     paths = find_runs(shards.paths)
     for path in paths:
         _refuse_overlap(path, out)
@@ -56,7 +52,7 @@ def merge(
                 hint="Merge them with the same thresholds file, and evaluate them again if it was changed.",
             )
         commit = manifest.system.commit
-        if not context.trusts_checkout and commit != system_commit(settings.root, context.environ):
+        if not context.trusts_checkout and commit != project.system.commit:
             raise ConfigError(
                 "the shards are of another commit than this job's.",
                 where=str(paths[0]),
@@ -64,19 +60,17 @@ def merge(
             )
         return manifest.model_copy(
             update={
-                "invocation": _invocation(manifest.invocation, started),
+                "invocation": _invocation(manifest.invocation, invocation),
                 "policy_hash": policy_hash or manifest.policy_hash,
             }
         )
 
     with run_lock(out):
-        if not context.trusts_checkout:
-            from_nothing(settings)
         return merge_runs(
             paths,
             out,
             golden=golden,
-            custom=custom_metrics(settings),
+            custom=project.own(),
             allow_missing=shards.allow_missing,
             redact=context.redact,
             finished=finished,

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ragstone.app.inputs import read_golden_set
-from ragstone.config import Settings
-from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.errors import ConfigError
 from ragstone.formatting import counted, percent, score
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
@@ -190,14 +188,6 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
     allowed = [rule.max_drop or rule.max_rise or 0.0 for rule in policy.metrics.values()]
     beyond = [drop for drop in DROPS if drop >= max(allowed, default=0.0) + _CLEAR]
     return tuple(beyond[:3]) or DROPS[-1:]
-
-
-def golden_size(settings: Settings) -> int:
-    """Number of samples that count in the golden set of `settings`; 0 if none can be read yet."""
-    try:
-        return sum(not sample.draft for sample in read_golden_set(settings))
-    except (ConfigError, GoldenSetError):
-        return 0
 
 
 def plan_lines(found: SamplePlan, *larger: SamplePlan) -> Iterator[str]:

@@ -22,10 +22,10 @@ from ragstone.gate.policy_table import PolicyTable
 from ragstone.gate.source import Source
 from ragstone.report.escape import encodable
 from ragstone.report.parts import ReportView
-from ragstone.report.redact import Redactor
 from ragstone.run.directory import BASE_COMMIT, MANIFEST, VERDICT, RunDirectory
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import CARRIED
+from ragstone.run.redact import Redactor
 
 MAX_VERDICT_BYTES = 512 * 1024 * 1024
 

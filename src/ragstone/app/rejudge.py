@@ -7,15 +7,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import monotonic
 
-from ragstone.app.context import RunContext
-from ragstone.app.custom import custom_metrics
 from ragstone.app.decide import ComparedRun
-from ragstone.app.evaluate import evaluate_golden_set, facts_of
-from ragstone.app.inputs import shard_of
-from ragstone.app.rescore import stored_cost
-from ragstone.config import Settings
 from ragstone.errors import ConfigError, JudgeError, RunDirectoryError, TimeLimitReached
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
@@ -23,16 +16,18 @@ from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.llm.estimate import CostEstimate
-from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
-from ragstone.run.directory import CACHE, MANIFEST, REJUDGED, RunDirectory
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.round import run_round
+from ragstone.rounds.session import Session
+from ragstone.rounds.stored import stored_cost
+from ragstone.run.directory import MANIFEST, REJUDGED, RunDirectory
 from ragstone.run.manifest import Cost, JudgeManifest
 from ragstone.run.merge import merge_runs
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
 
@@ -50,102 +45,64 @@ class Rejudged:
     cost: Cost = field(default_factory=Cost)
 
 
-class Rejudging:
-    """Judges `baseline` again after a run, if its judge was another one; `result` is the baseline to compare with.
+async def rejudge_merged(
+    baseline: ComparedRun | None,
+    run: RunDirectory,
+    policy: Policy,
+    session: Session,
+    shards: Sequence[Path],
+    *,
+    folder: Path,
+) -> Rejudged:
+    """The baseline for a `run` that was merged from `shards`: from what they judged again, or judged again here.
 
-    `begun`: the run has finished, and its verdict is still to come.
-    `folder` is an empty folder for the new records.
+    Raises as `rejudge`; the records are written to the empty `folder`.
     """
+    if baseline is None or baseline.run is None:
+        return Rejudged(baseline)
+    due = _due(baseline, run.scores(), policy)
+    if due is None:
+        return Rejudged(baseline)
+    stored = StoredAnswers.of(baseline.run)
+    try:
+        plan = _plan(due, baseline.scores, session.plan.metrics, stored)
+        if parts := _parts(shards):
+            return _from_parts(baseline, plan, parts, run, stored, session, folder)
+    finally:
+        await stored.close()
+    try:
+        judge = session.judge
+    except ConfigError as error:
+        why = f"the shards did not do it, and the judge can't be asked here: {error.message}"
+        return _no_parts(baseline, plan, why)
+    if JudgeManifest.of(judge.identity) != run.manifest.judge:
+        return _no_parts(baseline, plan, "the shards did not do it, and the judge here is not theirs")
+    return await rejudge(baseline, ComparedRun(run.scores(), run), policy, session, folder=folder)
 
-    def __init__(
-        self, baseline: ComparedRun | None, policy: Policy, settings: Settings, context: RunContext, *, folder: Path
-    ) -> None:
-        self.result = Rejudged(baseline)
-        self._policy = policy
-        self._settings = settings
-        self._context = context
-        self._folder = folder
-        self._started = monotonic()
-        self.begun = False
 
-    async def judge_again(self, run: RunDirectory, judge: Judge, whole: GoldenSet | None = None) -> None:
-        """To be called with the finished `run` and its judge, which is still open.
-
-        `whole` is the golden set of which the run is a shard: then this judges that shard of the baseline.
-        """
-        self.begun = True
-        limit = self._settings.run.time_limit_s
-        left = None if limit is None else limit - (monotonic() - self._started)
-        current = ComparedRun(run.scores(), run)
-        self.result = await rejudge(
-            self.result.baseline,
-            current,
-            judge,
-            self._policy,
-            self._settings,
-            self._context,
-            folder=self._folder,
-            time_left_s=left,
-            whole=whole,
-        )
-
-    async def judge_merged(self, run: RunDirectory, golden: GoldenSet, shards: Sequence[Path]) -> None:
-        """The same for a run that was merged from `shards`: from what they judged again, or by a judge built here."""
-        self.begun = True
-        baseline = self.result.baseline
-        if baseline is None or baseline.run is None:
-            return
-        due = _due(baseline, run.scores(), self._policy)
-        if due is None:
-            return
-        stored = StoredAnswers.of(baseline.run)
-        try:
-            plan = _plan(due, baseline.scores, self._settings, stored)
-            if parts := _parts(shards):
-                self.result = self._from_parts(baseline, plan, parts, run, stored)
-                return
-        finally:
-            await stored.close()
-        settings, context = self._settings, self._context
-        try:
-            judge = build_judge(
-                settings.judge,
-                golden_set=golden,
-                cache=run.path / CACHE,
-                environ=context.environ,
-                tell_secret=context.redact.add,
-                within=settings.within,
-            )
-        except ConfigError as error:
-            why = f"the shards did not do it, and the judge can't be asked here: {error.message}"
-            self.result = _no_parts(baseline, plan, why)
-            return
-        try:
-            if JudgeManifest.of(judge.identity) == run.manifest.judge:
-                await self.judge_again(run, judge)
-            else:
-                why = "the shards did not do it, and the judge here is not theirs"
-                self.result = _no_parts(baseline, plan, why)
-        finally:
-            await judge.close()
-
-    def _from_parts(
-        self, baseline: ComparedRun, plan: _Plan, parts: Sequence[Path], run: RunDirectory, stored: StoredAnswers
-    ) -> Rejudged:
-        """The baseline as the shards judged it, each its part."""
-        try:
-            custom = custom_metrics(self._settings)
-            again = merge_runs(parts, self._folder, golden=plan.golden, custom=custom, redact=self._context.redact).run
-            manifest = again.manifest
-            if manifest.judge != run.manifest.judge or manifest.repeats != run.manifest.repeats:
-                return _no_parts(baseline, plan, "what the shards have is by another judge")
-            for record in again.records():
-                known = (stored.response(record.sample.id, number) for number in range(len(record.answers)))
-                if record.responses != tuple(known):
-                    return _no_parts(baseline, plan, f"the shards have another answer to '{record.sample.id}'")
-        except RunDirectoryError as error:
-            return _no_parts(baseline, plan, " ".join(error.message.split()))
-        return _rejudged(baseline, plan, again, seed=self._settings.run.seed)
+def _from_parts(
+    baseline: ComparedRun,
+    plan: _Plan,
+    parts: Sequence[Path],
+    run: RunDirectory,
+    stored: StoredAnswers,
+    session: Session,
+    folder: Path,
+) -> Rejudged:
+    """The baseline as the shards judged it, each its part."""
+    try:
+        custom, redact = session.plan.metrics.own(), session.context.redact
+        again = merge_runs(parts, folder, golden=plan.golden, custom=custom, redact=redact).run
+        manifest = again.manifest
+        if manifest.judge != run.manifest.judge or manifest.repeats != run.manifest.repeats:
+            return _no_parts(baseline, plan, "what the shards have is by another judge")
+        for record in again.records():
+            known = (stored.response(record.sample.id, number) for number in range(len(record.answers)))
+            if record.responses != tuple(known):
+                return _no_parts(baseline, plan, f"the shards have another answer to '{record.sample.id}'")
+    except RunDirectoryError as error:
+        return _no_parts(baseline, plan, " ".join(error.message.split()))
+    return _rejudged(baseline, plan, again, seed=session.plan.seed)
 
 
 def _parts(shards: Sequence[Path]) -> list[Path]:
@@ -190,75 +147,73 @@ def _due(baseline: ComparedRun, current: RunScores, policy: Policy) -> _Due | No
     return _Due(now, wanted, paired) if wanted and paired else None
 
 
-def _plan(due: _Due, baseline: RunScores, settings: Settings, stored: StoredAnswers) -> _Plan:
+def _plan(due: _Due, baseline: RunScores, project: ProjectMetrics, stored: StoredAnswers) -> _Plan:
     """How to judge what is `due`; `stored` are the answers of `baseline`."""
     golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in due.paired))
-    return _Plan(due.now, due.wanted, golden, _metrics(due.wanted, outdated(due.now, baseline), golden, settings))
+    return _Plan(due.now, due.wanted, golden, _metrics(due.wanted, outdated(due.now, baseline), golden, project))
 
 
 async def rejudge(
     baseline: ComparedRun | None,
     current: ComparedRun,
-    judge: Judge,
     policy: Policy,
-    settings: Settings,
-    context: RunContext,
+    session: Session,
     *,
     folder: Path,
-    time_left_s: float | None = None,
-    whole: GoldenSet | None = None,
 ) -> Rejudged:
-    """Judge the answers of `baseline` as those of the `current` run were, with the same `judge`, its cache and budget.
+    """Judge the answers of `baseline` as those of the `current` run were, with its judge, its cache and its budget.
 
     Only if the policy says so, and only the samples and metrics that are compared and differ in judge, prompts or
     version. If the budget, the time or the judge do not suffice, the baseline is returned as it is, with a warning that
-    says what is not guarded. The new records are written to the empty `folder`. `whole` is the golden set of which the
-    current run is a shard: then only that shard of the baseline is judged, and its new scores are not yet those to
-    compare with.
+    says what is not guarded. The new records are written to the empty `folder`. If the current run is a shard, only
+    that shard of the baseline is judged, and its new scores are not yet those to compare with.
     """
     if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    run, scores = current.run, current.scores
-    if whole is not None:  # the same plan in every shard
-        scores = replace(scores, samples=facts_of(whole))
+    run, scores, shard, context = current.run, current.scores, session.plan.shard, session.context
+    if shard is not None:  # the same plan in every shard
+        scores = replace(scores, samples=facts_of(session.plan.golden))
     due = _due(baseline, scores, policy)
     if due is None:
         return Rejudged(baseline)
     stored = StoredAnswers.of(baseline.run)
     try:
-        plan = _plan(due, baseline.scores, settings, stored)
-        shard = None if whole is None else shard_of(settings)
+        plan = _plan(due, baseline.scores, session.plan.metrics, stored)
         golden = plan.golden if shard is None else shard.part(plan.golden)
-        update = {
-            "out": str(folder),
-            "metrics": plan.names,
-            "resume": False,
-            "oracle": False,
-            "time_limit_s": time_left_s,
-            "answers": baseline.run.manifest.answers,
-        }
-        own = settings.model_copy(update={"run": settings.run.model_copy(update=update)})
-        if shard is not None:
-            own = own.model_copy(update={"judge": shard.share(settings.judge)})
+        again = session.round(
+            golden,
+            stored,
+            plan.metrics,
+            folder,
+            answers=baseline.run.manifest.answers,
+            whole=plan.golden if shard is not None else None,
+            shard=shard,
+        )
         # An answer that is the same in both runs was judged a moment ago, and is in the cache.
         same = _same_answers(run, stored, frozenset(sample.id for sample in golden))
         different = GoldenSet(tuple(sample for sample in golden if sample.id not in same))
-        cost = stored_cost(own, different, plan.metrics, stored)
-        if (obstacle := _obstacle(cost, run.manifest.cost, own, time_left_s)) is not None:
+        cost = stored_cost(replace(again, samples=different), session.plan.judge.settings, stored)
+        if (obstacle := _obstacle(cost, run.manifest.cost, session)) is not None:
             return Rejudged(baseline, (_unguarded(plan.why, plan.wanted, len(golden), cost, obstacle),))
         context.say(
             f"{plan.why}: judging {counted(len(golden), 'answer')} of the baseline again, to compare like with like: "
             f"{cost.sentence()}."
         )
         try:
-            again = await evaluate_golden_set(
-                golden, stored, judge, own, replace(context, system_log=None), whole=plan.golden if shard else None
-            )
+            found = await run_round(again, replace(context, system_log=None))
         except (JudgeError, TimeLimitReached) as error:
             return Rejudged(baseline, (_unguarded(plan.why, plan.wanted, len(golden), cost, error.message),))
     finally:
         await stored.close()
-    return _rejudged(baseline, plan, again, seed=settings.run.seed)
+    return _rejudged(baseline, plan, found, seed=session.plan.seed)
+
+
+def facts_of(golden: GoldenSet) -> dict[str, SampleFacts]:
+    """What the gate knows of samples that are not evaluated yet."""
+    return {
+        sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
+        for sample in golden
+    }
 
 
 def _rejudged(baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: int) -> Rejudged:
@@ -297,10 +252,10 @@ def _same_answers(run: RunDirectory, stored: StoredAnswers, ids: frozenset[str])
 
 
 def _metrics(
-    wanted: Mapping[str, str], changed: Mapping[str, str], golden: GoldenSet, settings: Settings
+    wanted: Mapping[str, str], changed: Mapping[str, str], golden: GoldenSet, project: ProjectMetrics
 ) -> list[Metric]:
     """The metrics to score: those with an allowed drop, and those that need no other judgement than they do."""
-    own = {metric.info.name: metric for metric in custom_metrics(settings)}
+    own = {metric.info.name: metric for metric in project.own()}
     known = {name: metric for name in changed if (metric := own.get(name) or find_metric(name)) is not None}
 
     def needs(metric: Metric) -> frozenset[JudgementKind]:
@@ -310,11 +265,11 @@ def _metrics(
     return [metric for name, metric in known.items() if name in wanted or needs(metric) <= asked]
 
 
-def _obstacle(cost: CostEstimate, run: Cost, settings: Settings, time_left_s: float | None) -> str | None:
+def _obstacle(cost: CostEstimate, run: Cost, session: Session) -> str | None:
     """Why the baseline can't be judged again, if that is known before."""
-    if time_left_s is not None and time_left_s <= 0:
+    if session.time_left_s is not None and session.time_left_s <= 0:
         return "the time limit is reached"
-    budget = settings.judge.max_cost_usd
+    budget = session.plan.judge.settings.max_cost_usd
     if budget is None or cost.usd is None:
         return None
     left = budget - (run.usd or 0.0)

@@ -47,6 +47,7 @@ def command(
       ragstone accept --metric faithfulness --reason "half the latency is worth it"
     """
     from ragstone.app.accept import Shown, accept
+    from ragstone.project.policy import read_policy
 
     settings = settings_from({"config": config, "thresholds": thresholds})
     given = (drop, of_run, of_baseline)
@@ -62,7 +63,8 @@ def command(
             )
         shown = Shown(drop, of_run, of_baseline)
     done = accept(
-        settings,
+        read_policy(settings),
+        settings.root,
         shown,
         metric=metric,
         reason=reason,

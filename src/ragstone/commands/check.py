@@ -144,6 +144,7 @@ def command(**flags: object) -> int:
     """
     from ragstone.app.check import check
     from ragstone.commands.context import run_context, run_to_end
+    from ragstone.project.plan import gate_request
 
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -152,7 +153,7 @@ def command(**flags: object) -> int:
             from ragstone.job.stored_gate import look_up
 
             stored = look_up(settings, context)
-        found = run_to_end(check(settings, context))
+        found = run_to_end(check(gate_request(settings, context), context))
     unanswerable = sum(not sample.answerable for sample in found.golden)
     latency = f" in {seconds(found.response.latency_s)}" if found.response.latency_s is not None else ""
     lines = [

@@ -12,14 +12,14 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ragstone.app.context import RunContext
 from ragstone.app.known_secrets import known_secrets
 from ragstone.commands.output import say
 from ragstone.config import Settings
 from ragstone.errors import Interrupted
 from ragstone.report.progress import progress_for
-from ragstone.report.redact import Redactor
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import SYSTEM_LOG
+from ragstone.run.redact import Redactor
 
 Result = TypeVar("Result")
 

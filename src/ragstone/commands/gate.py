@@ -52,6 +52,7 @@ def command(
     from ragstone.app.page import read_page
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import ConfigError
+    from ragstone.project.plan import gate_request
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
@@ -100,13 +101,13 @@ def command(
 
                 say(run_line(run_to_end(shard_with_store(settings, context))))
                 return 0
-            say(run_line(run_to_end(evaluate_shard(settings, context))))
+            say(run_line(run_to_end(evaluate_shard(gate_request(settings, context), context))))
             return 0
         merging = Shards(shards, allow_missing) if shards else None
         if settings.gate.baseline_store is not None:
             from ragstone.job.stored_gate import gate_with_store
 
             return run_to_end(gate_with_store(settings, context, show, shards=merging)).exit_code
-        outcome = run_to_end(gate(settings, context, shards=merging))
+        outcome = run_to_end(gate(gate_request(settings, context, shards=merging), context))
     show(outcome)
     return outcome.exit_code

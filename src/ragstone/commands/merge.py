@@ -36,10 +36,20 @@ def command(shards: tuple[Path, ...], allow_missing: bool, **flags: object) -> i
     """
     from ragstone.app.merge import Shards, merge
     from ragstone.commands.context import run_context
+    from ragstone.project.golden import read_golden_set
+    from ragstone.project.invocation import system_commit
+    from ragstone.project.plan import project_metrics, started_by
 
     settings = settings_from(flags)
     with run_context(settings) as context:
-        merged = merge(Shards(shards, allow_missing), settings, context)
+        merged = merge(
+            Shards(shards, allow_missing),
+            settings.path(settings.run.out),
+            project_metrics(settings, system_commit(settings.root, context.environ)),
+            context,
+            invocation=started_by(settings, context, "run"),
+            golden=read_golden_set(settings) if allow_missing else None,
+        )
     for line in merged.lost:
         say(f"warning: {line}", err=True)
     say(f"{counted(merged.shards, 'shard')} merged: {run_line(merged.run)}")

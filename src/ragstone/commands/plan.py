@@ -48,9 +48,10 @@ def command(
       ragstone plan ragstone-run --baseline last-week --drop 0.03 --power 0.9
     """
     from ragstone.app.compare import read_compare_policy, read_side
-    from ragstone.app.plan import golden_size, plan, plan_lines, usual_drops
+    from ragstone.app.plan import plan, plan_lines, usual_drops
     from ragstone.errors import ConfigError
     from ragstone.judge.names import split_name
+    from ragstone.project.golden import golden_size
 
     if baseline is not None and run is None:
         raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")

@@ -46,20 +46,21 @@ def command(
       ragstone report ragstone-run --baseline main-run
     """
     from ragstone.app.known_secrets import known_secrets
-    from ragstone.app.report import ASKABLE, report
+    from ragstone.app.report import report
+    from ragstone.project.report import ASKABLE, report_terms
     from ragstone.report.parts import Links
-    from ragstone.report.redact import Redactor
     from ragstone.report.render import Format
     from ragstone.report.terminal import print_report
+    from ragstone.run.directory import RunDirectory
+    from ragstone.run.redact import Redactor
 
     settings = settings_from(flags)
+    asked = {FLAGS[name]: str(value) for name, value in flags.items() if FLAGS.get(name) in ASKABLE and value}
     found = report(
-        run,
+        RunDirectory.open(run if run is not None else settings.path(settings.run.out)),
         cast(Format, form),
-        settings,
+        report_terms(settings, asked=asked, templates=templates),
         Redactor(known_secrets(os.environ, settings)),
-        asked={FLAGS[name]: str(value) for name, value in flags.items() if FLAGS.get(name) in ASKABLE and value},
-        templates=templates,
         links=Links.from_pattern(link) if link is not None else None,
     )
     if output is not None:

@@ -25,14 +25,16 @@ def command(**flags: object) -> int:
 
     With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
-    from ragstone.app.oracle import run_with_oracle
-    from ragstone.app.perturb import robustness_of
+    from ragstone.app.decide import robustness_of
+    from ragstone.app.run import evaluate_run
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import JudgeError, SystemUnderTestError
+    from ragstone.project.plan import run_plan
 
     settings = settings_from(flags)
     with run_context(settings) as context:
-        run = run_to_end(run_with_oracle(settings, context))
+        plan = run_plan(settings, context)
+        run = run_to_end(evaluate_run(plan, context))
     counts, shard = run.manifest.counts, run.manifest.shard
     say(run_line(run))
     if settings.run.oracle:
@@ -42,6 +44,8 @@ def command(**flags: object) -> int:
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):
             say(f"- {line}")
+    for line in (line for extra in plan.extras for line in extra.lines(run)):
+        say(line)
     found = robustness_of(run)
     if found is not None:
         from ragstone.report.terminal import print_robustness

@@ -10,12 +10,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from ragstone.app.context import RunContext
-from ragstone.config import Settings, SystemSettings
+from ragstone.config import SystemSettings
 from ragstone.container.confinement import Confinement, give_to, hand_over
 from ragstone.container.strays import end_strays
 from ragstone.container.user_environment import Limits, SystemSetup, UserEnvironment, prepare
 from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.session import RunPlan
 from ragstone.run.writer import refuse_foreign
 from ragstone.system.build import build_system
 from ragstone.system.response import System
@@ -64,74 +65,74 @@ class Container:
     def notices(self) -> tuple[str, ...]:
         return self.confinement.notices
 
-    def staged(self, settings: Settings) -> Settings:
-        """`settings` with the run directory out of the user's reach until the verdict is final.
+    def staged(self, plan: RunPlan) -> RunPlan:
+        """`plan` with the run directory out of the user's reach until the verdict is final.
 
         Raises ConfigError if the configured one is not suitable for a run.
         """
-        refuse_foreign(settings.path(settings.run.out))
-        self._target(settings)
-        return settings.model_copy(update={"run": settings.run.model_copy(update={"out": str(self.staging)})})
+        refuse_foreign(plan.out)
+        self._target(plan.out)
+        return replace(plan, out=self.staging)
 
     @property
     def staging(self) -> Path:
         """The location of the run directory until the verdict is final."""
         return (self.private / "run").resolve()
 
-    def _target(self, settings: Settings) -> Path:
+    def _target(self, out: Path) -> Path:
         """The location of the run directory with links resolved. Raises ConfigError if it is outside the workspace."""
-        named = settings.run.out
-        place = settings.path(named).resolve()
+        place = out.resolve()
         if place == self.workspace.resolve() or not place.is_relative_to(self.workspace.resolve()):
             raise ConfigError(
-                f"'{named}' is not a folder in the workspace, and nothing is written anywhere else.",
+                f"'{out}' is not a folder in the workspace, and nothing is written anywhere else.",
                 where="run.out",
                 hint="Name a folder of its own, such as ragstone-run.",
             )
         return place
 
     def prepare(
-        self, settings: Settings, context: RunContext, log: Path, write: Callable[[str], None]
-    ) -> tuple[Settings, RunContext]:
+        self, plan: RunPlan, context: RunContext, log: Path, write: Callable[[str], None]
+    ) -> tuple[RunPlan, RunContext]:
         """Set up the user's system to run as the workspace's owner. This counts towards the total time limit."""
-        side = None if self.base is None else "head"
-        settings, found = self._prepared(settings, settings.system.env, self.confinement, self.directory, side, write)
+        side, source = None if self.base is None else "head", plan.system
+        plan, found = self._prepared(plan, source.settings.env, self.confinement, self.directory, side, write)
         # A requested environment overrides the interpreter in the config, which is for other places.
-        python = found.python if found.made else settings.system.python or found.python
-        settings = settings.model_copy(update={"system": settings.system.model_copy(update={"python": python})})
+        python = found.python if found.made else source.settings.python or found.python
+        own = replace(source, settings=source.settings.model_copy(update={"python": python}))
 
-        def factory(asked: Settings, _: Mapping[str, str]) -> System:
+        def factory(asked: SystemSettings) -> System:
             return build_system(
-                asked.system if side is None else with_side(asked.system),
-                root=asked.root,
+                asked if side is None else with_side(asked),
+                root=source.root,
                 environ=found.environ,
                 log=log,
                 run_as=self.confinement.run_as,
-                within=asked.within,
+                within=source.within,
             )
 
-        return settings, replace(context, system_factory=factory)
+        plan = replace(plan, metrics=replace(plan.metrics, system=own))
+        return plan, replace(context, system_factory=factory)
 
     def prepare_base(
         self,
-        settings: Settings,
+        plan: RunPlan,
         system: SystemSettings,
         checkout: Path,
         *,
         root: Path,
         log: Path,
         write: Callable[[str], None],
-    ) -> tuple[Settings, SystemSettings, Callable[[], System]]:
+    ) -> tuple[RunPlan, SystemSettings, Callable[[], System]]:
         """Set up the base commit's system, whose config is in `root` below `checkout`, as a user of its own.
 
-        Call before `prepare`: then no code of the current system runs yet. Returns `settings` with the time that is
-        left, the base's settings, and what builds its system.
+        Call before `prepare`: then no code of the current system runs yet. Returns `plan` with the time that is left,
+        the base's settings, and what builds its system.
         """
         base = self.base
         assert base is not None  # noqa: S101 - for the type checker
         give_to(base, checkout)
         directory = checkout / self.directory.resolve().relative_to(self.workspace.resolve())
-        settings, found = self._prepared(settings, system.env, base, directory, "base", write)
+        plan, found = self._prepared(plan, system.env, base, directory, "base", write)
         python = found.python if found.made else system.python or found.python
         system = with_side(system.model_copy(update={"python": python}))
 
@@ -146,18 +147,18 @@ class Container:
                 not_from=self.workspace,
             )
 
-        return settings, system, make
+        return plan, system, make
 
     def _prepared(
         self,
-        settings: Settings,
+        plan: RunPlan,
         system_env: Sequence[str],
         confinement: Confinement,
         directory: Path,
         side: str | None,
         write: Callable[[str], None],
-    ) -> tuple[Settings, UserEnvironment]:
-        limit = settings.run.time_limit_s
+    ) -> tuple[RunPlan, UserEnvironment]:
+        limit = plan.time_limit_s
         deadline = monotonic() + limit if limit is not None else None
         found = prepare(
             self.setup,
@@ -165,14 +166,13 @@ class Container:
             environ={**self.environ, **({} if side is None else {SIDE: side})},
             system_env=system_env if side is None else (*system_env, SIDE),
             directory=directory,
-            limits=Limits(settings.system.setup_timeout_s, deadline),
+            limits=Limits(plan.system.settings.setup_timeout_s, deadline),
             write=write,
         )
-        if deadline is not None:
-            # Leave at least a moment for the run to start and to report that it was stopped.
-            left = max(_MOMENT_S, deadline - monotonic())
-            settings = settings.model_copy(update={"run": settings.run.model_copy(update={"time_limit_s": left})})
-        return settings, found
+        if deadline is None:
+            return plan, found
+        # Leave at least a moment for the run to start and to report that it was stopped.
+        return replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic())), found
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
@@ -208,6 +208,6 @@ class Container:
         for confinement in self._users:
             end_strays(confinement.run_as.uid)
 
-    def publish(self, run: Path, settings: Settings) -> None:
-        """Copy the run directory to its place in `settings`, as the owner. Raises ConfigError if that fails."""
-        hand_over(self.confinement, run, self._target(settings))
+    def publish(self, run: Path, out: Path) -> None:
+        """Copy the run directory to `out`, as the owner. Raises ConfigError if that fails."""
+        hand_over(self.confinement, run, self._target(out))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from ragstone.app.base_commit import BaseSystem, accepted_at, base_settings, commit_fingerprint
+from ragstone.app.gate import GateRequest
 from ragstone.app.known_secrets import known_secrets
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.base_tree import compared_commit, download_tree, lfs_files, submodules
@@ -13,13 +14,20 @@ from ragstone.ci.github.client import GitHubApiError
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnderTestError
 from ragstone.formatting import counted
-from ragstone.gate.policy import Policy
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
+from ragstone.job.trust import Trusted
+from ragstone.project.base_commit import accepted_at, base_settings, commit_fingerprint
+from ragstone.rounds.base_commit import BaseSystem
+from ragstone.rounds.needs import BASE_COMMIT, STOP_EARLY, refuse_conflicts
+from ragstone.rounds.session import RunPlan
 from ragstone.system.build import build_system
 from ragstone.system.response import System
 
 CHECKOUT = "checkout"
+CHOSEN_BASE = replace(BASE_COMMIT, name="baseline: commit", where="input 'baseline'")
+"""The base commit, as a job's input asks for it."""
+
 OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint", "gate.baseline_python")
 """Settings with which a config file could choose what it is compared with."""
 
@@ -32,11 +40,7 @@ def find_base_commit(job: Job) -> str | None:
     if job.plan.baseline is not BaselineSource.COMMIT:
         return None
     if job.settings.run.stop_early:
-        raise ConfigError(
-            "`stop_early` needs the baseline's scores from the start, and those of a commit come with the run.",
-            where="run.stop_early",
-            hint="Remove it, or use `baseline: artifact`.",
-        )
+        refuse_conflicts([CHOSEN_BASE, STOP_EARLY])
     if job.api is None:
         raise GitHubError(
             "the base commit can't be downloaded: there is no GitHub token.",
@@ -53,14 +57,19 @@ def find_base_commit(job: Job) -> str | None:
 
 
 def prepare_base(
-    job: Job, commit: str, settings: Settings, policy: Policy, lineage: tuple[str, ...], write: Callable[[str], None]
-) -> tuple[Settings, BaseSystem]:
-    """The system at `commit`, installed and not yet started, and `settings` with the time that is left.
+    job: Job,
+    commit: str,
+    trusted: Trusted[Settings],
+    request: GateRequest,
+    lineage: tuple[str, ...],
+    write: Callable[[str], None],
+) -> tuple[RunPlan, BaseSystem]:
+    """The system at `commit`, installed and not yet started, and the plan of `request` with the time that is left.
 
     `lineage` are the fingerprints of the branch's baselines, for accepted drops. Raises GitHubError, ConfigError,
     SystemUnderTestError, TimeLimitReached.
     """
-    container = job.container
+    container, settings, plan = job.container, trusted.value, request.run
     above = job.temporary if container is None or container.base is None else container.base.folder
     checkout = above / CHECKOUT
     assert job.api is not None  # noqa: S101 - for the type checker
@@ -76,13 +85,13 @@ def prepare_base(
     system = base_settings(settings, root, above=workspace, own_environment=apart)
     for secret in known_secrets(job.environ, settings.model_copy(update={"system": system})):
         job.redact.add(secret)
-    spent = accepted_at(policy, settings, root)
+    spent = accepted_at(request.policy, settings, root)
     log = job.temporary / "base-system.log"
     make: Callable[[], System]
     if container is not None and apart:
         write(f"-- setting up commit {commit[:12]}, to compare with --\n")
         try:
-            settings, system, make = container.prepare_base(settings, system, checkout, root=root, log=log, write=write)
+            plan, system, make = container.prepare_base(plan, system, checkout, root=root, log=log, write=write)
         except (ConfigError, SystemUnderTestError) as error:
             raise _at_base(error, commit) from None
     else:
@@ -91,7 +100,7 @@ def prepare_base(
             return build_system(system, root=root, environ=job.environ, log=log, within=checkout, not_from=workspace)
 
     own = commit_fingerprint(commit)
-    return settings, BaseSystem(commit, system, make, log=log, lineage=(*lineage, own), spent=spent, notes=notes)
+    return plan, BaseSystem(commit, system, make, log=log, lineage=(*lineage, own), spent=spent, notes=notes)
 
 
 def _missing(checkout: Path, workspace: Path, commit: str) -> tuple[str, ...]:

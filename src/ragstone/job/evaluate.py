@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.baseline import open_baseline
-from ragstone.app.context import RunContext
-from ragstone.app.decide import gate_policy
-from ragstone.app.gate import GateInputs, GateOutcome, Role, evaluate_shard, gate, gate_invocation
+from ragstone.app.gate import GateOutcome, GateRequest, Role, evaluate_shard, gate
 from ragstone.app.history import Book
-from ragstone.app.inputs import read_golden_set
-from ragstone.app.no_key_fallback import judge_needs_key, without_key
+from ragstone.app.merge import Shards
 from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
@@ -22,34 +18,116 @@ from ragstone.config import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
+from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import TrustedBaseline, find_baseline
-from ragstone.job.gates import gates_of_job, require_own_paths
+from ragstone.job.gates import GatesOfJob, gates_of_job, require_own_paths
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
+from ragstone.job.trust import Trusted
 from ragstone.job.trusted_config import hold_to_base
+from ragstone.project.golden import read_golden_set
+from ragstone.project.no_key_fallback import judge_needs_key, without_key
+from ragstone.project.plan import run_plan
+from ragstone.project.policy import gate_policy
 from ragstone.report.progress import LineProgress
-from ragstone.report.templates import own_templates
+from ragstone.report.templates import Templates, own_templates
+from ragstone.rounds.base_commit import BaseSystem
+from ragstone.rounds.context import RunContext
 from ragstone.run.archive_members import MEMBER_LIMITS, write_members
 from ragstone.run.canaries import CANARIES
 from ragstone.run.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.lineage import CARRIED, lineage
 from ragstone.run.replay import confirm
-from ragstone.system.build import build_system
-from ragstone.system.response import System
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """What a job evaluates and decides by, read once before any code of the checkout runs.
+
+    Later changes by user code have no effect. `settings` are those that the base branch allows; `base_commit` is the
+    commit to ask beside the change, None if there is none.
+    """
+
+    settings: Trusted[Settings]
+    policy: Policy
+    golden: GoldenSet
+    templates: Templates | None
+    base_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How a job judges: its `settings`, with what is left of them if there is no key for the judge.
+
+    `unproven` says what is left out, so that the run can't pass. `outcome` is the verdict if nothing can be judged.
+    `shards` are what to merge instead of evaluating.
+    """
+
+    settings: Trusted[Settings]
+    shards: Shards | None = None
+    unproven: str | None = None
+    outcome: GateOutcome | None = None
+
+
 async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | ShardOutcome | NotAffected:
     """The verdict, or a shard, which has none. What can be checked without running user code is checked first."""
+    context = RunContext(
+        environ=job.environ,
+        progress=LineProgress(job.out),
+        say=lambda line: write(line + "\n"),
+        redact=job.redact,
+        now=job.now,
+        trusts_checkout=False,
+    )
+    checkout = read_checkout(job)
+    shard = checkout.settings.value.run.shard is not None
+    if (unaffected := _unaffected(job, checkout)) is not None:
+        return ShardOutcome() if shard else unaffected
+    judged = choose_judge(job, checkout, write)
+    if judged.outcome is not None:
+        return ShardOutcome() if shard else judged.outcome
+    request = gate_request(job, checkout, judged, context, write)
+    if judged.shards is not None:  # no code of the checkout runs
+        return await gate(request, context)
+    log = job.temporary / SYSTEM_LOG
+    if checkout.base_commit is not None:
+        # Before any code of the checkout runs, the container's or another.
+        known = () if job.baseline_run is None else lineage(job.baseline_run)
+        plan, base = prepare_base(job, checkout.base_commit, judged.settings, request, known, write)
+        request = replace(request, run=plan, base=base)
+    if job.container is not None:
+        plan, context = job.container.prepare(request.run, context, log, write)
+        request = replace(request, run=plan)
+    else:
+        # In our own error stream, the output of the user's system could act as a command.
+        context = replace(context, system_factory=request.run.system.builder(replace(context, system_log=log)))
+    try:
+        return ShardOutcome(await evaluate_shard(request, context)) if shard else await gate(request, context)
+    finally:
+        _show_log(log, write)
+        if isinstance(request.base, BaseSystem) and request.base.log is not None:
+            _show_log(request.base.log, write, of=f" at {request.base.name}")
+
+
+# -- read --------------------------------------------------------------------------------------------------------------
+
+
+def read_checkout(job: Job) -> Checkout:
+    """Everything in the checkout that affects the verdict. Raises ConfigError, GitHubError, and what reading raises."""
     plan_shards(job)
-    _find_gates(job)
+    job.gates = gates_of_job(
+        job.inputs, job.event, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
+    )
+    if job.gates is not None and job.gates.note is not None:
+        job.notes.append(job.gates.note)
     _refuse_configured_baseline(job)
     commit = job.base_commit = find_base_commit(job)
     held = hold_to_base(
@@ -60,96 +138,75 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = _with_gates(held.settings, job)
+    settings = job.settings = _with_gates(held.settings.value, job.gates)
     job.notes += held.notes
-    # Everything in the checkout that affects the verdict is read here, once: later changes by user code have no effect.
-    job.policy = gate_policy(settings)
-    job.templates = own_templates(settings.root, settings.within)
-    golden = read_golden_set(settings)
-    if job.gates is not None:
-        require_own_paths(job.gates, settings, job.policy, golden, _workflow_path(job), job.places)
-        if not job.gates.affected:
-            found = not_affected(job)
-            job.notes.append(found.why)
-            return ShardOutcome() if settings.run.shard is not None else found
-    context = RunContext(
-        environ=job.environ,
-        progress=LineProgress(job.out),
-        say=lambda line: write(line + "\n"),
-        redact=job.redact,
-        now=job.now,
-        trusts_checkout=False,
-    )
-    unproven = None
+    policy = job.policy = gate_policy(settings)
+    templates = job.templates = own_templates(settings.root, settings.within)
+    return Checkout(Trusted(settings), policy, read_golden_set(settings), templates, commit)
+
+
+def _unaffected(job: Job, checkout: Checkout) -> NotAffected | None:
+    """Why this gate has nothing to evaluate, if the change touches none of its paths."""
+    if job.gates is None:
+        return None
+    settings, policy, golden = checkout.settings.value, checkout.policy, checkout.golden
+    require_own_paths(job.gates, settings, policy, golden, _workflow_path(job), job.places)
+    if job.gates.affected:
+        return None
+    found = not_affected(job)
+    job.notes.append(found.why)
+    return found
+
+
+def choose_judge(job: Job, checkout: Checkout, write: Callable[[str], None]) -> Judged:
+    """How to judge with the keys that this job has, and the shards to merge, if it merges. Raises ConfigError."""
+    settings = checkout.settings
     shards = fetch_shards(job, write) if job.inputs.merge is not None else None
-    lacks_key = job.plan.without_secrets and judge_needs_key(settings, job.environ)
-    if lacks_key and not (shards is not None and judged_as_set(shards, settings)):
-        narrowed = without_key(settings, golden, job.policy)
+    lacks_key = job.plan.without_secrets and judge_needs_key(settings.value, job.environ)
+    unproven = None
+    if lacks_key and not (shards is not None and judged_as_set(shards, settings.value)):
+        narrowed = without_key(settings.value, checkout.golden, checkout.policy)
         job.notes += narrowed.notes
         if narrowed.outcome is not None:
-            if settings.run.shard is not None:
-                return ShardOutcome()
-            return replace(narrowed.outcome, view=job.redact.view(narrowed.outcome.view))
-        settings, unproven = narrowed.settings, narrowed.unproven
+            view = job.redact.view(narrowed.outcome.view)
+            return Judged(settings, outcome=replace(narrowed.outcome, view=view))
+        settings, unproven = Trusted(narrowed.settings), narrowed.unproven
     if job.inputs.merge is not None and shards is None:
         raise no_shards(job.inputs.merge)
-    # Before the settings become those of this job and its container.
-    context = replace(context, invocation=gate_invocation(settings, context))
-    settings = _with_canaries(settings, job.event.kind)
-    baseline = _baseline(job, write)
-    job.notes[:0] = changes_to_the_gate(job, job.policy, golden, baseline)
+    return Judged(_with_canaries(settings, job.event.kind), shards, unproven)
+
+
+def gate_request(
+    job: Job, checkout: Checkout, judged: Judged, context: RunContext, write: Callable[[str], None]
+) -> GateRequest:
+    """What to ask the gate for: the run, and what it is compared with. Raises ConfigError, BaselineError."""
+    settings = judged.settings.value
+    plan = run_plan(settings, context, golden=checkout.golden, command="gate")
+    baseline = job.baseline_run = _baseline(job, write)
+    job.notes[:0] = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
     role = _role(job)
-    book = _book(job, job.policy, role)
-    inputs = GateInputs(
-        policy=job.policy,
-        golden=golden,
+    return GateRequest(
+        run=plan if job.container is None else job.container.staged(plan),
+        policy=checkout.policy,
+        fail_on=settings.gate.fail_on,
         baseline=baseline,
-        book=book,
-        templates=job.templates,
+        baseline_required=settings.gate.baseline is not None,
+        book=_book(job, checkout.policy, role),
+        templates=checkout.templates,
         links=job.links(),
         role=role,
         warnings=tuple(job.notes),
         folder=_policy_folder(job),
-        unproven=unproven,
-        shards=shards,
+        unproven=judged.unproven,
+        shards=judged.shards,
     )
-    log = job.temporary / SYSTEM_LOG
-    if job.container is not None:
-        settings = job.container.staged(settings)
-    if shards is not None:  # no code of the checkout runs
-        return await gate(settings, context, inputs)
-    if commit is not None:
-        # Before any code of the checkout runs, the container's or another.
-        known = () if baseline is None else lineage(baseline)
-        settings, base = prepare_base(job, commit, settings, job.policy, known, write)
-        inputs = replace(inputs, base=base)
-    if job.container is not None:
-        settings, context = job.container.prepare(settings, context, log, write)
-    else:
-        context = replace(context, system_factory=partial(_logging_to, log))
-    try:
-        if settings.run.shard is not None:
-            return ShardOutcome(await evaluate_shard(settings, context, inputs))
-        return await gate(settings, context, inputs)
-    finally:
-        _show_log(log, write)
-        if inputs.base is not None and inputs.base.log is not None:
-            _show_log(inputs.base.log, write, of=f" at {inputs.base.name}")
 
 
-def _find_gates(job: Job) -> None:
-    job.gates = gates_of_job(
-        job.inputs, job.event, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
-    )
-    if job.gates is not None and job.gates.note is not None:
-        job.notes.append(job.gates.note)
-
-
-def _with_gates(settings: Settings, job: Job) -> Settings:
+def _with_gates(settings: Settings, gates: GatesOfJob | None) -> Settings:
     """`settings` with the number of gates that share the error rate, if a file lists them."""
-    if job.gates is None:
+    if gates is None:
         return settings
-    gate_settings = settings.gate.model_copy(update={"gates": job.gates.sharing})
+    gate_settings = settings.gate.model_copy(update={"gates": gates.sharing})
     from_file = settings.from_file - {"gate.gates"}
     return settings.model_copy(update={"gate": gate_settings, "from_file": from_file})
 
@@ -186,11 +243,13 @@ def _refuse_configured_baseline(job: Job) -> None:
         )
 
 
-def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
+def _with_canaries(settings: Trusted[Settings], kind: EventKind) -> Trusted[Settings]:
     """Runs of the branch itself check whether the judge changed; a pull request uses their result."""
-    if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
+    judge = settings.value.judge
+    if judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
-    return settings.model_copy(update={"judge": settings.judge.model_copy(update={"canaries": CANARIES})})
+    judge = judge.model_copy(update={"canaries": CANARIES})
+    return Trusted(settings.value.model_copy(update={"judge": judge}))
 
 
 def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
@@ -289,11 +348,6 @@ def _book(job: Job, policy: Policy, role: Role) -> Book:
         event=job.event.kind.value,
         releases=tagged_commits(job.api, policy) if job.api is not None else {},
     )
-
-
-def _logging_to(log: Path, settings: Settings, environ: Mapping[str, str]) -> System:
-    """The user's system, with its output kept for later: in our own error stream it could act as a command."""
-    return build_system(settings.system, root=settings.root, environ=environ, log=log, within=settings.within)
 
 
 def _show_log(log: Path, write: Callable[[str], None], of: str = "") -> None:

@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.context import RunContext
-from ragstone.app.custom import custom_metrics
-from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, read_policy, view_of
+from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, view_of
 from ragstone.app.history import Book
-from ragstone.app.inputs import read_golden_set
 from ragstone.app.rejudge import Rejudged, rejudge
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifact_store import GitHubArtifacts
@@ -34,9 +31,14 @@ from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report
-from ragstone.judge.factory import build_judge
 from ragstone.metrics.metric import Metric
+from ragstone.project.golden import read_golden_set
+from ragstone.project.plan import project_metrics
+from ragstone.project.policy import read_policy
 from ragstone.report.parts import Links
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.session import RunPlan, Session
+from ragstone.rounds.sources import JudgeSource
 from ragstone.run.archive_members import MEMBER_LIMITS, open_members
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import JudgeManifest
@@ -93,7 +95,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
             policy = replace(policy, gates=gates.sharing)
             if not gates.affected:
                 return ForkReport(Report(unaffected=not_affected(job)), pull.number)
-        custom = custom_metrics(settings)
+        custom = project_metrics(settings).own()
         run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
@@ -146,16 +148,23 @@ async def _judged_offline(
     """The baseline as the offline judge scores it, if that judged the fork's run. No other judge is asked here."""
     # Functions of the project are code, and this job runs none: their baseline scores stay as they are.
     rubrics = {name: given for name, given in job.settings.metrics.items() if given.python is None}
-    settings = job.settings.model_copy(update={"judge": JudgeSettings(name="offline"), "metrics": rubrics})
-    judge = build_judge(settings.judge, golden_set=golden, cache=None, environ={})
+    run, folder = job.settings.run, job.temporary / "rejudged"
+    plan = RunPlan(
+        golden,
+        JudgeSource(JudgeSettings(name="offline")),
+        replace(project_metrics(job.settings), custom=rubrics),
+        folder,
+        repeats=run.repeats,
+        seed=run.seed,
+        cached=False,
+    )
+    session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
     try:
-        if current.run is None or current.run.manifest.judge != JudgeManifest.of(judge.identity):
+        if current.run is None or current.run.manifest.judge != JudgeManifest.of(session.judge.identity):
             return Rejudged(baseline)
-        context = RunContext(environ={}, redact=job.redact, now=job.now)
-        folder = job.temporary / "rejudged"
-        return await rejudge(baseline, current, judge, policy, settings, context, folder=folder)
+        return await rejudge(baseline, current, policy, session, folder=folder)
     finally:
-        await judge.close()
+        await session.close()
 
 
 class _NothingToPost(Exception):  # noqa: N818 - an outcome to report

@@ -19,8 +19,9 @@ from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import ActionInputs
 from ragstone.job.plan import JobPlan
 from ragstone.report.parts import Links
-from ragstone.report.redact import Redactor
 from ragstone.report.templates import Templates
+from ragstone.run.directory import RunDirectory
+from ragstone.run.redact import Redactor
 from ragstone.system.entrypoint import recognised
 
 
@@ -46,6 +47,7 @@ class Job:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
+    baseline_run: RunDirectory | None = None
     base_commit: str | None = None
     history: bytes | None = None
     policy: Policy | None = None

@@ -44,9 +44,9 @@ from ragstone.job.publish import (
     tell_summary,
 )
 from ragstone.job.shards import ShardOutcome
-from ragstone.report.redact import Redactor
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
+from ragstone.run.redact import Redactor
 
 
 def workspace_of(environ: Mapping[str, str]) -> Path:
@@ -195,7 +195,7 @@ def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[st
     """The final location of the run directory, relative to the workspace, and its reports by format."""
     target = job.settings.path(job.settings.run.out)
     if job.container is not None:
-        job.container.publish(run.path, job.settings)
+        job.container.publish(run.path, target)
     shown = job.places.within(str(target.absolute())) or str(target)
     present = {path.name for path in reports}
     return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}

@@ -17,10 +17,12 @@ from ragstone.ci.github.artifacts import artifacts_like, read_artifact
 from ragstone.ci.github.client import GitHubApiError
 from ragstone.config import MAX_SHARDS, Settings
 from ragstone.errors import ConfigError, GitHubError, RunDirectoryError
+from ragstone.job.base_commit import CHOSEN_BASE
 from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource, IssueMode
 from ragstone.judge.names import split_name
+from ragstone.rounds.needs import MERGE, SHARD, refuse_conflicts
 from ragstone.run.archive_members import SHARD_LIMITS, write_members
 from ragstone.run.directory import MANIFEST, REJUDGED, SAMPLES, RunDirectory
 
@@ -48,11 +50,7 @@ def plan_shards(job: Job) -> None:
             hint="Set either `shard` or `merge`.",
         )
     if job.plan.baseline is BaselineSource.COMMIT:
-        raise ConfigError(
-            "a base commit is asked beside the whole golden set, not beside shards of it.",
-            where="input 'baseline'",
-            hint="Use `baseline: artifact`, or evaluate everything in one job.",
-        )
+        refuse_conflicts([CHOSEN_BASE, SHARD if shard is not None else replace(MERGE, name="merging shards")])
     if shard is not None:
         job.plan = replace(job.plan, comment=CommentMode.OFF, issue=IssueMode.OFF, pull_request=None)
 

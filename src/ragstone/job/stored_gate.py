@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.context import RunContext
-from ragstone.app.gate import GateOutcome, Role, evaluate_shard, gate, read_inputs
+from ragstone.app.gate import GateOutcome, Role, evaluate_shard, gate
 from ragstone.app.history import Book
 from ragstone.app.merge import Shards
 from ragstone.ci.platforms import job_of
@@ -19,7 +18,9 @@ from ragstone.job.baseline import NoBaseline, find_baseline
 from ragstone.job.past_runs import history_from
 from ragstone.job.stores.git import Git
 from ragstone.job.stores.names import open_store
+from ragstone.project.plan import gate_request
 from ragstone.report.parts import Links
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 
 DEFAULT_BRANCH = "main"
@@ -91,22 +92,21 @@ async def gate_with_store(
     """
     store = CheckoutStore.of(settings, context)
     refusal = refusal_of(context.environ, store.git, settings.gate.baseline_branch)
-    inputs = read_inputs(settings)
+    request = gate_request(settings, context, shards=shards)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         found = store.find(Path(private) / "baseline")
         context.say(context.redact(found.reason))
         history, damage = history_from(found.history)
         notes = (*((found.reason,) if found.run is None else ()), *((damage,) if damage is not None else ()))
-        inputs = replace(
-            inputs,
+        request = replace(
+            request,
             baseline=found.run,
             links=Links(baseline_name=found.name),
-            book=inputs.book or Book(history, main=refusal is None),
+            book=request.book or Book(history, main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
-            warnings=(*inputs.warnings, *notes),
-            shards=shards,
+            warnings=notes,
         )
-        outcome = await gate(settings, context, inputs)
+        outcome = await gate(request, context)
     show(outcome)
     if settings.gate.save_baseline:
         _keep(store, outcome, refusal, context)
@@ -116,11 +116,11 @@ async def gate_with_store(
 async def shard_with_store(settings: Settings, context: RunContext) -> RunDirectory:
     """`evaluate_shard` with the newest baseline of the store. Nothing is kept: the merged run may be."""
     store = CheckoutStore.of(settings, context)
-    inputs = read_inputs(settings)
+    request = gate_request(settings, context)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         found = store.find(Path(private) / "baseline")
         context.say(context.redact(found.reason))
-        return await evaluate_shard(settings, context, replace(inputs, baseline=found.run))
+        return await evaluate_shard(replace(request, baseline=found.run), context)
 
 
 def refusal_of(environ: Mapping[str, str], git: Git, branch: str | None) -> str | None:

@@ -24,6 +24,7 @@ from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_sett
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS
+from ragstone.job.trust import Trusted
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import LOCAL
@@ -65,9 +66,9 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """`settings` to use, and `notes` on values in the checkout's config that do not count."""
+    """`settings` that a pull request may have, and `notes` on values in the checkout's config that do not count."""
 
-    settings: Settings
+    settings: Trusted[Settings]
     notes: tuple[str, ...] = ()
 
 
@@ -104,14 +105,14 @@ def hold_to_base(
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
     verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
     if not (wanted or bundle or secrets or budget_open or local or verdict_open):
-        return Held(settings)
+        return Held(Trusted(settings))
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
         base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
             why = f"the base branch can't be read: {unreadable}"
-            held = _with_gates(_with_limit(_with_fail_on(Held(settings), None, why), None, why), 1, why)
+            held = _with_gates(_with_limit(_with_fail_on(Held(Trusted(settings)), None, why), None, why), 1, why)
             return replace(held, notes=(*held.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())))
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
@@ -121,7 +122,7 @@ def hold_to_base(
             hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
         ) from None
     if base.is_checkout:
-        return Held(settings)
+        return Held(Trusted(settings))
     if local is not None and unpinned:
         raise _unpinned(local)
     if local is not None and "judge.local" not in wanted:
@@ -132,7 +133,7 @@ def hold_to_base(
     _check_secrets(secrets, settings, base, environ)
     if bundle is not None:
         settings = _with_bundle(settings, bundle, base)
-    held = _within_budget(settings, base) if budget_open else Held(settings)
+    held = _within_budget(settings, base) if budget_open else Held(Trusted(settings))
     why = "as in the base branch"
     held = _with_limit(_with_fail_on(held, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
     return _with_gates(held, base.settings.gate.gates, why)
@@ -312,14 +313,14 @@ def _within_budget(settings: Settings, base: _Base) -> Held:
     """A pull request can lower the base's limit, but not raise it."""
     mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
     if theirs is None or (mine is not None and mine <= theirs):
-        return Held(settings)
+        return Held(Trusted(settings))
     says = "does not set it" if mine is None else f"has {mine:g}"
     note = (
         f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
         "not count."
     )
     judge = settings.judge.model_copy(update={"max_cost_usd": theirs})
-    return Held(settings.model_copy(update={"judge": judge}), (note,))
+    return Held(Trusted(settings.model_copy(update={"judge": judge})), (note,))
 
 
 # -- what fails the job ------------------------------------------------------------------------------------------------
@@ -327,7 +328,7 @@ def _within_budget(settings: Settings, base: _Base) -> Held:
 
 def _with_fail_on(held: Held, theirs: FailOn | None, why: str) -> Held:
     """A pull request's config file can't say that a failing gate passes, or an inconclusive one."""
-    settings = held.settings
+    settings = held.settings.value
     mine = settings.gate.fail_on
     if _FAIL_ON not in settings.from_file or mine == theirs:
         return held
@@ -336,27 +337,27 @@ def _with_fail_on(held: Held, theirs: FailOn | None, why: str) -> Held:
         f"'{_FAIL_ON}' is {counts} ({why}): the value in {_place(settings)} of this checkout, '{mine}', does not count."
     )
     gate = settings.gate.model_copy(update={"fail_on": theirs})
-    return replace(held, settings=settings.model_copy(update={"gate": gate}), notes=(*held.notes, note))
+    return replace(held, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*held.notes, note))
 
 
 def _with_limit(held: Held, theirs: int | None, why: str) -> Held:
     """A pull request's config file can't leave out samples: slices and must-pass samples would not be checked."""
-    settings = held.settings
+    settings = held.settings.value
     mine = settings.golden.limit
     if _LIMIT not in settings.from_file or mine == theirs:
         return held
     counts = "not set" if theirs is None else f"{theirs}"
     note = f"'{_LIMIT}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
     golden = settings.golden.model_copy(update={"limit": theirs})
-    return replace(held, settings=settings.model_copy(update={"golden": golden}), notes=(*held.notes, note))
+    return replace(held, settings=Trusted(settings.model_copy(update={"golden": golden})), notes=(*held.notes, note))
 
 
 def _with_gates(held: Held, theirs: int, why: str) -> Held:
     """A pull request's config file can't say that more gates share the error rate: each of them would fail less."""
-    settings = held.settings
+    settings = held.settings.value
     mine = settings.gate.gates
     if _GATES not in settings.from_file or mine == theirs:
         return held
     note = f"'{_GATES}' is {theirs} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
     gate = settings.gate.model_copy(update={"gates": theirs})
-    return replace(held, settings=settings.model_copy(update={"gate": gate}), notes=(*held.notes, note))
+    return replace(held, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*held.notes, note))

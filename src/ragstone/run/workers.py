@@ -15,9 +15,8 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
-from ragstone.config import RunSettings
 from ragstone.errors import JudgeError, SystemUnderTestError
 from ragstone.formatting import some
 from ragstone.judge.portable import Recipe, usable_cores
@@ -45,21 +44,21 @@ _START = (
 )
 
 
-def how_many(settings: RunSettings, recipe: Recipe | None, samples: int) -> int:
-    """How many worker processes to judge `samples` with; 0: none, this process does it.
+def how_many(workers: int | Literal["auto"], recipe: Recipe | None, samples: int, *, judged: int = 1) -> int:
+    """How many worker processes to judge `samples` with, `judged` times each; 0: none, this process does it.
 
     ``auto`` takes one for each core, but none where starting them would take longer than it saves, and none for a GPU,
     which each would load its own copy of the model onto.
     """
-    if recipe is None or not sys.executable or settings.workers == 1:
+    if recipe is None or not sys.executable or workers == 1:
         return 0
-    if settings.workers != "auto":
-        return min(settings.workers, samples)
+    if workers != "auto":
+        return min(workers, samples)
     if recipe.on_gpu:
         return 0
     fewest, most = (_FEWEST_WITH_MODEL, _MAX_WITH_MODEL) if recipe.loads_model else (_FEWEST, _MOST)
     cores = usable_cores()
-    return min(cores, most) if cores > 1 and samples * settings.answers * settings.repeats >= fewest else 0
+    return min(cores, most) if cores > 1 and samples * judged >= fewest else 0
 
 
 class Lane(Protocol):

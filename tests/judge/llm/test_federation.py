@@ -17,7 +17,7 @@ from ragstone.judge.llm import exchange
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.federation import federation_of
 from ragstone.judge.protocol import Call
-from ragstone.report.redact import Redactor
+from ragstone.run.redact import Redactor
 from tests.judge.issuer import IDS, REQUEST_TOKEN, Issuer, jwt
 
 OPENAI = "openai:gpt-4o-mini"

@@ -9,9 +9,9 @@ from pathlib import Path
 from ragstone.config import Settings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.report.redact import Redactor
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Cost, GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.redact import Redactor
 from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind, TokenUsage
 from ragstone.tools.export.facts import FinishedRun, read_finished

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.config import Settings
-from ragstone.report.redact import Redactor
+from ragstone.run.redact import Redactor
 from ragstone.tools.export.facts import read_finished
 from tests.commands.project import SYSTEM, make_project, ragstone
 from tests.tools.export.collector import collecting, plain

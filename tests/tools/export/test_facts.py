@@ -14,8 +14,8 @@ from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Review, Sample
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.report.redact import Redactor
 from ragstone.run.manifest import Cost, OracleFact, ShardManifest, SystemManifest
+from ragstone.run.redact import Redactor
 from ragstone.run.writer import write_manifest
 from ragstone.stats.intervals import mean_interval
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind

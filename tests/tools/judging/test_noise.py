@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ragstone.app.context import RunContext
-from ragstone.config import Settings
+from ragstone.config import JudgeSettings, SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.judge.judgements import (
@@ -25,12 +24,17 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.judge.scripted import ScriptedJudge
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.directory import RunDirectory
 from ragstone.tools.judging.noise.command import command
 from ragstone.tools.judging.noise.noise import Noise, measure_noise, noise_lines, recorded_noise
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(8)]
+PROJECT = ProjectMetrics(SystemSource(SystemSettings()))
+OFFLINE = JudgeSource(JudgeSettings())
 
 
 def judgement(supported: int) -> Judgements:
@@ -42,7 +46,7 @@ def judgement(supported: int) -> Judgements:
 
 def measure(run: RunDirectory, judge: ScriptedJudge, max_drop: float = 0.02, limit: int = 100) -> Noise:
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": max_drop}}})
-    work = measure_noise(run, policy, Settings(), RunContext(environ={}), limit=limit, judge=judge)
+    work = measure_noise(run, policy, PROJECT, OFFLINE, RunContext(environ={}), limit=limit, judge=judge)
     return asyncio.run(work)
 
 
@@ -95,7 +99,7 @@ def test_a_second_run_of_the_same_version_tells_the_systems_own_variance(tmp_pat
     one, two = (write_run(tmp_path / name, {"faithfulness": dict.fromkeys(IDS, 1.0)}) for name in ("one", "two"))
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
     steady = ScriptedJudge({i: judgement(k % 5) for k, i in enumerate(IDS)})
-    work = measure_noise(one, policy, Settings(), RunContext(environ={}), again=two, judge=steady)
+    work = measure_noise(one, policy, PROJECT, OFFLINE, RunContext(environ={}), again=two, judge=steady)
     (row,) = asyncio.run(work).metrics
     assert (row.parts.n_units, row.parts.n_draws, row.parts.n_readings) == (8, 16, 32)
     assert (row.parts.draws, row.parts.readings) == (0.0, 0.0)

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.context import RunContext
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample, Turn
-from ragstone.report.redact import Redactor
+from ragstone.rounds.context import RunContext
+from ragstone.run.redact import Redactor
 from ragstone.tools.generate.convert.convert import write_samples
 from ragstone.tools.generate.near_duplicates import likeness
 from ragstone.tools.generate.review.review import merge_review, review_page

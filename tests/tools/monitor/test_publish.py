@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.report.redact import Redactor
+from ragstone.run.redact import Redactor
 from ragstone.stats.surveillance import Look
 from ragstone.tools.monitor.alerts import Watched, Window
 from ragstone.tools.monitor.figures import Figure, kind_of

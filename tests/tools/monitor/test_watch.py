@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import ragstone
-from ragstone.app.context import RunContext
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
+from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Context
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from ragstone.app.decide import read_policy
 from ragstone.app.history import line_of
 from ragstone.app.recorded import RecordedVerdict, read_verdict
 from ragstone.config import Settings
@@ -18,9 +17,10 @@ from ragstone.errors import RunDirectoryError
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import FailedBy
-from ragstone.report.redact import Redactor
+from ragstone.project.policy import read_policy
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Manifest
+from ragstone.run.redact import Redactor
 from ragstone.run.scores import RunScores, without_drafts
 
 _LATEST = 2**63 / 1e9  # in the year 2262, the end of nanoseconds in 64 bits

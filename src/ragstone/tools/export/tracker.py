@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ragstone.app.report import report
 from ragstone.config import Settings
 from ragstone.errors import ExportError, RagstoneError
+from ragstone.project.report import report_terms
 from ragstone.report.escape import one_line
 from ragstone.run.directory import MANIFEST
 from ragstone.tools.export.facts import FinishedRun
@@ -75,7 +76,9 @@ def write_report(found: FinishedRun, folder: Path, settings: Settings) -> Path |
     if not found.texts or found.verdict is None:
         return None
     path = folder / REPORT
-    path.write_text(found.redact(report(found.run.path, "html", settings, found.redact).text), encoding="utf-8")
+    path.write_text(
+        found.redact(report(found.run, "html", report_terms(settings), found.redact).text), encoding="utf-8"
+    )
     return path
 
 

@@ -87,9 +87,9 @@ def add(
     history: str | None,
 ) -> int:
     """Add finished runs to the history, in any order. A run that was added before is replaced."""
-    from ragstone.app.decide import read_policy
     from ragstone.app.history import add_runs, damage
     from ragstone.history.file import read_history, write_history
+    from ragstone.project.policy import read_policy
     from ragstone.report.escape import terminal
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
@@ -158,7 +158,7 @@ def report(
     from ragstone.app.known_secrets import known_secrets
     from ragstone.history.file import read_history
     from ragstone.report.escape import terminal
-    from ragstone.report.redact import Redactor
+    from ragstone.run.redact import Redactor
     from ragstone.tools.history_page.write import write_page
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}

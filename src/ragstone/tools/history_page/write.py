@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.app.decide import read_policy
 from ragstone.app.history import damage
-from ragstone.app.inputs import read_golden_set
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
+from ragstone.project.golden import read_golden_set
+from ragstone.project.policy import read_policy
 from ragstone.run.files import replace_text, writing_to
 from ragstone.tools.history_page.page import GENERATOR, Redact, SampleName, history_page, render_history
 from ragstone.tools.history_page.production import read_monitor_report

@@ -13,7 +13,7 @@ from ragstone.commands.options import CONFIG, OUTPUT, PATH, SCORING, output_form
 from ragstone.commands.output import say, write_text
 
 if TYPE_CHECKING:
-    from ragstone.app.context import RunContext
+    from ragstone.rounds.context import RunContext
     from ragstone.tools.monitor.outcome import Monitored
     from ragstone.tools.monitor.webhook import Format
 

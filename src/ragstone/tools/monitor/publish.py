@@ -12,7 +12,7 @@ from ragstone.ci.github.posts import MAX_BODY
 from ragstone.ci.github.summary import write_summary
 from ragstone.job.inputs import read_variables
 from ragstone.job.publish import close_quietly
-from ragstone.report.redact import Redactor
+from ragstone.run.redact import Redactor
 from ragstone.tools.monitor.outcome import Monitored
 from ragstone.tools.monitor.report import headline, monitor_markdown
 

@@ -11,11 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ragstone.app.context import RunContext
 from ragstone.app.rescore import rescore
 from ragstone.config import Settings
 from ragstone.formatting import counted
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.project.plan import run_plan
+from ragstone.rounds.context import RunContext
 from ragstone.run.stored import StoredAnswers
 from ragstone.system import payload, worker
 from ragstone.system.response import Response
@@ -77,7 +78,9 @@ async def summarise(
             folder = place or Path(private.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))) / window
             run = settings.run.model_copy(update={"out": str(folder), "answers": 1})
             stored = StoredAnswers.given(f"interactions of {window}", (answer_of(one.payload) for one in drawn))
-            found = (await rescore(stored, settings.model_copy(update={"run": run}), context, missing=True)).run
+            asked = settings.model_copy(update={"run": run})
+            plan = run_plan(asked, context, golden=GoldenSet(()), command=None)
+            found = (await rescore(stored, plan, context, missing=True)).run
             assert found is not None  # noqa: S101 - it was no dry run
             scores, manifest = found.scores(), found.manifest
         chances = {one.key: one.probability for one in drawn}

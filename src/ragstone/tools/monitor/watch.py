@@ -12,10 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ragstone.app.context import RunContext
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.offline.abstention import answer_abstains
+from ragstone.rounds.context import RunContext
 from ragstone.tools.monitor.alerts import Watched, Window, is_known, watch_figures
 from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file

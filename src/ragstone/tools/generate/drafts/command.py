@@ -108,8 +108,8 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     from ragstone.golden.sample import GoldenSet
     from ragstone.judge.factory import build_judge
     from ragstone.report.progress import progress_for
-    from ragstone.report.redact import Redactor
     from ragstone.run.directory import CACHE
+    from ragstone.run.redact import Redactor
     from ragstone.tools.generate.drafts.generate import generate
 
     redact = Redactor(known_secrets(os.environ, settings))

@@ -259,8 +259,8 @@ def import_(
 
 def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
     """The golden set in `files`, else that of the config."""
-    from ragstone.app.inputs import read_golden_set
     from ragstone.golden.load import load_golden_set
+    from ragstone.project.golden import read_golden_set
 
     settings = settings_from({"config": config})
     return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)

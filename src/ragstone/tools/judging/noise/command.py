@@ -34,8 +34,10 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     metrics. Reports how much of the variance of a score comes from the samples, the judge and, with --again, the
     system. Warns if a max_drop in the policy is smaller than the noise.
     """
-    from ragstone.app.decide import read_policy
     from ragstone.commands.context import run_context, run_to_end
+    from ragstone.project.plan import project_metrics
+    from ragstone.project.policy import read_policy
+    from ragstone.rounds.sources import JudgeSource
     from ragstone.run.directory import RunDirectory
     from ragstone.tools.judging.noise.noise import measure_noise, noise_lines, recorded_noise
 
@@ -46,8 +48,11 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     if recorded:
         found = recorded_noise(one, policy, again=other)
     else:
+        project, judge = project_metrics(settings), JudgeSource(settings.judge)
         with run_context(settings) as context:
-            found = run_to_end(measure_noise(one, policy, settings, context, again=other, limit=answers))
+            found = run_to_end(
+                measure_noise(one, policy, project, judge, context, seed=settings.run.seed, again=other, limit=answers)
+            )
     if form == "json":
         from dataclasses import asdict
         from json import dumps

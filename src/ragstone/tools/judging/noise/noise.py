@@ -10,9 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from ragstone.app.context import RunContext
-from ragstone.app.custom import custom_metrics, measures_of, metrics_of
-from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, dollars, percent, score
 from ragstone.gate.comparability import is_judged, pair_runs
@@ -21,11 +18,13 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.stability import variance_words
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.metrics.score import Scored
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.sources import JudgeSource
 from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
@@ -80,9 +79,11 @@ class Noise:
 async def measure_noise(
     run: RunDirectory,
     policy: Policy,
-    settings: Settings,
+    project: ProjectMetrics,
+    judging: JudgeSource,
     context: RunContext,
     *,
+    seed: int = 0,
     again: RunDirectory | None = None,
     limit: int = DEFAULT_LIMIT,
     judge: Judge | None = None,
@@ -90,20 +91,18 @@ async def measure_noise(
     """Judge at most `limit` answers of `run`, drawn at random, twice, and compare the two.
 
     `again` is a second run of the same version of the system: its answers to the same samples are judged too, to
-    measure how much the system itself varies. The judge is the one in `settings` (or `judge`, which is not closed); the
+    measure how much the system itself varies. The judge is what `judging` builds (or `judge`, which is not closed); the
     cache is not used. Samples that the system failed to answer are left out. Raises ConfigError if the runs have
     nothing to judge.
     """
-    metrics = _judged_metrics(run, settings)
+    metrics = _judged_metrics(run, project)
     scores = run.scores()
-    drawn = _draw(run, scores, again, limit, settings.run.seed)
+    drawn = _draw(run, scores, again, limit, seed)
     sides = [StoredAnswers.of(side) for side in (run, again) if side is not None]
     samples = {sample.id: sample for sample in sides[0].golden}
     golden = GoldenSet(tuple(samples[sample_id] for sample_id in drawn))
-    judging = judge or build_judge(
-        settings.judge, golden_set=golden, cache=None, environ=context.environ, tell_secret=context.redact.add
-    )
-    measures = measures_of(metrics, settings, context.environ)
+    asked = judge or judging.build(golden, None, context)
+    measures = project.measures(metrics, context)
     judged: list[list[SampleRecord]] = []
     context.progress.start(len(golden) * len(sides))
     try:
@@ -112,7 +111,7 @@ async def measure_noise(
             await run_samples(
                 golden,
                 system=side,
-                judge=judging,
+                judge=asked,
                 metrics=metrics,
                 custom=measures.by_name,
                 sink=judged[-1].append,
@@ -124,12 +123,12 @@ async def measure_noise(
         for side in sides:
             await side.close()
         if judge is None:
-            await judging.close()
+            await asked.close()
     ledger = Ledger()
     for record in (one for side in judged for one in side):
         ledger.add(record.ledger)
     rows, missing = _rows(judged, [metric.info.name for metric in metrics], scores, policy)
-    return Noise(judging.identity.label(), sum(map(len, judged)), rows, missing, ledger)
+    return Noise(asked.identity.label(), sum(map(len, judged)), rows, missing, ledger)
 
 
 def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | None = None) -> Noise:
@@ -162,12 +161,12 @@ def _judged_names(run: RunDirectory) -> list[str]:
     return names
 
 
-def _judged_metrics(run: RunDirectory, settings: Settings) -> tuple[Metric, ...]:
+def _judged_metrics(run: RunDirectory, project: ProjectMetrics) -> tuple[Metric, ...]:
     """The judged metrics of `run`, without rubrics that have changed since."""
-    now = {metric.info.name: metric.info.version for metric in custom_metrics(settings)}
+    now = {metric.info.name: metric.info.version for metric in project.own()}
     then = run.manifest.metrics
-    return metrics_of(
-        settings, names=[name for name in _judged_names(run) if find_metric(name) or now.get(name) == then[name]]
+    return project.select(
+        names=[name for name in _judged_names(run) if find_metric(name) or now.get(name) == then[name]]
     )
 
 

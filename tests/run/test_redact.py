@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.report.escape import markdown_fence, markdown_inline
-from ragstone.report.redact import MASK, Redactor
 from ragstone.report.render import FORMATS, render
+from ragstone.run.redact import MASK, Redactor
 from tests.report.conftest import Text, view_of
 
 KEY = "sk-proj-4f_9A+b/c=d&e<f 0123456789abcdef"

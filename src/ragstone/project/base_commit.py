@@ -1,180 +1,32 @@
-"""Compare with a commit whose system is asked the same questions in the same job.
-
-A provider's bad hour, or a model that moved since last night, then happens to both, and the difference is the change.
-"""
+"""The base commit of a project: its checkout, and the settings of its system."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.context import RunContext
-from ragstone.app.evaluate import MakeWatcher, evaluate_golden_set
-from ragstone.app.judge_watch import watch_judge
 from ragstone.app.known_secrets import known_secrets
 from ragstone.config import Settings, SystemSettings, load_settings
-from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError, SystemUnderTestError
+from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy
-from ragstone.golden.sample import GoldenSet
-from ragstone.judge.protocol import Judge
-from ragstone.run.directory import BASE_COMMIT, FINGERPRINT_DIGITS, MANIFEST, RunDirectory, read_manifest
-from ragstone.run.engine import Quiet
-from ragstone.run.manifest import SAME_JOB, BaselineFact
-from ragstone.run.side_by_side import Pace
-from ragstone.run.writer import write_manifest
+from ragstone.rounds.base_commit import SHORT, BaseSystem
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.needs import BASE_COMMIT, recorded, refuse_conflicts
+from ragstone.run.directory import FINGERPRINT_DIGITS
 from ragstone.system.build import build_system
 from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.environment import child_environment
 from ragstone.system.response import System
 
-_SHORT = 12
 _GIT_TIMEOUT_S = 600
-
-
-@dataclass(frozen=True, slots=True)
-class BaseSystem:
-    """The system at the base commit, ready to be asked.
-
-    `make` builds it, not yet started; its output goes to `log`. `lineage` are the fingerprints by which accepted drops
-    know the commit, `spent` the ids of those that it includes. `notes` are for the report.
-    """
-
-    commit: str
-    settings: SystemSettings
-    make: Callable[[], System]
-    log: Path | None = None
-    lineage: tuple[str, ...] = ()
-    spent: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"commit {self.commit[:_SHORT]}"
-
-
-# -- the evaluation of both --------------------------------------------------------------------------------------------
-
-
-async def evaluate_both(
-    golden: GoldenSet,
-    system: System,
-    judge: Judge,
-    settings: Settings,
-    context: RunContext,
-    *,
-    policy_hash: str | None = None,
-    watcher: MakeWatcher | None = None,
-    base: BaseSystem,
-) -> RunDirectory:
-    """`evaluate_golden_set` of `system` and of `base`, each question asked of both at about the same time.
-
-    The run of the base is written to the folder `base-commit` of the run directory; what judging it costs counts as
-    this run's. Raises the errors of either; both runs can then be resumed.
-    """
-    out = settings.path(settings.run.out)
-    _refuse_other_commit(out / BASE_COMMIT, base, settings)
-    pace = Pace(sample.id for sample in golden)
-    mine, theirs = pace.systems(system, base.make())
-    run_settings = settings.run.model_copy(update={"out": str((out / BASE_COMMIT).absolute()), "oracle": False})
-    base_settings = settings.model_copy(update={"run": run_settings, "system": base.settings})
-    base_context = replace(
-        context,
-        environ={**context.environ, "GITHUB_SHA": base.commit},
-        invocation=None,
-        progress=Quiet(),
-        say=lambda _line: None,
-        system_log=base.log,
-    )
-
-    async def of_base() -> RunDirectory:
-        try:
-            return await evaluate_golden_set(golden, theirs, judge, base_settings, base_context)
-        except SystemUnderTestError as error:
-            raise at_base(error, base) from None
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            head = group.create_task(
-                evaluate_golden_set(golden, mine, judge, settings, context, policy_hash=policy_hash, watcher=watcher)
-            )
-            before = group.create_task(of_base())
-    except asyncio.CancelledError as cancelled:
-        if pace.begun:
-            _stop(out, f"interrupted ({type(cancelled).__name__})")
-        raise
-    except BaseExceptionGroup as errors:
-        error = _first(errors)
-        # An error of the directory is one of an earlier run in it, which stays as it is.
-        if pace.begun and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
-            _stop(out, context.redact(error.message))
-        raise error from None
-    run, found = head.result(), before.result()
-    counts = found.manifest.counts
-    if counts.system_failed and not counts.scored + counts.partly_failed:
-        raise at_base(SystemUnderTestError("it gave no answer at all."), base)
-    found = await watch_judge(found, judge, None, 0, inherits=False)
-    fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
-    write_manifest(found.path, found.manifest.model_copy(update={"same_job": True, "baseline": fact}))
-    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
-
-
-def base_run(run: RunDirectory) -> RunDirectory:
-    """The run of the base commit that `evaluate_both` wrote. Raises RunDirectoryError."""
-    return RunDirectory.open(run.path / BASE_COMMIT)
-
-
-def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
-    """A sentence if the base commit's system failed on some samples: those are not compared."""
-    counts = run.manifest.counts
-    total = counts.scored + counts.partly_failed + counts.system_failed
-    if not counts.system_failed:
-        return ()
-    return (f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",)
-
-
-def _refuse_other_commit(folder: Path, base: BaseSystem, settings: Settings) -> None:
-    if not settings.run.resume or not (folder / MANIFEST).is_file():
-        return
-    earlier = read_manifest(folder).system.commit
-    if earlier != base.commit:
-        raise RunDirectoryError(
-            f"can't resume: it was compared with commit {(earlier or 'unknown')[:_SHORT]}, not with {base.name}.",
-            where=str(folder.parent),
-            hint=f"Use --baseline-commit {(earlier or '')[:_SHORT]}, or start over without --resume.",
-        )
-
-
-def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
-    """`error`, saying that it is the base's."""
-    return SystemUnderTestError(
-        f"the system at the base, {base.name}: {error.message}",
-        where=error.where,
-        hint=error.hint or "Compare with another baseline, or with --baseline-commit and a commit that works.",
-    )
-
-
-def _stop(out: Path, reason: str) -> None:
-    """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
-    for folder in (out, out / BASE_COMMIT):
-        if (folder / MANIFEST).is_file():
-            stopped = {"state": "stopped", "stop_reason": reason}
-            write_manifest(folder, read_manifest(folder).model_copy(update=stopped))
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 # -- the settings of the base's system ---------------------------------------------------------------------------------
@@ -183,7 +35,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 def with_one_baseline(settings: Settings) -> Settings:
     """`settings` with a run directory or a commit as the baseline; a flag overrides the other one in the config file.
 
-    Raises ConfigError if there are two, and for --stop-early with a commit.
+    Raises ConfigError if there are two.
     """
     named = settings.gate.baseline is not None
     if settings.gate.baseline_commit is None:
@@ -197,12 +49,6 @@ def with_one_baseline(settings: Settings) -> Settings:
             "there are two baselines, a run directory and a commit.",
             where="gate.baseline_commit",
             hint="Use either --baseline or --baseline-commit.",
-        )
-    if settings.run.stop_early:
-        raise ConfigError(
-            "--stop-early needs the baseline's scores from the start, and those of a commit come with the run.",
-            where="gate.baseline_commit",
-            hint="Remove --stop-early, or compare with a run directory.",
         )
     return settings
 
@@ -252,11 +98,7 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
         return
     entrypoint = parse_entrypoint(text)
     if not entrypoint.can_be_asked_again:
-        raise ConfigError(
-            "recorded answers are not asked for, so they can't be asked for in the same job.",
-            where="gate.baseline_commit",
-            hint="Compare with a run directory: --baseline RUN_DIR.",
-        )
+        refuse_conflicts([BASE_COMMIT, recorded(entrypoint.text)])
     if entrypoint.kind.is_address and entrypoint.text == current.strip():
         raise ConfigError(
             f"the base commit's system would have the same address as the current one, {_without_user(text)}.",
@@ -352,7 +194,7 @@ def _worktree(git: _Git, repository: Path, commit: str, folder: Path) -> Iterato
                 inner = replace(git, folder=repository / path)
                 if not inner.has(own):
                     raise BaselineError(
-                        f"submodule {path} at commit {own[:_SHORT]}, as commit {commit[:_SHORT]} needs it, is not in "
+                        f"submodule {path} at commit {own[:SHORT]}, as commit {commit[:SHORT]} needs it, is not in "
                         "this clone.",
                         hint=f"Run `git -C {shlex.quote(path)} fetch origin {own}`.",
                     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ragstone.app.custom import metrics_of
 from ragstone.app.decide import exit_code_of
 from ragstone.app.gate import GateOutcome
+from ragstone.app.rejudge import facts_of
 from ragstone.config import JudgeSettings, Settings
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
@@ -15,8 +15,9 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.perturb import WRITTEN
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account_settings import needs_key
+from ragstone.project.plan import project_metrics
 from ragstone.report.view import build_view
-from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.run.scores import RunScores
 
 NOT_JUDGED = "Not judged: no key on pull requests from forks."
 
@@ -55,28 +56,21 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
     notes = (f"No questions were perturbed by {' and '.join(unwritten)}: that needs the judge.",) if unwritten else ()
     if settings.gate.without_key == "offline":
         return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.", *notes))
-    free = tuple(
-        metric.info.name
-        for metric in metrics_of(settings, golden)
-        if not any(metric.needs(sample) for sample in golden)
-    )
+    metrics = project_metrics(settings).select(golden)
+    free = tuple(metric.info.name for metric in metrics if not any(metric.needs(sample) for sample in golden))
     if free:
         run = offline.run.model_copy(update={"metrics": free, "oracle": False})
         note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
-        left_out = len(free) < len(metrics_of(settings, golden))
+        left_out = len(free) < len(metrics)
         unproven = NOT_JUDGED if left_out else None
         return Narrowed(offline.model_copy(update={"run": run}), (note, *notes), unproven=unproven)
     return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(settings, golden, policy))
 
 
 def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy) -> GateOutcome:
-    facts = {
-        sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
-        for sample in golden
-    }
     verdict = GateVerdict.nothing_checked(
         f"{NOT_JUDGED} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         blocks=policy.gate.inconclusive == "fail",
     )
-    view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts))
+    view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden)))
     return GateOutcome(verdict, view, None, exit_code_of(verdict, settings.gate.fail_on))

@@ -1,0 +1,105 @@
+"""Settings as plans: what a run evaluates, and what the gate compares and decides."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from ragstone.app.baseline import NamedRun
+from ragstone.app.gate import GateRequest
+from ragstone.app.history import read_book
+from ragstone.app.merge import Shards
+from ragstone.config import Settings
+from ragstone.golden.sample import GoldenSet
+from ragstone.project.base_commit import base_from_git, with_one_baseline
+from ragstone.project.golden import read_golden_set
+from ragstone.project.invocation import invocation_of, system_commit
+from ragstone.project.policy import gate_policy
+from ragstone.report.templates import own_templates
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.oracle import Oracle
+from ragstone.rounds.perturb import Perturb
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.session import ExtraRound, RunPlan
+from ragstone.rounds.sources import JudgeSource, SystemSource
+from ragstone.run.manifest import Invocation
+from ragstone.run.shards import Shard
+
+_STORE_NOT_READ = "The baseline store was not looked at: only the command `ragstone gate` reads it."
+
+
+def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:
+    """The metrics in `settings`, and the system whose answers they score; `commit` is its version."""
+    system = SystemSource(settings.system, settings.root, settings.within, commit)
+    return ProjectMetrics(system, settings.metrics, settings.run.metrics)
+
+
+def extra_rounds(settings: Settings) -> tuple[ExtraRound, ...]:
+    """The rounds that follow the evaluation, in the order of `rounds/registry.py`."""
+    run = settings.run
+    found: list[ExtraRound] = []
+    if run.perturb:
+        found.append(Perturb(run.perturb, run.perturb_samples, run.perturb_language, run.seed))
+    if run.oracle:
+        found.append(Oracle())
+    return tuple(found)
+
+
+def run_plan(
+    settings: Settings,
+    context: RunContext,
+    *,
+    golden: GoldenSet | None = None,
+    invocation: Invocation | None = None,
+    command: Literal["run", "gate"] | None = "run",
+) -> RunPlan:
+    """The run that `settings` describe. `golden` and `invocation` are given if they were read before.
+
+    `command` is how it was started, None if the run need not say so. Raises ConfigError, and what reading raises.
+    """
+    run = settings.run
+    shard = None if run.shard is None else Shard.parse(run.shard)
+    return RunPlan(
+        golden=read_golden_set(settings) if golden is None else golden,
+        judge=JudgeSource(settings.judge if shard is None else shard.share(settings.judge), settings.within),
+        metrics=project_metrics(settings, system_commit(settings.root, context.environ)),
+        out=settings.path(run.out),
+        repeats=run.repeats,
+        answers=run.answers,
+        resume=run.resume,
+        time_limit_s=run.time_limit_s,
+        seed=run.seed,
+        workers=run.workers,
+        dask=run.dask,
+        shard=shard,
+        stop_early=run.stop_early,
+        extras=extra_rounds(settings),
+        invocation=invocation or (None if command is None else started_by(settings, context, command)),
+    )
+
+
+def started_by(settings: Settings, context: RunContext, command: Literal["run", "gate"]) -> Invocation:
+    """How to start a run with these settings again."""
+    return invocation_of(
+        settings, context.environ, command=command, trusts_checkout=context.trusts_checkout, redact=context.redact
+    )
+
+
+def gate_request(settings: Settings, context: RunContext, *, shards: Shards | None = None) -> GateRequest:
+    """What the gate is asked for by `settings`, in a trusted checkout. Raises ConfigError, and what reading raises."""
+    settings = with_one_baseline(settings)
+    policy, gate = gate_policy(settings), settings.gate
+    plan = run_plan(settings, context, command="gate")
+    named = None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline, gate.baseline_any)
+    return GateRequest(
+        run=plan,
+        policy=policy,
+        fail_on=gate.fail_on,
+        baseline=named,
+        baseline_required=named is not None,
+        base=None if gate.baseline_commit is None else partial(base_from_git, settings, context, policy),
+        book=None if settings.run.history is None else read_book(settings.path(settings.run.history)),
+        templates=own_templates(settings.root),
+        warnings=() if gate.baseline_store is None else (_STORE_NOT_READ,),
+        shards=shards,
+    )

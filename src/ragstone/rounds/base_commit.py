@@ -1,0 +1,150 @@
+"""The round of a base commit: its system is asked the same questions beside the current one.
+
+A provider's bad hour, or a model that moved since last night, then happens to both, and the difference is the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.config import SystemSettings
+from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.judge_watch import watch_judge
+from ragstone.rounds.round import Round, run_round
+from ragstone.run.directory import BASE_COMMIT, MANIFEST, RunDirectory, read_manifest
+from ragstone.run.manifest import SAME_JOB, BaselineFact
+from ragstone.run.side_by_side import Pace
+from ragstone.run.writer import write_manifest
+from ragstone.system.response import System
+
+SHORT = 12
+"""Characters of a commit in messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSystem:
+    """The system at the base commit, ready to be asked.
+
+    `make` builds it, not yet started; its output goes to `log`. `lineage` are the fingerprints by which accepted drops
+    know the commit, `spent` the ids of those that it includes. `notes` are for the report.
+    """
+
+    commit: str
+    settings: SystemSettings
+    make: Callable[[], System]
+    log: Path | None = None
+    lineage: tuple[str, ...] = ()
+    spent: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"commit {self.commit[:SHORT]}"
+
+
+async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> RunDirectory:
+    """The round `head`, and the same one of `base`, each question asked of both at about the same time.
+
+    The run of the base is written to the folder `base-commit` of the run directory; what judging it costs counts as
+    this run's. Raises the errors of either; both runs can then be resumed.
+    """
+    out = head.out
+    _refuse_other_commit(head, base)
+    pace = Pace(sample.id for sample in head.samples)
+    mine, theirs = pace.systems(head.system, base.make())
+    source = replace(head.project.system, settings=base.settings, commit=base.commit)
+    before = replace(
+        head,
+        system=theirs,
+        project=replace(head.project, system=source),
+        out=(out / BASE_COMMIT).absolute(),
+        check=lambda _system: None,
+        watcher=None,
+        policy_hash=None,
+        invocation=None,
+    )
+    quiet = replace(context.quiet(), system_log=base.log)
+
+    async def of_base() -> RunDirectory:
+        try:
+            return await run_round(before, quiet)
+        except SystemUnderTestError as error:
+            raise at_base(error, base) from None
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            of_head = group.create_task(run_round(replace(head, system=mine), context))
+            of_before = group.create_task(of_base())
+    except asyncio.CancelledError as cancelled:
+        if pace.begun:
+            _stop(out, f"interrupted ({type(cancelled).__name__})")
+        raise
+    except BaseExceptionGroup as errors:
+        error = _first(errors)
+        # An error of the directory is one of an earlier run in it, which stays as it is.
+        if pace.begun and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
+            _stop(out, context.redact(error.message))
+        raise error from None
+    run, found = of_head.result(), of_before.result()
+    counts = found.manifest.counts
+    if counts.system_failed and not counts.scored + counts.partly_failed:
+        raise at_base(SystemUnderTestError("it gave no answer at all."), base)
+    found = await watch_judge(found, head.judge, None, 0, inherits=False)
+    fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
+    write_manifest(found.path, found.manifest.model_copy(update={"same_job": True, "baseline": fact}))
+    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
+
+
+def base_run(run: RunDirectory) -> RunDirectory:
+    """The run of the base commit that `evaluate_both` wrote. Raises RunDirectoryError."""
+    return RunDirectory.open(run.path / BASE_COMMIT)
+
+
+def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
+    """A sentence if the base commit's system failed on some samples: those are not compared."""
+    counts = run.manifest.counts
+    total = counts.scored + counts.partly_failed + counts.system_failed
+    if not counts.system_failed:
+        return ()
+    return (f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",)
+
+
+def _refuse_other_commit(head: Round, base: BaseSystem) -> None:
+    folder = head.out / BASE_COMMIT
+    if not head.resume or not (folder / MANIFEST).is_file():
+        return
+    earlier = read_manifest(folder).system.commit
+    if earlier != base.commit:
+        raise RunDirectoryError(
+            f"can't resume: it was compared with commit {(earlier or 'unknown')[:SHORT]}, not with {base.name}.",
+            where=str(folder.parent),
+            hint=f"Use --baseline-commit {(earlier or '')[:SHORT]}, or start over without --resume.",
+        )
+
+
+def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
+    """`error`, saying that it is the base's."""
+    return SystemUnderTestError(
+        f"the system at the base, {base.name}: {error.message}",
+        where=error.where,
+        hint=error.hint or "Compare with another baseline, or with --baseline-commit and a commit that works.",
+    )
+
+
+def _stop(out: Path, reason: str) -> None:
+    """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
+    for folder in (out, out / BASE_COMMIT):
+        if (folder / MANIFEST).is_file():
+            stopped = {"state": "stopped", "stop_reason": reason}
+            write_manifest(folder, read_manifest(folder).model_copy(update=stopped))
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

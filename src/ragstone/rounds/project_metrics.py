@@ -1,0 +1,227 @@
+"""The metrics of a run: Ragstone's own and those that the project defines under [metrics]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ragstone.config import METRICS, CustomMetric
+from ragstone.errors import ConfigError
+from ragstone.formatting import some
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.collect import Measure
+from ragstone.judge.judgements import Grade
+from ragstone.judge.llm.prompts import RUBRIC, load_prompt
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.judge.rubric import YES_NO, Rubric, graded_by
+from ragstone.metrics.custom import FunctionMetric, RubricMetric, function_version, rubric_version
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import HEADLINE, is_known, select_metrics
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.sources import SystemSource
+from ragstone.system.functions import (
+    FunctionFailed,
+    LocalFunctions,
+    SeveralFunctions,
+    WorkerFunctions,
+    digest_of,
+    digest_of_object,
+)
+from ragstone.system.response import RETRIEVAL, Response
+
+
+class Measures:
+    """How the custom metrics among `metrics` get their grades; start it before, and close it after, the run."""
+
+    def __init__(self, metrics: Sequence[Metric], functions: SeveralFunctions | None) -> None:
+        self._functions = functions
+        self.by_name: dict[str, Measure] = {}
+        self.functions: list[str] = []
+        for metric in metrics:
+            name = metric.info.name
+            if isinstance(metric, RubricMetric):
+                self.by_name[name] = partial(_by_rubric, metric.rubric)
+            elif isinstance(metric, FunctionMetric) and functions is not None:
+                self.by_name[name] = partial(_by_function, functions, name)
+                self.functions.append(name)
+
+    async def start(self) -> None:
+        """Raises SystemUnderTestError if a function can't be imported or called."""
+        if self._functions is not None:
+            await self._functions.start()
+
+    async def close(self) -> None:
+        if self._functions is not None:
+            await self._functions.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectMetrics:
+    """The metrics of a run: those that were selected, and how those that the project defines are graded.
+
+    `custom` are the tables [metrics.NAME], in their order; `selected` are names, None for the defaults. Functions run
+    where `system` runs: in its interpreter and environment, never with the judge's key.
+    """
+
+    system: SystemSource
+    custom: Mapping[str, CustomMetric] = field(default_factory=dict)
+    selected: tuple[str, ...] | None = None
+
+    def own(self) -> tuple[Metric, ...]:
+        """The metrics that the project defines, in their order. Nothing of the project is imported for it.
+
+        Raises ConfigError for a name that Ragstone uses, and for a function whose file is not there.
+        """
+        return tuple(self._custom_metric(name, given) for name, given in self.custom.items())
+
+    def _custom_metric(self, name: str, given: CustomMetric) -> Metric:
+        where = f"{METRICS}.{name}"
+        if is_known(name):
+            raise ConfigError(f"'{name}' is a metric of Ragstone's own.", where=where, hint="Choose another name.")
+        if given.rubric is not None:
+            rubric = rubric_of(name, given)
+            return RubricMetric(rubric, rubric_version(rubric, load_prompt(RUBRIC).version))
+        if given.function is not None:
+            return FunctionMetric(name, function_version(digest_of_object(given.function)))
+        directory = self.system.root / (self.system.settings.working_directory or "")
+        digest = digest_of(given.python or "", directory, where=f"{where}.python", within=self.system.within)
+        return FunctionMetric(name, function_version(digest))
+
+    def select(self, golden: GoldenSet | None = None, names: Sequence[str] | None = None) -> tuple[Metric, ...]:
+        """The metrics that are selected, or those called `names`; the project's own can be among them.
+
+        If none are selected: the headline metrics, all of the project's own, and `assertions` if a sample of `golden`
+        has any. If only a half of the system is evaluated, those of its defaults that are of that half. Raises
+        ConfigError, also for a selected metric that can't be scored without the other half.
+        """
+        own = self.own()
+        wanted = names if names is not None else self.selected
+        part = self.system.settings.part
+        if wanted is not None:
+            found = select_metrics(wanted, own)
+            if part is not None and (strangers := [one.info.name for one in found if not _is_of(part, one)]):
+                raise _other_half(part, strangers)
+            return found
+        if part is not None and (strangers := [one.info.name for one in own if not _is_of(part, one)]):
+            raise _other_half(part, strangers)
+        found = (*(select_metrics([*HEADLINE, *RANKING]) if part == RETRIEVAL else select_metrics()), *own)
+        if golden is not None and any(sample.assertions is not None for sample in golden):
+            found = (*found, *select_metrics(["assertions"]))
+        if part is not None:
+            found = tuple(one for one in found if _is_of(part, one))
+        if part == RETRIEVAL and golden is not None:  # those that the labels of the golden set allow
+            labelled = [one for one in found if one in own or any(one.excuse(sample) is None for sample in golden)]
+            found = tuple(labelled) or found
+        return found
+
+    def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
+        """The measures of the custom metrics among `metrics`. Raises ConfigError."""
+        names = [metric.info.name for metric in metrics if isinstance(metric, FunctionMetric)]
+        if not names:
+            return Measures(metrics, None)
+        local = {name: one for name in names if (one := self.custom[name]).function is not None}
+        by_metric: dict[str, WorkerFunctions | LocalFunctions] = {}
+        if local:
+            here = LocalFunctions({name: (one.function, one.timeout_s) for name, one in local.items() if one.function})
+            by_metric |= dict.fromkeys(local, here)
+        by_timeout: dict[float, dict[str, str]] = {}
+        for name in names:
+            if name not in local:
+                given = self.custom[name]
+                by_timeout.setdefault(given.timeout_s, {})[name] = given.python or ""
+        for timeout_s, specs in by_timeout.items():
+            worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
+            by_metric |= dict.fromkeys(specs, WorkerFunctions(worker))
+        return Measures(metrics, SeveralFunctions(by_metric))
+
+
+def rubric_of(name: str, given: CustomMetric) -> Rubric:
+    """The rubric that `given` describes."""
+    return Rubric(name, (given.rubric or "").strip(), given.levels or YES_NO, given.sees)
+
+
+Chosen = str | Rubric | Callable[..., object]
+"""A metric in the Python API: a name, a rubric, or a function, whose name is the metric's."""
+
+
+def chosen_metrics(
+    metrics: str | Iterable[Chosen] | None,
+) -> tuple[str | tuple[str, ...] | None, dict[str, dict[str, object] | CustomMetric]]:
+    """The names to select (`run.metrics`), and the definitions of custom metrics (the table `metrics`).
+
+    Raises ConfigError for anything else, for two metrics of one name, and for a function without a name.
+    """
+    if metrics is None or isinstance(metrics, str):
+        return metrics, {}
+    given: object = metrics
+    several: list[object] = list(given) if isinstance(given, Iterable) and not isinstance(given, Rubric) else [given]
+    names: list[str] = []
+    defined: dict[str, dict[str, object] | CustomMetric] = {}
+    for given in several:
+        if isinstance(given, str):
+            names.append(given)
+            continue
+        if isinstance(given, Rubric):
+            name: object = given.name
+            levels = {} if given.levels == YES_NO else {"levels": given.levels}
+            found: dict[str, object] | CustomMetric = {"rubric": given.text, "sees": given.sees, **levels}
+        elif callable(given) and not isinstance(given, type):
+            name, found = getattr(given, "__name__", None), CustomMetric.calling(given)
+        else:
+            raise ConfigError(
+                f"a metric is a name, a Rubric or a function, found {type(given).__name__}.",
+                where="evaluate(metrics=…)",
+                hint='For example: metrics=["faithfulness", "context_recall"]',
+            )
+        if not isinstance(name, str) or not name.isidentifier():
+            hint = "Define it with `def`: the metric is called like the function."
+            raise ConfigError(f"the function {given!r} has no name.", where="metrics", hint=hint)
+        if name in defined:
+            raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
+        names.append(name)
+        defined[name] = found
+    return tuple(names), defined
+
+
+RANKING = ("recall@5", "ndcg@10")
+"""Default metrics of a system that only retrieves, beside the headline ones, where samples are labelled."""
+
+
+def _is_of(part: str, metric: Metric) -> bool:
+    """Whether `metric` can be scored for that half of a system, and says something of it."""
+    return metric.info.answerless if part == RETRIEVAL else metric.info.blames != RETRIEVAL
+
+
+def _other_half(part: str, names: list[str]) -> ConfigError:
+    need = "needs" if len(names) == 1 else "need"
+    if part == RETRIEVAL:
+        why = f'{some(names)} {need} an answer, and with part = "retrieval" the system gives none'
+    else:
+        measure = "measures" if len(names) == 1 else "measure"
+        why = f'{some(names)} {measure} retrieval, and with part = "generation" the golden set gives the contexts'
+    return ConfigError(
+        f"{why}.",
+        where="run.metrics",
+        hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
+    )
+
+
+async def _by_rubric(rubric: Rubric, judge: Judge, sample: Sample, response: Response, call: Call) -> Grade:
+    return await graded_by(judge, judge.identity.label(), rubric, sample, response, call)
+
+
+async def _by_function(
+    functions: SeveralFunctions, name: str, _judge: Judge, sample: Sample, response: Response, _call: Call
+) -> Grade:
+    try:
+        return Grade(await functions.call(name, sample, response))
+    except FunctionFailed as failure:
+        raise JudgementFailed(str(failure)) from None
+
+
+def ungraded(metrics: Sequence[Metric], judge: Judge) -> tuple[str, ...]:
+    """The rubrics among `metrics` that `judge` can't grade by: it uses no language model."""
+    if hasattr(judge, "grade"):
+        return ()
+    return tuple(metric.info.name for metric in metrics if isinstance(metric, RubricMetric))

@@ -1,0 +1,340 @@
+"""A round: one time that samples are asked, judged and scored, and written to a run directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Literal, Protocol
+
+from ragstone._version import __version__
+from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
+from ragstone.formatting import counted, some
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.portable import recipe_of
+from ragstone.judge.protocol import Judge
+from ragstone.judge.rubric import NO_MODEL
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import find_metric
+from ragstone.metrics.score import Score
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.project_metrics import Measures, ProjectMetrics, ungraded
+from ragstone.rounds.sources import JudgeSource
+from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
+from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.run.engine import run_samples, run_samples_in
+from ragstone.run.files import replace_text
+from ragstone.run.lineage import drop_carried
+from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scoring import needed_judgements
+from ragstone.run.shards import Shard
+from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
+from ragstone.run.workers import Pool, Workers, how_many
+from ragstone.run.writer import RunWriter
+from ragstone.system.response import GENERATION, System
+
+
+class Watcher(Protocol):
+    """Watches a round, and may stop it. `order` is the order in which the samples are evaluated."""
+
+    @property
+    def order(self) -> Sequence[str]: ...
+
+    def add(self, sample_id: str, scores: Mapping[str, Score]) -> None: ...
+
+    def enough(self) -> bool: ...
+
+
+MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
+Begin = Callable[[Manifest], RunWriter]
+"""Starts the run that a manifest describes, or continues it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePool:
+    """Which processes judge: `workers` of this machine, or a `dask` cluster. `judge` is what they build."""
+
+    judge: JudgeSource
+    workers: int | Literal["auto"] = "auto"
+    dask: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One time that samples are asked, judged and scored.
+
+    `samples` are asked of `system`, which may play back stored answers: not yet started, and closed at the end. `judge`
+    is open, and stays so. Each question is asked `answers` times, and each answer is judged `repeats` times. `project`
+    says how custom metrics are graded. The run is written to `out`. It ends at `deadline`, a time of the event loop's
+    clock; what judging may cost is up to the judge.
+
+    `whole` is the golden set of which `samples` are a `shard`, or otherwise a part. `recorded` is the system in the
+    manifest, if it is not the one that is asked. `begin` starts the run in another way than `resume` says. `check` is
+    called with the started system, before anything is written. `watcher` may end the round early.
+    `clears` are folders of the run directory that belong to an earlier run, and are removed when this one starts.
+    """
+
+    samples: GoldenSet
+    system: System
+    judge: Judge
+    metrics: tuple[Metric, ...]
+    project: ProjectMetrics
+    out: Path
+    answers: int = 1
+    repeats: int = 1
+    pool: JudgePool | None = None
+    deadline: float | None = None
+    resume: bool = False
+    whole: GoldenSet | None = None
+    shard: Shard | None = None
+    recorded: SystemManifest | None = None
+    begin: Begin | None = None
+    check: Callable[[System], None] = lambda _system: None
+    watcher: MakeWatcher | None = None
+    policy_hash: str | None = None
+    invocation: Invocation | None = None
+    clears: tuple[str, ...] = ()
+
+    @property
+    def golden(self) -> GoldenSet:
+        """The golden set that the samples are from."""
+        return self.whole or self.samples
+
+    def describe(self, context: RunContext) -> Manifest:
+        """The manifest of the run that is about to start."""
+        golden = self.golden
+        return Manifest(
+            ragstone_version=__version__,
+            state="running",
+            created_at=context.now().isoformat(timespec="seconds"),
+            golden=GoldenManifest(
+                files=golden.sources,
+                content_hash=golden.content_hash(),
+                samples=len(golden),
+            ),
+            judge=JudgeManifest.of(self.judge.identity),
+            system=self.recorded or self.project.system.describe(self.system, golden),
+            metrics={metric.info.name: metric.info.version for metric in self.metrics},
+            repeats=self.repeats,
+            answers=self.answers,
+            price=self.project.system.price,
+            policy_hash=self.policy_hash,
+            invocation=self.invocation,
+            shard=None if self.shard is None else self.shard.describe(golden),
+        )
+
+
+async def run_round(this: Round, context: RunContext) -> RunDirectory:
+    """Ask, judge, score, and write the run directory, which the caller has locked.
+
+    Raises the errors of system and judge as a whole, and TimeLimitReached; finished samples are saved, and the round
+    can be resumed. A system that can't start leaves no files.
+    """
+    out = this.out
+    writer: RunWriter | None = None
+    measures: Measures | None = None
+    workers: Pool | None = None
+    if this.begin is None and this.resume and (out / MANIFEST).is_file():
+        this = _with_its_answers(this, RunDirectory.open(out))
+    try:
+        if this.recorded is None:  # else the answers are there already
+            refuse_without_given(this.samples, this.project.system.settings.part)
+        if this.pool is not None and this.pool.dask is not None:
+            refuse_without_dask()
+        measures = this.project.measures(this.metrics, context)
+        for name in ungraded(this.metrics, this.judge):
+            context.say(f"{name} is not scored: {NO_MODEL.format(this.judge.identity.label())}.")
+        async with until(this.deadline):
+            await this.system.start()
+            this.check(this.system)
+            await measures.start()
+        manifest = this.describe(context)
+        watching = this.watcher(this.samples, manifest) if this.watcher is not None else None
+        for folder in this.clears:
+            drop_carried(out, folder)
+        writer = (this.begin or _begin(this, context))(manifest)
+        workers = _workers(this, writer, watching, context.say)
+        return await _evaluate_pending(_Open(this, writer, measures, watching, workers), context)
+    finally:
+        if workers is not None:
+            await workers.close()
+        await this.system.close()
+        if measures is not None:
+            await measures.close()
+        if writer is not None:
+            _keep_log(context, out)
+
+
+def _begin(this: Round, context: RunContext) -> Begin:
+    return partial(RunWriter.resume if this.resume else RunWriter.create, this.out, redact=context.redact)
+
+
+def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
+    """Raise GoldenSetError if only generation is evaluated, and an answerable sample has no contexts to give."""
+    if part != GENERATION:
+        return
+    bare = [sample for sample in golden if sample.answerable and not sample.reference_contexts]
+    if bare:
+        have = "has" if len(bare) == 1 else "have"
+        raise GoldenSetError(
+            f"{counted(len(bare), 'sample')} {have} no reference_contexts to give to the system: "
+            f"{some([sample.id for sample in bare])}.",
+            where=str(bare[0].origin) if bare[0].origin is not None else None,
+            hint='With part = "generation", each answerable sample needs the contexts that its answer is made from.',
+        )
+
+
+def _with_its_answers(this: Round, run: RunDirectory) -> Round:
+    """The round that resumes `run`: with its metrics and those that are selected now, and with its answers.
+
+    Answers that lack a metric are not asked for again.
+    """
+    project = this.project
+    known = [name for name in run.manifest.metrics if name in project.custom or find_metric(name) is not None]
+    wanted = project.selected or ([metric.info.name for metric in this.metrics] if project.custom else ())
+    names = tuple(dict.fromkeys((*wanted, *known)))
+    metrics = project.select(this.golden, names or None)
+    added = {metric.info.name for metric in metrics} - run.manifest.metrics.keys()
+    if not added and not (run.path / ASIDE).is_file():
+        return replace(this, metrics=metrics)
+    set_aside(run)
+    stored = StoredAnswers()
+    stored.read_aside(run.path)
+    return replace(this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples))
+
+
+def _keep_log(context: RunContext, out: Path) -> None:
+    """Store the system's output next to the records, if there is any output and a run."""
+    log = context.system_log
+    if log is None or not (out / MANIFEST).is_file():
+        return
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        text = ""
+    if text.strip():
+        replace_text(out / SYSTEM_LOG, context.redact(text))
+    else:
+        (out / SYSTEM_LOG).unlink(missing_ok=True)
+
+
+_NOT_IN_DASK = "--dask is not used, and answers are judged in this process"
+
+
+def _workers(this: Round, writer: RunWriter, watching: Watcher | None, say: Callable[[str], None]) -> Pool | None:
+    """Workers for the samples that are left, not started yet; None: judge in this process."""
+    if watching is not None:  # which wants each score before the next question
+        if this.pool is not None and this.pool.dask is not None:
+            say(f"{_NOT_IN_DASK}: stopping early needs each score before the next question.")
+        return None
+    judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
+    return workers_of(this, len(this.samples) - len(writer.finished_ids) if judged else 0, say)
+
+
+def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Pool | None:
+    """Workers to judge so many samples of a round with, not started yet; None: judge in this process."""
+    pool, judge, metrics = this.pool, this.judge, this.metrics
+    if pool is None:
+        return None
+    recipe = recipe_of(judge, pool.judge.settings, within=pool.judge.within)
+    if pool.dask is not None and samples:
+        if recipe is not None:
+            return DaskWorkers(pool.dask, recipe, metrics, repeats=this.repeats, identity=judge.identity, say=say)
+        say(f"{_NOT_IN_DASK}: {judge.identity.label()} can't be built elsewhere without its key and its limits.")
+    count = how_many(pool.workers, recipe, samples, judged=this.answers * this.repeats)
+    if recipe is None or count == 0:
+        return None
+    return Workers(count, recipe, metrics, repeats=this.repeats, identity=judge.identity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A round whose system is started and whose run is open."""
+
+    round: Round
+    writer: RunWriter
+    measures: Measures
+    watching: Watcher | None
+    workers: Pool | None
+
+
+async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
+    writer, golden = this.writer, this.round.samples
+    if this.watching is not None:
+        _catch_up(this.watching, writer)
+    started = monotonic()
+    try:
+        async with until(this.round.deadline):
+            if this.workers is not None:
+                await this.workers.start()
+            context.progress.start(len(golden) - len(writer.finished_ids))
+            try:
+                await _judge_all(this, context)
+            finally:
+                context.progress.finish()
+    except BaseException as error:
+        reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
+        writer.stop(context.redact(reason), wall_s=monotonic() - started)
+        done = len(writer.finished_ids)
+        context.say(f"{done} of {len(golden)} samples are saved in {writer.path}; continue with --resume.")
+        raise
+    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+
+
+async def _judge_all(this: _Open, context: RunContext) -> None:
+    evaluated, writer, watching = this.round, this.writer, this.watching
+    run = partial(
+        run_samples if this.workers is None else partial(run_samples_in, this.workers),
+        _pending(evaluated.samples, writer, watching),
+        system=evaluated.system,
+        judge=evaluated.judge,
+        metrics=evaluated.metrics,
+        custom=this.measures.by_name,
+        repeats=evaluated.repeats,
+        answers=evaluated.answers,
+        progress=context.progress,
+    )
+    if this.workers is not None:
+        await run(sink=writer.append_line)
+    elif watching is None:
+        await run(sink=writer.append)
+    else:
+        await run(sink=partial(_append_and_tell, writer, watching), enough=watching.enough)
+
+
+@asynccontextmanager
+async def until(deadline: float | None) -> AsyncIterator[None]:
+    """Cancel the block at `deadline` of the loop's clock, and raise TimeLimitReached."""
+    try:
+        async with asyncio.timeout_at(deadline) as limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeLimitReached from None
+
+
+def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> Iterable[Sample]:
+    finished = frozenset(writer.finished_ids)
+    samples: Iterable[Sample] = golden
+    if watching is not None:
+        by_id = {sample.id: sample for sample in golden}
+        samples = (by_id[sample_id] for sample_id in watching.order)
+    return (sample for sample in samples if sample.id not in finished)
+
+
+def _append_and_tell(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:
+    writer.append(record)
+    watching.add(record.sample.id, record.scores)
+
+
+def _catch_up(watching: Watcher, writer: RunWriter) -> None:
+    """Show the watcher the samples that a resumed run had already finished."""
+    if writer.finished_ids:
+        for record in RunDirectory.open(writer.path).records():
+            watching.add(record.sample.id, record.scores)

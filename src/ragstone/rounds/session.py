@@ -1,0 +1,291 @@
+"""The rounds of one run, from the first question to the last: one system, one judge, one budget, one time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
+
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.preference import WithEarlierAnswers
+from ragstone.judge.protocol import Judge
+from ragstone.metrics.metric import Metric
+from ragstone.rounds import needs
+from ragstone.rounds.base_commit import BaseSystem, evaluate_both
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.judge_watch import watch_judge
+from ragstone.rounds.needs import Part, refuse_started
+from ragstone.rounds.project_metrics import ProjectMetrics
+from ragstone.rounds.round import JudgePool, MakeWatcher, Round, run_round
+from ragstone.rounds.sources import JudgeSource, SystemSource
+from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, ORACLE, PERTURBED, REJUDGED, RunDirectory
+from ragstone.run.files import writing_to
+from ragstone.run.lineage import cache_of, drop_carried
+from ragstone.run.manifest import Cost, Invocation
+from ragstone.run.partners import StaysOpen
+from ragstone.run.placing import JUDGED
+from ragstone.run.shards import Shard
+from ragstone.run.stored import StoredAnswers
+from ragstone.system.entrypoint import recognised
+from ragstone.system.response import System
+
+
+class ExtraRound(ABC):
+    """A round that follows the evaluation: what it needs, and what it does with the finished run.
+
+    `part` is what it needs of the run and the system (`rounds/needs.py`), `folder` its place in the run directory. What
+    it finds is a run of its own; it never counts in the scores, checks, history or comparisons of the run it follows.
+    """
+
+    part: ClassVar[Part]
+    folder: ClassVar[str]
+
+    @abstractmethod
+    async def follow(self, run: RunDirectory, session: Session) -> RunDirectory:
+        """Ask, judge and score, and return `run` with what this cost. An error of system or judge ends only this."""
+
+    def refuse(self, golden: GoldenSet, metrics: Sequence[Metric]) -> None:  # noqa: B027 - most can do with any
+        """Raise ConfigError or GoldenSetError if there is nothing that it could tell."""
+
+    def refuse_judge(self, judge: Judge) -> None:  # noqa: B027
+        """Raise ConfigError if it needs what `judge` can't do."""
+
+    def lines(self, run: RunDirectory) -> Iterable[str]:  # noqa: ARG002 - for subclasses
+        """What it found in `run`, in sentences for the notes of a report; none if a report has another place for it."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A run: what its rounds have in common, and which rounds follow the evaluation.
+
+    `golden` is the whole golden set, of which a `shard` evaluates a part. `judge` has the shard's share of the budget.
+    `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
+    run was started.
+    """
+
+    golden: GoldenSet
+    judge: JudgeSource
+    metrics: ProjectMetrics
+    out: Path
+    repeats: int = 1
+    answers: int = 1
+    resume: bool = False
+    time_limit_s: float | None = None
+    seed: int = 0
+    workers: int | Literal["auto"] = "auto"
+    dask: str | None = None
+    shard: Shard | None = None
+    stop_early: bool = False
+    extras: tuple[ExtraRound, ...] = ()
+    cached: bool = True
+    """Whether judgements are stored in the run directory, to be reused."""
+    invocation: Invocation | None = field(default=None, repr=False)
+
+    @property
+    def system(self) -> SystemSource:
+        """The system under test."""
+        return self.metrics.system
+
+    @property
+    def part(self) -> GoldenSet:
+        """The samples to evaluate: those of the shard, or all."""
+        return self.golden if self.shard is None else self.shard.part(self.golden)
+
+    def selected_metrics(self) -> tuple[Metric, ...]:
+        """The metrics to score. Raises ConfigError."""
+        return self.metrics.select(self.golden)
+
+    def parts(self) -> Iterator[Part]:
+        """The parts of the run that may not fit together."""
+        if self.shard is not None:
+            yield needs.SHARD
+        if self.stop_early:
+            yield needs.STOP_EARLY
+        if self.resume:
+            yield needs.RESUME
+        if self.answers > 1:
+            yield needs.ANSWERS
+        yield from (extra.part for extra in self.extras)
+        settings = self.system.settings
+        if settings.part is not None:
+            yield needs.half(settings.part)
+        entrypoint = recognised(settings.entrypoint)
+        if entrypoint is not None and not entrypoint.can_be_asked_again:
+            yield needs.recorded(entrypoint.text)
+
+
+@dataclass(slots=True)
+class Session:
+    """The rounds of a run. The judge is built when it is first needed, the system when it is first asked.
+
+    `deadline` is when the time limit of all rounds ends, on the event loop's clock. Use `open_session`.
+    """
+
+    plan: RunPlan
+    context: RunContext
+    deadline: float | None = None
+    _judge: Judge | None = None
+    _system: StaysOpen | None = None
+    _noted: set[str] = field(default_factory=set)
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of all rounds, open. Raises ConfigError."""
+        if self._judge is None:
+            cache = self.plan.out / CACHE if self.plan.cached else None
+            self._judge = self.plan.judge.build(self.plan.golden, cache, self.context)
+        return self._judge
+
+    @property
+    def system(self) -> System:
+        """The system under test, which is started once for all rounds that ask it. Raises ConfigError."""
+        if self._system is None:
+            self._system = StaysOpen(self.plan.system.build(self.context))
+        return self._system
+
+    def budget_spent(self, cost: Cost) -> bool:
+        """Whether the judge's budget is used up by `cost`; True too if the cost is not known."""
+        budget = self.plan.judge.settings.max_cost_usd
+        return budget is not None and (cost.usd is None or cost.usd >= budget)
+
+    @property
+    def time_left_s(self) -> float | None:
+        """What is left of the time limit, in seconds; None: there is none."""
+        return None if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
+
+    def round(self, samples: GoldenSet, system: System, metrics: Iterable[Metric], out: Path, **more: Any) -> Round:
+        """A round of this run; `more` are other fields of it than those that the rounds have in common."""
+        plan = self.plan
+        common: dict[str, Any] = {
+            "judge": self.judge,
+            "project": plan.metrics,
+            "answers": plan.answers,
+            "repeats": plan.repeats,
+            "pool": JudgePool(plan.judge, plan.workers, plan.dask),
+            "deadline": self.deadline,
+        }
+        return Round(samples, system=system, metrics=tuple(metrics), out=out, **{**common, **more})
+
+    async def evaluate(
+        self,
+        *,
+        baseline: RunDirectory | None = None,
+        base: BaseSystem | None = None,
+        policy_hash: str | None = None,
+        watcher: MakeWatcher | None = None,
+    ) -> RunDirectory:
+        """The first round: every question is asked, of the system and of `base` beside it.
+
+        Judgements of the trusted `baseline` are reused, and some are repeated, as the plan says. Raises the errors of
+        `run_round`.
+        """
+        plan, context, out = self.plan, self.context, self.plan.out
+        metrics = plan.selected_metrics()
+        system = self.system
+        if baseline is not None and not plan.judge.settings.refresh:
+            restore_judgements(cache_of(baseline), out / CACHE)
+        judge = self.judge
+        for extra in plan.extras:
+            extra.refuse_judge(judge)
+        compares = baseline is not None and any(metric.info.relative for metric in metrics)
+        earlier = StoredAnswers.of(baseline) if baseline is not None and compares else None
+        main = self.round(
+            plan.part,
+            system,
+            metrics,
+            out,
+            judge=judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
+            resume=plan.resume,
+            whole=plan.golden,
+            shard=plan.shard,
+            check=lambda started: refuse_started(
+                started, plan.system.settings.takes_contexts, [extra.part for extra in plan.extras]
+            ),
+            watcher=watcher,
+            policy_hash=policy_hash,
+            invocation=plan.invocation,
+            clears=tuple({ORACLE, PERTURBED} - {extra.folder for extra in plan.extras if plan.resume}),
+        )
+        try:
+            run = await (run_round(main, context) if base is None else evaluate_both(main, base, context))
+        finally:
+            if earlier is not None:
+                await earlier.close()
+        return await watch_judge(
+            run,
+            judge,
+            baseline,
+            plan.judge.settings.canaries or 0,
+            inherits=baseline is not None,
+            mine=plan.shard.holds if plan.shard is not None else None,
+        )
+
+    async def follow(self, run: RunDirectory) -> RunDirectory:
+        """The rounds that follow the evaluation; each can end early without harm to `run`."""
+        for extra in self.plan.extras:
+            run = await extra.follow(run, self)
+        return run
+
+    async def close(self) -> None:
+        """Close system and judge, as far as they were used."""
+        if self._system is not None:
+            await self._system.stop()
+        if self._judge is None:
+            return
+        for note in getattr(self._judge, "notes", ()):  # adaptations and limitations of an LLM judge
+            self.context.say(f"judge: {note}")
+        if self.plan.judge.ready is None:
+            await self._judge.close()
+
+
+@asynccontextmanager
+async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Session]:
+    """The session of a run, whose directory is locked; system and judge are closed at the end.
+
+    Raises ConfigError and GoldenSetError for a round that could tell nothing, before anything is built or written.
+    """
+    metrics = plan.selected_metrics()
+    for extra in plan.extras:
+        extra.refuse(plan.golden, metrics)
+    if not context.trusts_checkout:
+        start_from_nothing(plan.out)
+        plan = replace(plan, resume=False)
+    session = Session(plan, context, deadline_of(plan))
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def deadline_of(plan: RunPlan) -> float | None:
+    """When the time limit of a run that begins now ends, on the event loop's clock; None: there is none."""
+    return None if plan.time_limit_s is None else asyncio.get_running_loop().time() + plan.time_limit_s
+
+
+FOLDERS = (BASE_COMMIT, REJUDGED, ORACLE, PERTURBED)
+"""The folders of a run directory that rounds write."""
+
+
+def start_from_nothing(out: Path) -> None:
+    """Remove from the run directory all that a run could reuse: it may not be trusted."""
+    for name in (*JUDGED, HISTORY):
+        with writing_to(out / name):
+            (out / name).unlink(missing_ok=True)
+    drop_carried(out)
+    for name in FOLDERS:
+        drop_carried(out, name)
+
+
+def restore_judgements(source: Path, cache: Path) -> None:
+    """Copy the judgements of a trusted baseline, if any, to this run's cache."""
+    if not source.is_file() or (cache.exists() and source.samefile(cache)):
+        return
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with closing(JudgementCache(cache)) as taken:
+        taken.restore_from(source)

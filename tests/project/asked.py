@@ -1,0 +1,127 @@
+"""The use cases as an entry point asks them: with what the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ragstone.app import accept as accepting
+from ragstone.app import check as checking
+from ragstone.app import gate as gating
+from ragstone.app import merge as merging
+from ragstone.app import report as reporting
+from ragstone.app import rescore as rescoring
+from ragstone.app import run as running
+from ragstone.app.accept import Accepted, Shown
+from ragstone.app.check import CheckResult
+from ragstone.app.gate import REPORT_FILES, GateOutcome
+from ragstone.app.merge import Shards
+from ragstone.app.report import Reported
+from ragstone.app.rescore import Rescored
+from ragstone.config import Settings
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.protocol import Judge
+from ragstone.project.golden import read_golden_set
+from ragstone.project.invocation import system_commit
+from ragstone.project.plan import gate_request, project_metrics, run_plan, started_by
+from ragstone.project.policy import read_policy
+from ragstone.project.report import report_terms
+from ragstone.report.parts import Links
+from ragstone.report.render import Format
+from ragstone.rounds.context import RunContext
+from ragstone.rounds.round import run_round
+from ragstone.rounds.session import Session
+from ragstone.run.directory import RunDirectory
+from ragstone.run.lock import run_lock
+from ragstone.run.merge import Merged
+from ragstone.run.redact import Redactor
+from ragstone.run.stored import StoredAnswers
+from ragstone.system.response import System
+
+
+async def evaluate_run(settings: Settings, context: RunContext) -> RunDirectory:
+    return await running.evaluate_run(run_plan(settings, context), context)
+
+
+async def gate(
+    settings: Settings,
+    context: RunContext,
+    *,
+    shards: Shards | None = None,
+    formats: Iterable[Format] = tuple(REPORT_FILES),
+) -> GateOutcome:
+    return await gating.gate(gate_request(settings, context, shards=shards), context, formats=formats)
+
+
+async def evaluate_shard(settings: Settings, context: RunContext) -> RunDirectory:
+    return await gating.evaluate_shard(gate_request(settings, context), context)
+
+
+def merge(
+    shards: Shards,
+    settings: Settings,
+    context: RunContext,
+    *,
+    golden: GoldenSet | None = None,
+    policy_hash: str | None = None,
+) -> Merged:
+    if golden is None and shards.allow_missing:
+        golden = read_golden_set(settings)
+    return merging.merge(
+        shards,
+        settings.path(settings.run.out),
+        project_metrics(settings, system_commit(settings.root, context.environ)),
+        context,
+        invocation=started_by(settings, context, "run"),
+        golden=golden,
+        policy_hash=policy_hash,
+    )
+
+
+async def rescore(
+    sources: Sequence[Path] | StoredAnswers,
+    settings: Settings,
+    context: RunContext,
+    *,
+    golden_paths: Sequence[str] = (),
+    missing: bool = False,
+    dry_run: bool = False,
+) -> Rescored:
+    golden = load_golden_set(golden_paths, root=settings.root) if golden_paths else GoldenSet(())
+    plan = run_plan(settings, context, golden=golden, command=None)
+    columns = settings.golden.columns
+    return await rescoring.rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run)
+
+
+async def check(settings: Settings, context: RunContext) -> CheckResult:
+    return await checking.check(gate_request(settings, context), context)
+
+
+def report(
+    run: Path,
+    form: Format,
+    settings: Settings,
+    redact: Redactor,
+    *,
+    asked: Mapping[str, str] | None = None,
+    links: Links | None = None,
+) -> Reported:
+    return reporting.report(RunDirectory.open(run), form, report_terms(settings, asked=asked), redact, links=links)
+
+
+def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:
+    return accepting.accept(read_policy(settings), settings.root, shown, **more)
+
+
+async def evaluate_golden_set(
+    golden: GoldenSet, system: System, judge: Judge, settings: Settings, context: RunContext
+) -> RunDirectory:
+    """One round with this system and this judge, which stays open."""
+    plan = run_plan(settings, context, golden=golden, command=None)
+    plan = replace(plan, judge=replace(plan.judge, ready=judge))
+    with run_lock(plan.out):
+        this = Session(plan, context).round(golden, system, plan.selected_metrics(), plan.out, resume=plan.resume)
+        return await run_round(this, context)
